@@ -5,7 +5,7 @@ from typing import Final, Self
 
 import attrs
 
-from specs.addresses.address import last_segment
+from specs.addresses.address import is_inbox, last_segment
 from specs.errors import AnswerError, BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
@@ -89,8 +89,10 @@ class Message:
 
     @property
     def is_event(self) -> bool:
-        """True if this has no answer (the `event` mark of the catalogue)."""
-        if self.type in _EVENT_TYPES and last_segment(self.to) in EVENT_PARTS:
+        """True if this has no answer (the `event` mark of the catalogue, or for an inbox)."""
+        if self.type in _EVENT_TYPES and (
+            last_segment(self.to) in EVENT_PARTS or is_inbox(self.to)
+        ):
             return True
         return self.type in _CHILD_EVENT_TYPES and "/children/" in self.to
 

@@ -11,7 +11,7 @@ import attrs
 
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.sync.subscriptions import SubscriptionCore
-from specs.addresses.address import domain_of, is_node, subscription_manager
+from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager
 from specs.child import is_all_children, misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT
 from specs.message import Message
@@ -242,7 +242,9 @@ class NodeRouting:
         beyond = self._beyond(to, by)
         if subscribers:
             return self._fan_out(to, subscribers, by, beyond)
-        owner = beyond if message.is_event else self.owner_of(to)
+        # Other events are for subscribers alone.
+        is_published = message.is_event and not is_inbox(to)
+        owner = beyond if is_published else self.owner_of(to)
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:

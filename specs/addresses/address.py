@@ -44,6 +44,8 @@ MAX_ADDRESS: Final = 2048
 """Characters in one address. Source: the common limit of URL consumers."""
 
 _NODE: Final = "domain://msg-node."
+_HYPERTY: Final = "hyperty://"
+_EVENTS: Final = "/events"
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _DOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:")
@@ -146,6 +148,16 @@ def is_below(address: str, root: str) -> bool:
 def last_segment(address: str) -> str:
     """Return what stands behind the last slash of a canonical address."""
     return address.rpartition("/")[2]
+
+
+def is_inbox(address: str) -> bool:
+    """Return whether an address takes the events for a hyperty (ours)."""
+    return address.startswith(_HYPERTY) and address.endswith(_EVENTS)
+
+
+def inbox_of(hyperty: str) -> str:
+    """Return where a hyperty takes events, its inbox (ours); that of an inbox is itself."""
+    return hyperty if is_inbox(hyperty) else f"{hyperty}{_EVENTS}"
 
 
 def status_of(address: str) -> str:

@@ -135,6 +135,9 @@ GOODBYE_TIMEOUT: Final = 1.0
 MAILBOX: Final = 1024
 """Messages in one actor's mailbox (MEASURED C: no gain above 1024)."""
 
+EVENTS_WAITING: Final = 512
+"""Messages in the mailbox of a hyperty at which further events for it are dropped (ours: half)."""
+
 MODELS_FOLLOWING: Final = 4096
 """Models of an application that one follower keeps for entities that may be over (ours)."""
 

@@ -92,6 +92,11 @@ class ActorRef(Generic[M_contra]):
             end_wait(wait)
 
     @property
+    def waiting(self) -> int:
+        """Number of messages in the mailbox."""
+        return self._mailbox.waiting
+
+    @property
     def is_gone(self) -> bool:
         """True if the actor has ended for good; a restart is no end."""
         return self._mailbox.stopped.is_set()

@@ -182,6 +182,11 @@ class Mailbox(Generic[M]):
         self.stopped = trio.Event()
         self.cause: Exception | None = None
 
+    @property
+    def waiting(self) -> int:
+        """Number of items that were put and not taken yet."""
+        return self._receive.statistics().current_buffer_used
+
     async def put(self, item: M | Asked[M]) -> None:
         """Put an item, and wait while the mailbox is full.
 

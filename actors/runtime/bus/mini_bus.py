@@ -14,7 +14,8 @@ from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, Mi
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.p2p.transfer import Behind
-from specs.limits.protocol import STUB_QUEUE
+from specs.addresses.address import is_inbox
+from specs.limits.protocol import EVENTS_WAITING, STUB_QUEUE
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
@@ -208,7 +209,11 @@ class MiniBus(Actor[MiniBusMessage]):
             return
         listeners = self._routing.find_routed(delivery.route, message.to)
         had_room = False
+        is_event = is_inbox(message.to)
         for listener in listeners:
+            # Events have no answers that hold their senders back: room is left for requests.
+            if is_event and listener.waiting >= EVENTS_WAITING:
+                continue
             if listener.try_tell(delivery):
                 had_room = True
                 if delivery.purpose is not Purpose.ANNOUNCE:

@@ -345,7 +345,18 @@ class CorePort(_Port):
         If cancelled, it may send, and not be reached yet; `expel` and `take_back` end that.
         """
         await self._bus.ask(lambda done: Granted(owner, owner, origin, done))
-        await self._bus.ask(lambda done: ListenerAdded(owner, listener, self.url, done))
+        await self.deliver(owner, listener)
+
+    async def deliver(self, address: str, listener: ActorRef[Delivery]) -> None:
+        """Deliver what comes for an address to a component of a sandbox; `expel` ends that.
+
+        Args:
+            address: The address.
+            listener: The MiniBUS of its sandbox.
+
+        If cancelled, the deliveries may have begun.
+        """
+        await self._bus.ask(lambda done: ListenerAdded(address, listener, self.url, done))
 
     async def anonymise(self, stub: str) -> None:
         """Send no identity of a sender by a stub, until it is expelled (REG-15).

@@ -24,7 +24,7 @@ from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
 from fsm.registry.discovery import Criteria, Sought
 from fsm.sync.value.json import as_json
-from specs.addresses.address import scheme_of
+from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.sync import Observe
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
@@ -250,6 +250,38 @@ class HypertyClient:
             for to in dict.fromkeys(receivers):
                 nursery.start_soon(one, to)
         return {to: answers[to] for to in dict.fromkeys(receivers)}
+
+    @final
+    async def send(self, to: str, value: Sendable = None) -> None:
+        """Send an event to a hyperty, whose `on_event` gets it; there is no answer.
+
+        The call waits until the runtime has taken the event. One that gets no further is counted by
+        reason where it is dropped (`drops` of runtimes and nodes). Events to one hyperty keep their
+        order among themselves, not with requests. Delivery is at most once.
+
+        Args:
+            to: Address of the receiver.
+            value: JSON value of the event, or an instance of an attrs class.
+
+        If cancelled, the event may have been sent.
+
+        Raises:
+            TypeError: An argument is of a wrong kind.
+            ValueError: `to` is not the address of a hyperty.
+            BadUrlError: `to` is no address.
+            NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
+            BadMessageError: 413: the value is too large; nothing was sent.
+            ActorStoppedError: The runtime has closed.
+        """
+        a_text(to, "to")
+        address = canonical(to)
+        if scheme_of(address) != "hyperty":
+            raise ValueError(f"events are sent to hyperties, and {address} is none")
+        url = self._context.url
+        body = uncopied({"value": value})
+        number = self._context.ids.next(url)
+        event = Message(number, MessageType.CREATE, url, inbox_of(address), body)
+        await self._context.port.post(sendable(event))
 
     @final
     async def progress(self, request: Message, value: Sendable = None) -> None:

@@ -338,6 +338,7 @@ class Hyperty(HypertyClient, ABC):
     async def on_event(self, message: Message) -> None:
         """Handle an event; no answer is sent, and the next message waits until this returns.
 
+        Other hyperties send events by `send`; `message.value` is the value that they send.
         Events of a data object come here if the hyperty has subscribed to them by messages of
         its own; those of `observe` and `report` do not.
 

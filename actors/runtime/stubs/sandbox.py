@@ -30,6 +30,7 @@ from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import ANY
+from specs.addresses.address import inbox_of
 
 __all__ = [
     "STUB_INTENSITY",
@@ -210,6 +211,8 @@ class Sandboxes:
         sandbox = await self._supervisor.start_child(spec)
         mini_bus = await sandbox.ask(MiniBusWanted)
         await self._port.admit(component.url, component.origin, mini_bus)
+        if component.origin is Origin.LOCAL:
+            await self._port.deliver(inbox_of(component.url), mini_bus)
         build = partial(self._build, component, mini_bus)
         await sandbox.ask(partial(Hosted, component.url, build))
         return sandbox
