@@ -1,12 +1,9 @@
 """A message node or a runtime inside a program."""
 
-import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from os import PathLike
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import NoneType
-from typing import Final, TypeAlias, TypeVar, Unpack, final, overload
+from typing import Final, TypeVar, Unpack, final, overload
 
 import attrs
 from typing_extensions import override
@@ -16,7 +13,6 @@ from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.kinds import PathInput, a_text, as_path_or_none, of_kind
 from actors.kit.plain_urls import check_plain
-from actors.kit.trace import NULL_TRACER, Tracer
 from actors.node import app as node_app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
@@ -28,116 +24,22 @@ from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile, recor
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from actors.surroundings import (
+    Trace,
+    bare_error,
+    check_dialled,
+    check_surroundings,
+    open_network,
+    open_tracer,
+)
 from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.bodies.word import StatusValue
-from specs.errors import BadUrlError
 from transports.link import Network
-from transports.system import open_system_network
-from transports.urls import read_websocket_url
 
-__all__ = [
-    "Runtime",
-    "Trace",
-    "bare_error",
-    "check_dialled",
-    "open_network",
-    "open_node",
-    "open_runtime",
-    "open_tracer",
-]
-
-Trace: TypeAlias = PathInput | Tracer | None
-"""Destination of a trace: a directory that holds runs, a tracer, or None for no trace."""
-
-
-@asynccontextmanager
-async def open_network(
-    network: Network | None, tls: ssl.SSLContext | None
-) -> AsyncIterator[Network]:
-    """Yield a given network, or open that of the operating system while the context is open.
-
-    Args:
-        network: The given one; None: there is none.
-        tls: What the other one dials `wss:` URLs with.
-
-    A given network stays open. If cancelled, the opened network is closed.
-    """
-    if network is None:
-        async with open_system_network(tls) as system:
-            yield system
-    else:
-        yield network
-
-
-@asynccontextmanager
-async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
-    """Yield the tracer of one node or runtime while the context is open.
-
-    Args:
-        trace: Directory, tracer, or None for no trace.
-        name: Name of the process in the trace; a given tracer has its own.
-
-    If cancelled, a trace file ends without its END record; a given tracer stays as it is.
-
-    Raises:
-        TraceDirectoryError: The directory cannot be made or written.
-    """
-    match trace:
-        case Tracer():
-            yield trace
-        case str() | PathLike():
-            # Not needed by a program that keeps no files, and slow to import.
-            from actors.kit.trace_file import open_trace  # noqa: PLC0415
-
-            async with open_trace(Path(trace), name) as tracer:
-                yield tracer
-        case None:
-            yield NULL_TRACER
-
-
-def check_dialled(node: str) -> None:
-    """Refuse a node URL that the network of the operating system cannot dial.
-
-    Raises:
-        BadUrlError: `node` is not a WebSocket URL.
-    """
-    try:
-        read_websocket_url(node)
-    except ValueError as exc:
-        raise BadUrlError(node, str(exc)) from exc
-
-
-@contextmanager
-def bare_error() -> Iterator[None]:
-    """Raise a single error as itself, without the exception groups of the nurseries around it.
-
-    Raises:
-        BaseException: The single error of the block.
-        BaseExceptionGroup: Several errors of the block.
-    """
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            if len(error.exceptions) > 1:
-                raise
-            error = error.exceptions[0]
-        raise error from error.__cause__
-
-
-def _check_surroundings(network: Network | None, trace: Trace) -> None:
-    """Refuse a network or a trace of a wrong kind.
-
-    Raises:
-        TypeError: One is.
-    """
-    of_kind(network, (Network, NoneType), "network")
-    if not isinstance(trace, PathLike):
-        of_kind(trace, (str, Tracer, NoneType), "trace")
+__all__ = ["Runtime", "open_node", "open_runtime"]
 
 
 def open_node(
@@ -177,7 +79,7 @@ def open_node(
         RestartLimitError: A part of the node crashes again and again.
     """
     of_kind(domain, (str, NodeConfig), "domain")
-    _check_surroundings(network, trace)
+    check_surroundings(network, trace)
     config = domain if isinstance(domain, NodeConfig) else NodeConfig(domain=domain)
     return _open_node(config, network, trace)
 
@@ -587,7 +489,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         HypertyFailedError: A hyperty was given up, and `RuntimeConfig.stop_on_failure` is set.
     """
     of_kind(domain, (str, RuntimeConfig), "domain")
-    _check_surroundings(network, trace)
+    check_surroundings(network, trace)
     if isinstance(domain, str):
         place = as_path_or_none(store)
         domain = RuntimeConfig(

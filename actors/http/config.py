@@ -6,6 +6,8 @@ from typing import final
 
 import attrs
 
+from actors.kit.kinds import as_path
+
 __all__ = ["HttpConfig", "ShownCatalogue"]
 
 
