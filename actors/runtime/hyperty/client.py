@@ -1,116 +1,29 @@
-"""Operations in the name of a hyperty, by itself or by the program that deployed it.
-
-Copies of bodies between applications and messages, so that no object is shared.
-
-Within a runtime a message is passed on as it is. It must be the same as one that crossed a
-network: so a body is copied when it is sent, and refused where a network would refuse it; and
-it is copied again for each handler that gets it.
-"""
+"""Operations in the name of a hyperty, by itself or by the program that deployed it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from types import NoneType
-from typing import Final, Unpack, cast, final
+from typing import Unpack, final
 
-import orjson
 import trio
 
 from actors.kit.kinds import a_text, each_text, of_kind
 from actors.runtime.discovery.search import RecordSearch, Watching
-from actors.runtime.hyperty.typed import Sendable, plain
+from actors.runtime.hyperty.bodies import own, sendable, uncopied
+from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
 from fsm.registry.discovery import Criteria, Sought
-from fsm.sync.value.json import as_json
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.sync import Observe
-from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
-from specs.identity import IDENTITY
-from specs.jsonvalue import JsonInput, JsonObject
-from specs.limits.protocol import BODY_BYTES, MAX_JSON_DEPTH
+from specs.jsonvalue import JsonInput
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
-from transports.codec import check_size
 
-__all__ = ["HypertyClient", "own", "sendable", "uncopied"]
-
-_PLAIN_ONLY: Final = (
-    orjson.OPT_PASSTHROUGH_SUBCLASS
-    | orjson.OPT_PASSTHROUGH_DATETIME
-    | orjson.OPT_PASSTHROUGH_DATACLASS
-)
-"""Values of other types than those of JSON are not written, but examined."""
-
-_SPECIAL: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.FORWARD})
-"""Verbs whose bodies have a special form on the wire."""
-
-_DEPTH: Final = MAX_JSON_DEPTH - 1
-"""Nesting of a body: the message around it is one level."""
-
-
-def sendable(message: Message) -> Message:
-    """Return a message of an application with a copy of its body, as each receiver would read it.
-
-    Raises:
-        NotJsonError: Something in the body is not JSON, or is nested too deep; it says where.
-        BadMessageError: 413: the body is too large; 400: it does not have the form that the wire
-            requires of such a message.
-    """
-    body, line = _copied(message.body)
-    # The receiving side says who the sender is.
-    body.pop(IDENTITY, None)
-    if len(line) > BODY_BYTES:
-        raise BadMessageError(f"larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
-    try:
-        # In brackets: it is as deep as it will be in its message.
-        check_size(b"[%b]" % line, [body])
-    except BadMessageError:
-        as_json(body, (), plain, _DEPTH)
-        raise
-    kind, ends = message.type, (message.from_, message.to)
-    if message.is_response or (kind not in _SPECIAL and body.keys() == {"value"}):
-        return Message(message.id, kind, *ends, body)
-    raw: JsonObject = {"id": message.id, "type": kind.value, "from": ends[0], "to": ends[1]}
-    return normalise({**raw, "body": body})
-
-
-def own(message: Message) -> Message:
-    """Return a message with a copy of its body, for one receiver.
-
-    Raises:
-        JSONEncodeError: The body is not JSON: a component of the runtime has sent it.
-    """
-    body: JsonObject = orjson.loads(orjson.dumps(message.body))
-    return Message(message.id, message.type, message.from_, message.to, body, message.identity)
-
-
-def _copied(body: JsonObject) -> tuple[JsonObject, bytes]:
-    """Return a copy of a body, and its JSON.
-
-    Raises:
-        NotJsonError: Something in it is no JSON, or is nested too deep.
-    """
-    try:
-        line = orjson.dumps(body, option=_PLAIN_ONLY)
-    except orjson.JSONEncodeError:
-        pass
-    else:
-        copy: JsonObject = orjson.loads(line)
-        if copy == body:
-            return copy, line
-    # Other mappings and tuples are taken, too; what is written as something else is not: NaN.
-    looked_at = as_json(body, (), plain, _DEPTH)
-    line = orjson.dumps(looked_at)
-    found: JsonObject = orjson.loads(line)
-    return found, line
-
-
-def uncopied(body: Mapping[str, Sendable]) -> JsonObject:
-    """Return a body of an application as one of a message; `sendable` checks and copies it."""
-    return cast("JsonObject", body)
+__all__ = ["HypertyClient"]
 
 
 def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:

@@ -11,7 +11,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.hyperty.client import own, sendable, uncopied
+from actors.runtime.hyperty.bodies import own, sendable, uncopied
 from actors.runtime.hyperty.hyperty import (
     Delegated,
     Faults,
