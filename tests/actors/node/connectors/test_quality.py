@@ -183,7 +183,12 @@ async def test_a_node_that_stops_gives_everything_back():
 
 @pytest.mark.parametrize(
     ("type_", "body"),
-    [("create", {}), ("create", {"value": {"cspId": "x"}}), ("read", {"resource": ""}), ("update", {})],
+    [
+        ("create", {}),
+        ("create", {"value": {"cspId": "x"}}),
+        ("read", {"resource": ""}),
+        ("update", {}),
+    ],
 )
 async def test_an_invalid_reservation_is_refused(type_, body):
     async with open_quality() as (world, _):
