@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from actors.runtime.hyperty.typed import read_as
     from actors.runtime.isolation.hyperty import NoCodeError
+    from actors.runtime.isolation.loading import HypertyLoadError, LoadStep
     from actors.runtime.objects.children import Child, ChildChange, Children
     from actors.runtime.objects.error import ObjectError, SchemaError
     from actors.runtime.objects.observation import ObjectState, ObservedObject
@@ -99,6 +100,7 @@ __all__ = [
     "GivenToken",
     "Hyperty",
     "HypertyFailedError",
+    "HypertyLoadError",
     "HypertyState",
     "Interceptor",
     "Invited",
@@ -106,6 +108,7 @@ __all__ = [
     "JsonInput",
     "JsonObject",
     "Kind",
+    "LoadStep",
     "Message",
     "MessageType",
     "NoCodeError",
@@ -179,6 +182,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.handlers": ("handles",),
+        "actors.runtime.isolation.loading": ("HypertyLoadError", "LoadStep"),
         "actors.runtime.hyperty.typed": ("read_as",),
         "actors.runtime.hyperty.hyperty": (
             "Delegated",

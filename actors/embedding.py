@@ -227,6 +227,30 @@ class Runtime:
         profile = Profile(name, descriptor, resources, schemas, message_schema=schema)
         return DeployedApart(self._running, await self._running.settle_apart(profile, code))
 
+    async def load(self, address: str, name: str | None = None) -> DeployedApart:
+        """Run the hyperty that a signed descriptor of a catalogue describes.
+
+        It is verified by the trust of `RuntimeConfig.catalogues`, and runs as by `deploy_apart`.
+
+        Args:
+            address: Catalogue address, such as
+                `hyperty-catalogue://catalogue.b.example/.well-known/hyperty/greeter`.
+            name: Name of the hyperty in the domain registry; None: that of the descriptor.
+
+        Returns:
+            The handle, which is also an async context manager that undeploys the hyperty.
+
+        If cancelled, the hyperty is unregistered and its process ended, as by `deploy`.
+
+        Raises:
+            TypeError: An argument is of a wrong kind.
+            HypertyLoadError: It was not deployed, and nothing is left of it; see its `step`.
+            ActorStoppedError: The runtime has closed.
+        """
+        of_kind(address, (str,), "address")
+        of_kind(name, (str, NoneType), "name")
+        return DeployedApart(self._running, await self._running.load(address, name))
+
     async def enter(self) -> None:
         """Log in at the node of the domain now; without this call the first message does it.
 

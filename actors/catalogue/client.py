@@ -45,20 +45,39 @@ from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.kinds import kinds_checked
 from actors.kit.log import get_logger
-from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Reason, Refused, Seen
-from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
+from fsm.catalogue.descriptor_io import (
+    Facts,
+    Here,
+    HypertyFacts,
+    Level,
+    Memory,
+    Reach,
+    Reason,
+    Refused,
+    Seen,
+)
+from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_hyperty, judge_revocations
 from specs.addresses.descriptor import Entry
 from specs.capability import narrowed
 from specs.descriptor import (
+    HypertyDescriptor,
     Revocations,
     RuntimeDescriptor,
     SchemaDescriptor,
+    SourcePackage,
     StubDescriptor,
 )
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
 from specs.limits.node import JWKS_BYTES
 
-__all__ = ["CatalogueAccess", "CatalogueClient", "CatalogueStore", "Found", "keys_of"]
+__all__ = [
+    "CatalogueAccess",
+    "CatalogueClient",
+    "CatalogueStore",
+    "Found",
+    "FoundHyperty",
+    "keys_of",
+]
 
 _UNPROVED: Final = Refused(
     Reason.WRONG_KEY,
@@ -141,6 +160,20 @@ class Found:
 
 @final
 @attrs.frozen
+class FoundHyperty:
+    """A hyperty that may run in a sandbox.
+
+    Attributes:
+        package: Its code, which its publisher has signed.
+    """
+
+    descriptor: HypertyDescriptor
+    digest: str
+    package: bytes = attrs.field(repr=False)
+
+
+@final
+@attrs.frozen
 class CatalogueStore:
     """The accepted descriptors and packages of a client."""
 
@@ -210,6 +243,17 @@ class CatalogueClient:
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
         return await self._look(entry, partial(self._signed, SchemaDescriptor))
+
+    async def find_hyperty(self, entry: Entry) -> FoundHyperty:
+        """Fetch and verify the descriptor of a hyperty, and its package (HYP-01).
+
+        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+
+        Raises:
+            RefusedDescriptorError: The hyperty must not run.
+            CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
+        """
+        return await self._look(entry, self._hyperty)
 
     async def find_runtime(self, entry: Entry) -> RuntimeDescriptor:
         """Fetch and verify the descriptor of a runtime.
@@ -306,9 +350,27 @@ class CatalogueClient:
         package, reach = descriptor.source_package, visit.said.terms.reach
         if verdict.level is Level.PROFILE or package is None:
             return Found(Level.PROFILE, descriptor, sealed.digest, reach)
-        check_publisher(package, self._trust.publishers.get(package.publisher, {}))
-        content = await fetched_package(self._store.packages, visit.source, package)
+        content = await self._content(visit, package)
         return Found(Level.PACKAGE, descriptor, sealed.digest, reach, content)
+
+    async def _content(self, visit: _Visit, package: SourcePackage) -> bytes:
+        check_publisher(package, self._trust.publishers.get(package.publisher, {}))
+        return await fetched_package(self._store.packages, visit.source, package)
+
+    async def _hyperty(self, visit: _Visit) -> FoundHyperty:
+        sealed = await self._fetch(visit)
+        descriptor = described(HypertyDescriptor, sealed, visit.keys.keys)
+        await self._remember(visit, {})
+        facts = HypertyFacts(visit.entry, descriptor, sealed.digest)
+        verdict = judge_hyperty(
+            facts, visit.said.terms, self._memory(visit), self._here, self._now()
+        )
+        if isinstance(verdict, Refused):
+            raise RefusalError(verdict)
+        await self._remember(visit, {visit.entry: Known(verdict.seen, sealed.text)})
+        package = descriptor.source_package
+        content = b"" if package is None else await self._content(visit, package)
+        return FoundHyperty(descriptor, sealed.digest, content)
 
     async def _signed(self, kind: type[D], visit: _Visit) -> D:
         """Return a descriptor that has no code."""

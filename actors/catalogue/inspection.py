@@ -31,10 +31,16 @@ from actors.catalogue.seal import (
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys
-from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reason, Refused
-from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
+from fsm.catalogue.descriptor_io import Facts, Here, HypertyFacts, Level, Memory, Reason, Refused
+from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_hyperty, judge_revocations
 from specs.addresses.descriptor import Entry
-from specs.descriptor import Described, Revocations, SourcePackage, StubDescriptor
+from specs.descriptor import (
+    Described,
+    HypertyDescriptor,
+    Revocations,
+    SourcePackage,
+    StubDescriptor,
+)
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 
 __all__ = ["Believed", "Check", "Inspection", "inspect"]
@@ -152,6 +158,8 @@ class _Inspector:
         self._judge(entry, descriptor, seal.digest, Memory(revocations=revocations))
         if said is not None and isinstance(descriptor, StubDescriptor):
             self._judge_stub(Facts(entry, descriptor, seal.digest), said, revocations)
+        if said is not None and isinstance(descriptor, HypertyDescriptor):
+            self._judge_hyperty(HypertyFacts(entry, descriptor, seal.digest), said, revocations)
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
 
@@ -207,6 +215,15 @@ class _Inspector:
 
     def _judge_stub(self, facts: Facts, said: DomainTrust, known: Revocations | None) -> None:
         verdict = judge(facts, said.terms, Memory(revocations=known), self.here, self.now)
+        if isinstance(verdict, Refused):
+            raise RefusalError(verdict)
+        self._say("level", _HOW[verdict.level])
+
+    def _judge_hyperty(
+        self, facts: HypertyFacts, said: DomainTrust, known: Revocations | None
+    ) -> None:
+        memory = Memory(revocations=known)
+        verdict = judge_hyperty(facts, said.terms, memory, self.here, self.now)
         if isinstance(verdict, Refused):
             raise RefusalError(verdict)
         self._say("level", _HOW[verdict.level])

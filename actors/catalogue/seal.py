@@ -28,6 +28,7 @@ from specs.addresses.descriptor import CatalogueType, Entry, read_entry
 from specs.descriptor import (
     DESCRIPTORS,
     Described,
+    HypertyDescriptor,
     Listing,
     Revocations,
     RuntimeDescriptor,
@@ -165,12 +166,13 @@ def _object(text: bytes | None) -> JsonObject | None:
 _TYPES: Final = frozenset(map(str, CatalogueType))
 
 B = TypeVar("B", bound=attrs.AttrsInstance)
-D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor)
+D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor, HypertyDescriptor)
 
 _NAMES: Final[dict[type, str]] = {
     StubDescriptor: "stub",
     SchemaDescriptor: "schema",
     RuntimeDescriptor: "runtime",
+    HypertyDescriptor: "hyperty",
 }
 
 

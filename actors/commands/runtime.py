@@ -63,6 +63,7 @@ from actors.runtime.app import open_runtime, own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation.hyperty import HypertyCode
+from actors.runtime.isolation.loading import HypertyLoadError
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.file import FORM, StoreFileError
 from actors.runtime.store.runtime_store import open_store
@@ -73,7 +74,7 @@ from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from fsm.registry.resolve.config import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
-from specs.addresses.descriptor import CatalogueType, read_entry
+from specs.addresses.descriptor import CatalogueType, Entry, read_entry
 from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy
 from specs.jsonvalue import Json
@@ -104,17 +105,35 @@ def check_hyperties(
     return found
 
 
-def check_described(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Return the catalogue address of a runtime; refuse another one."""
-    if value is None:
-        return None
+def check_loaded(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    """Return catalogue addresses of hyperties by name; refuse others, or a name given twice."""
+    found: dict[str, str] = {}
+    for one in value:
+        entry = _entry(one, CatalogueType.HYPERTY)
+        if entry.name in found:
+            raise click.BadParameter(f"{entry.name!r} is named twice")
+        found[entry.name] = entry.address
+    return found
+
+
+def _entry(address: str, kind: CatalogueType) -> Entry:
+    """Read the catalogue address of a descriptor of some type.
+
+    Raises:
+        BadParameter: It is none.
+    """
     try:
-        entry, attribute = read_entry(value)
+        entry, attribute = read_entry(address)
     except BadUrlError as error:
         raise click.BadParameter(str(error)) from error
-    if entry.type is not CatalogueType.RUNTIME or attribute is not None:
-        raise click.BadParameter(f"{value!r} describes no runtime; name .../runtime/NAME")
-    return entry.address
+    if entry.type is not kind or attribute is not None:
+        raise click.BadParameter(f"{address!r} describes no {kind}; name .../{kind}/NAME")
+    return entry
+
+
+def check_described(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Return the catalogue address of a runtime; refuse another one."""
+    return None if value is None else _entry(value, CatalogueType.RUNTIME).address
 
 
 def load_hyperty(where: str) -> type[Hyperty]:
@@ -252,6 +271,18 @@ def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
     return {name: partial(_deploy_apart, code) for name, code in codes.items()}
 
 
+def _loaded(addresses: Mapping[str, str]) -> dict[str, Deploy]:
+    """Return what loads each hyperty, given as its catalogue address by name."""
+    return {name: partial(_load, address) for name, address in addresses.items()}
+
+
+async def _load(address: str, runtime: Runtime, name: str) -> str:
+    try:
+        return (await runtime.load(address, name)).url
+    except HypertyLoadError as exc:
+        raise CommandError(f"{exc}; correct --load, --catalogue or --trust") from exc
+
+
 async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) -> str:
     url = ""
     with Crash() as crash:
@@ -265,7 +296,7 @@ async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) 
 
 async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
     try:
-        return await runtime.deploy_apart(name, code)
+        return (await runtime.settle_apart(name, code)).url
     except SandboxError as exc:
         raise CommandError(
             f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
@@ -304,6 +335,14 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     multiple=True,
     callback=check_hyperties,
     help="Deploy this hyperty; repeatable. Try echo=actors.hyperties:Echo.",
+)
+@click.option(
+    "--load",
+    metavar="URL",
+    multiple=True,
+    callback=check_loaded,
+    help="Run the hyperty that a signed descriptor of a catalogue describes, in a sandbox process; "
+    "repeatable. Its domain needs --catalogue and --trust.",
 )
 @click.option(
     "--sandbox",
@@ -398,6 +437,7 @@ def command(  # noqa: PLR0913 - one for each option
     node: str | None,
     registry: str | None,
     hyperty: dict[str, str],
+    load: dict[str, str],
     sandbox: str,
     sandbox_memory: int,
     sandbox_cpu: float,
@@ -433,7 +473,13 @@ def command(  # noqa: PLR0913 - one for each option
         raise click.UsageError("--descriptor needs --catalogue and --trust")
     if node is not None and registry is not None:
         raise click.UsageError("a domain with a --node has no --registry; remove one of them")
-    crew = housed(hyperty, Housing(sandbox))
+    if load and places is None:
+        raise click.UsageError("--load needs --catalogue and --trust")
+    if load.keys() & hyperty.keys():
+        raise click.UsageError(
+            "--load and --hyperty name the same hyperty; rename that of --hyperty"
+        )
+    crew = {**housed(hyperty, Housing(sandbox)), **_loaded(load)}
     config = RuntimeConfig(
         domain=domain,
         name=name,

@@ -29,7 +29,7 @@ import attrs
 from actors.pipe.plan import SandboxCode
 from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
-__all__ = ["code_of", "importable", "stub_code"]
+__all__ = ["code_of", "hyperty_code", "importable", "stub_code"]
 
 _PROJECT: Final = "protofly"
 _OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
@@ -45,6 +45,18 @@ _FOR_STUBS: Final = (
     "transports.urls",
 )
 """What a stub of a package may import of this project (`docs/stubs.md`)."""
+
+_FOR_HYPERTIES: Final = tuple(
+    f"actors:{name}"
+    for name in (
+        *("AnswerError", "Child", "ChildChange", "Children", "Code", "Delegated", "Hyperty"),
+        *("Invited", "Json", "JsonInput", "JsonObject", "Message", "MessageType", "NotJsonError"),
+        *("ObjectChange", "ObjectError", "ObjectState", "ObservedObject", "ObserverJoined"),
+        *("ObserverLeft", "ProtoflyError", "Refused", "ReportedObject", "SchemaError"),
+        *("SearchError", "SenderIdentity", "VouchedBy", "handles", "read_as"),
+    )
+)
+"""What a hyperty of a package may import of this project: nothing that runs a program."""
 
 _SUFFIX: Final = ".py"
 _INIT: Final = "__init__.py"
@@ -68,6 +80,12 @@ def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> 
 def stub_code() -> SandboxCode:
     """Return what a stub may import, ours or of a package."""
     return _code(_FOR_STUBS, _readable({_PROJECT}))
+
+
+@cache
+def hyperty_code() -> SandboxCode:
+    """Return what a hyperty of a package may import."""
+    return _code((*_FOR_STUBS, *_FOR_HYPERTIES), _readable({_PROJECT}))
 
 
 @cache

@@ -24,7 +24,7 @@ from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
 from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import PackageContents, SandboxPlan, Spawn, TokenSource, nothing, write_plan
+from actors.pipe.plan import PACKAGED, SandboxPlan, Spawn, TokenSource, nothing, write_plan
 from actors.pipe.relay import Relays
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
@@ -300,7 +300,7 @@ class SandboxHost(Actor[M], ABC):
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
             await link.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(self.plan))))
             self.spawn(self._write, outlet)
-            if isinstance(self.plan.contents, PackageContents):
+            if isinstance(self.plan.contents, PACKAGED):
                 for part in parts_of(0, self._tools.archive, Word.CODE):
                     await outlet.send(part)
             self._outlet = outlet

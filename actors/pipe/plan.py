@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 import orjson
@@ -13,8 +13,10 @@ from specs.jsonvalue import Json, JsonObject
 from transports.link import Link
 
 __all__ = [
+    "PACKAGED",
     "Contents",
     "HypertyContents",
+    "HypertyPackageContents",
     "NodeStubContents",
     "PackageContents",
     "SandboxCode",
@@ -78,7 +80,24 @@ class HypertyContents:
     where: str
 
 
-Contents: TypeAlias = NodeStubContents | PackageContents | HypertyContents
+@final
+@attrs.frozen
+class HypertyPackageContents:
+    """A hyperty that came as a package is in it; its archive follows the plan, in parts.
+
+    Attributes:
+        entry_point: Its class, as `module:Class`.
+        configuration: What it is to know.
+    """
+
+    entry_point: str
+    configuration: JsonObject = attrs.field(factory=dict)
+
+
+Contents: TypeAlias = NodeStubContents | PackageContents | HypertyContents | HypertyPackageContents
+
+PACKAGED: Final = (PackageContents, HypertyPackageContents)
+"""Contents whose archive follows the plan."""
 
 
 @final
@@ -126,6 +145,8 @@ def _write_contents(contents: Contents) -> JsonObject:
             return {"is": "package", "entry": entry_point, "options": options}
         case HypertyContents(where):
             return {"is": "program", "where": where}
+        case HypertyPackageContents(entry_point, configuration):
+            return {"is": "hyperty", "entry": entry_point, "options": configuration}
         case _:
             assert_never(contents)
 
@@ -160,6 +181,8 @@ def _contents(fields: Json) -> Contents:
             return NodeStubContents()
         case {"is": "package", "options": dict() as options}:
             return PackageContents(_text(fields, "entry"), options)
+        case {"is": "hyperty", "options": dict() as options}:
+            return HypertyPackageContents(_text(fields, "entry"), options)
         case {"is": "program"}:
             return HypertyContents(_text(fields, "where"))
         case _:

@@ -5,17 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import trio
 
 from actors.kit.log import get_logger
 from actors.pipe.cgroup import Cgroup, home_cgroup, open_cgroup
-from actors.pipe.code import code_of, stub_code
+from actors.pipe.code import stub_code
 from actors.pipe.errors import SandboxError
 from actors.pipe.message import Word, parts_of, write_message
 from actors.pipe.plan import SandboxCode, write_code
@@ -37,7 +36,7 @@ from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 
-__all__ = ["ProcessSandboxes", "open_process_sandbox", "process_sandboxes"]
+__all__ = ["FindCode", "ProcessSandboxes", "open_process_sandbox", "process_sandboxes"]
 
 _log = get_logger("actors.sandbox")
 
@@ -54,6 +53,14 @@ _READ: Final = 4096
 
 _CONFINED: Final = "confined: "
 """Begin of the line that lists the rights that a process gave up."""
+
+
+FindCode: TypeAlias = Callable[[], SandboxCode]
+"""Finds what a sandbox process can read and import; blocks.
+
+Raises:
+    ImportError: It is more than a package may have, or cannot be read.
+"""
 
 
 @final
@@ -74,7 +81,7 @@ class ProcessSandboxes:
         self._admission: SandboxAdmission | None = None
 
     @asynccontextmanager
-    async def open(self, label: str, module: str | None = None) -> AsyncIterator[Link]:
+    async def open(self, label: str, find: FindCode = stub_code) -> AsyncIterator[Link]:
         """Run a sandbox process while the context is open (see `Spawn`).
 
         Its standard input is one end of a socket pair, its standard error a pipe that is
@@ -83,8 +90,7 @@ class ProcessSandboxes:
 
         Args:
             label: What logs call it.
-            module: The module of its hyperty, which can read and import what this declares
-                (`actors.pipe.code`), and nothing else; none for a stub.
+            find: Finds what its code can read and import besides its own (`actors.pipe.code`).
 
         Raises:
             SandboxError: The system starts no process, all sandboxes together could use too
@@ -96,7 +102,7 @@ class ProcessSandboxes:
         if refusal is not None:
             raise SandboxError(refusal)
         try:
-            async with _open(label, module, self._group) as link:
+            async with _open(label, find, self._group) as link:
                 yield link
         finally:
             admission.leave()
@@ -139,8 +145,7 @@ open_process_sandbox: Final = ProcessSandboxes(_AMPLE).open
 
 
 @asynccontextmanager
-async def _open(label: str, module: str | None, group: Cgroup | None) -> AsyncIterator[Link]:
-    find = stub_code if module is None else partial(code_of, module)
+async def _open(label: str, find: FindCode, group: Cgroup | None) -> AsyncIterator[Link]:
     try:
         code = await trio.to_thread.run_sync(find)
     except ImportError as exc:

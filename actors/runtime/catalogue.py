@@ -17,7 +17,7 @@ import attrs
 import orjson
 from typing_extensions import override
 
-from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
+from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found, FoundHyperty
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
@@ -34,6 +34,7 @@ from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import (
     Catalogue,
     Descriptor,
+    HypertyFound,
     NotInCatalogueError,
     SchemaRefusedError,
     StubKind,
@@ -259,6 +260,25 @@ class FetchingCatalogue(Catalogue):
         return None
 
     @override
+    async def hyperty(self, address: str) -> HypertyFound:
+        entry, _ = read_entry(address)
+        try:
+            found = await self._client.find_hyperty(entry)
+            schemes = [await self._scheme(one) for one in found.descriptor.data_objects]
+        except RefusedDescriptorError as exc:
+            self._report_refused(entry, exc)
+            raise
+        self._report_trusted(entry, found, Level.PACKAGE)
+        return HypertyFound(found.descriptor, found.package, tuple(filter(None, schemes)))
+
+    async def _scheme(self, data_object: str) -> str | None:
+        """Return the scheme of data objects that a descriptor names, by it or by their schema."""
+        entry = _schema_entry(data_object)
+        if entry is None:
+            return data_object
+        return (await self._client.find_schema(entry)).scheme
+
+    @override
     async def data_schema(self, address: str) -> JsonObject | None:
         entry = _schema_entry(address)
         if entry is None:
@@ -282,7 +302,7 @@ class FetchingCatalogue(Catalogue):
                 return shipped
             self._report_refused(entry, exc)
             raise
-        self._report_trusted(entry, found)
+        self._report_trusted(entry, found, found.level)
         self._learn(entry.domain, found)
         return attrs.evolve(made, takes_identity=found.descriptor.takes_identity)
 
@@ -334,7 +354,8 @@ class FetchingCatalogue(Catalogue):
 
     def _report_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
         reason = error.refused.reason
-        _log.warning("stub refused", entry=entry.address, reason=str(reason), why=str(error))
+        what = f"{_what(entry)} refused"
+        _log.warning(what, entry=entry.address, reason=str(reason), why=str(error))
         self._evidence.counters.count(Tally.DESCRIPTORS, reason)
         self._record(
             Fact(
@@ -346,11 +367,11 @@ class FetchingCatalogue(Catalogue):
             )
         )
 
-    def _report_trusted(self, entry: Entry, found: Found) -> None:
+    def _report_trusted(self, entry: Entry, found: Found | FoundHyperty, how: Level) -> None:
         counter, digest = found.descriptor.counter, found.digest
-        _log.info("stub trusted", entry=entry.address, counter=counter, level=found.level.value)
+        _log.info(f"{_what(entry)} trusted", entry=entry.address, counter=counter, level=how.value)
         self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)
-        level = found.level.name.lower()
+        level = how.name.lower()
         self._record(
             Fact(
                 k=Kind.DESCRIPTOR,
@@ -403,6 +424,11 @@ def fetching(
     )
     client = CatalogueClient(access.places, access.trust, here, access.store, access.clock_offset)
     return FetchingCatalogue(own, client, makers, evidence)
+
+
+def _what(entry: Entry) -> str:
+    """Return what logs call a descriptor."""
+    return "hyperty" if entry.type is CatalogueType.HYPERTY else "stub"
 
 
 def _schema_entry(address: str) -> Entry | None:

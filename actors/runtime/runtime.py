@@ -19,7 +19,8 @@ from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyMaker, Lifecycle, Profile
-from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
+from actors.runtime.isolation.hyperty import HypertyTools, SandboxedCode, sandboxed_hyperty
+from actors.runtime.isolation.loading import find_hyperty, load_errors
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
@@ -146,37 +147,37 @@ class Runtime:
         await self.host(profile, hosts.make, life)
         return hosts.context, life
 
-    async def deploy_apart(self, profile: str | Profile, code: HypertyCode) -> str:
-        """Run a hyperty in a sandbox process of its own, and register it; return its address.
+    async def load(self, address: str, name: str | None = None) -> Lifecycle:
+        """Run the hyperty that a signed descriptor describes; return its lifecycle (HYP-01).
 
         Args:
-            profile: Its description for the domain registry; a text is its name.
-            code: Where its class is; see `sandboxed_hyperty` for what it can do there.
+            address: Catalogue address of the descriptor.
+            name: Name in the domain registry; None: that of the descriptor.
 
         If cancelled, as `host`.
 
         Raises:
-            SandboxError: No sandbox process started, or the hyperty did not start in it.
-            AllocationError: As `host`; so are the others.
+            HypertyLoadError: A step failed; those before it are undone.
         """
-        return (await self.settle_apart(profile, code)).url
+        with load_errors(address):
+            found = await find_hyperty(self._parts.catalogue, address, name)
+            return await self.settle_apart(*found)
 
-    async def settle_apart(self, profile: str | Profile, code: HypertyCode) -> Lifecycle:
-        """Run a hyperty as `deploy_apart` does; return its lifecycle.
+    async def settle_apart(self, profile: str | Profile, code: SandboxedCode) -> Lifecycle:
+        """Run a hyperty in a sandbox process of its own; return its lifecycle.
 
         Args:
             profile: Its description for the domain registry.
-            code: Where its class is.
+            code: Where its class is, or the package that has it.
 
         If cancelled, as `host`.
 
         Raises:
-            SandboxError: No sandbox process started, or the hyperty did not start in it.
-            AllocationError: As `host`; so are the others.
+            SandboxError: The hyperty did not start; all others are as `host`.
         """
         config, life = self._parts.config, self._lifecycle(profile)
         tools = HypertyTools(config.runtime, config.ids, self.counters, life)
-        spawn = partial(self._parts.processes.open, module=code.module)
+        spawn = partial(self._parts.processes.open, find=code.find)
         await self.host(profile, sandboxed_hyperty(code, spawn, tools), life)
         return life
 

@@ -22,12 +22,19 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
-from actors.pipe.plan import Contents, HypertyContents, NodeStubContents, PackageContents
+from actors.pipe.plan import (
+    Contents,
+    HypertyContents,
+    HypertyPackageContents,
+    NodeStubContents,
+    PackageContents,
+)
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Faults, Hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory
+from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
 __all__ = ["Maker", "open_archive", "open_contents"]
@@ -145,15 +152,23 @@ def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterato
             yield node_stub.activate
         case PackageContents(entry_point):
             with open_archive(archive) as package:
-                module, name = _split(entry_point)
-                if not package.has(module):
-                    raise ImportError(f"the package has no module {module}")
-                yield _checked(_stub_factory(entry_point, _named(module, name)))
+                yield _checked(_stub_factory(entry_point, _in_package(package, entry_point)))
         case HypertyContents(where):
             module, name = _split(where)
-            yield _host(_hyperty(where, _named(module, name)), faults)
+            yield _host(_hyperty(where, _named(module, name)), faults, {})
+        case HypertyPackageContents(entry_point, configuration):
+            with open_archive(archive) as package:
+                made = _hyperty(entry_point, _in_package(package, entry_point))
+                yield _host(made, faults, configuration)
         case _:
             assert_never(contents)
+
+
+def _in_package(package: ArchiveFinder, entry_point: str) -> object:
+    module, name = _split(entry_point)
+    if not package.has(module):
+        raise ImportError(f"the package has no module {module}")
+    return _named(module, name)
 
 
 def _split(where: str) -> tuple[str, str]:
@@ -193,10 +208,11 @@ def _hyperty(where: str, found: object) -> type[Hyperty]:
     return found
 
 
-def _host(made: type[Hyperty], faults: Faults) -> Maker:
+def _host(made: type[Hyperty], faults: Faults, configuration: JsonObject) -> Maker:
     def make(context: StubContext) -> Actor[Delivery]:
         # What a sandbox says of steps is believed of stubs only, whose table is known outside.
         own = HypertyContext(context.config.runtime, context.bus, context.ids, NULL_TRACER)
+        own.configuration = configuration
         return HypertyHost(made, own, faults)
 
     return make

@@ -31,7 +31,14 @@ from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
 from actors.pipe.message import PipeMessage, Word, read_message
 from actors.pipe.outlet import FrameParts, Outlet
-from actors.pipe.plan import HypertyContents, PackageContents, SandboxPlan, read_plan
+from actors.pipe.plan import (
+    PACKAGED,
+    HypertyContents,
+    HypertyPackageContents,
+    PackageContents,
+    SandboxPlan,
+    read_plan,
+)
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
@@ -235,7 +242,7 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
         if first.word is not Word.PLAN:
             raise PipeError("the first word is no plan")
         plan = read_plan(first.fields)
-        archive = await _archive(link) if isinstance(plan.contents, PackageContents) else b""
+        archive = await _archive(link) if isinstance(plan.contents, PACKAGED) else b""
         await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
     except* LinkError:
         # The host is gone: no requester is left.
@@ -307,7 +314,7 @@ class _Tools:
         """
         root = _NO_ROOT if self.lacking.issuperset(_NO_ROOT) else ()
         lacking = [*(one for one in _ESSENTIAL if one in self.lacking), *root]
-        if isinstance(self.plan.contents, PackageContents) and lacking:
+        if isinstance(self.plan.contents, PACKAGED) and lacking:
             raise SandboxError(
                 f"this machine cannot keep code in: {', '.join(lacking)} not confined"
             )
@@ -416,7 +423,8 @@ class _Sandbox:
     async def leave(self) -> None:
         """Stop the component; then report that nothing more will come."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            if isinstance(self._tools.plan.contents, HypertyContents):
+            contents = self._tools.plan.contents
+            if isinstance(contents, HypertyContents | HypertyPackageContents):
                 await self._supervisor.stop_child(self._port.url)
             else:
                 await self._close_session()

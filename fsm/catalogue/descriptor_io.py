@@ -7,12 +7,13 @@ from typing import TypeAlias, final
 import attrs
 
 from specs.addresses.descriptor import Entry
-from specs.descriptor import Revocations, StubDescriptor
+from specs.descriptor import HypertyDescriptor, Revocations, StubDescriptor
 from specs.jsonvalue import JsonObject
 
 __all__ = [
     "Facts",
     "Here",
+    "HypertyFacts",
     "Level",
     "Memory",
     "Package",
@@ -161,6 +162,22 @@ class Facts:
 
     wanted: Entry
     descriptor: StubDescriptor
+    digest: str
+
+
+@final
+@attrs.frozen
+class HypertyFacts:
+    """The facts about a signed descriptor of a hyperty; the signature fits.
+
+    Attributes:
+        wanted: Where it was fetched from.
+        descriptor: What it says.
+        digest: Hash of what was signed.
+    """
+
+    wanted: Entry
+    descriptor: HypertyDescriptor
     digest: str
 
 

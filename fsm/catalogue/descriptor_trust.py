@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from fsm.catalogue.descriptor_io import (
     Facts,
     Here,
+    HypertyFacts,
     Level,
     Memory,
     Package,
@@ -24,16 +25,32 @@ from fsm.catalogue.descriptor_io import (
 from specs.addresses.address import host_in, is_public_host
 from specs.addresses.descriptor import Entry
 from specs.capability import unmet
-from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, SourcePackage
+from specs.descriptor import (
+    LANGUAGE,
+    Described,
+    HypertyDescriptor,
+    Revocations,
+    Revoked,
+    SourcePackage,
+)
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
-__all__ = ["judge", "judge_entry", "judge_offer", "judge_package", "judge_revocations"]
+__all__ = [
+    "judge",
+    "judge_entry",
+    "judge_hyperty",
+    "judge_hyperty_offer",
+    "judge_offer",
+    "judge_package",
+    "judge_revocations",
+]
 
 _Check: TypeAlias = Callable[[], Refused | None]
 
 _ASK_DOMAIN: Final = "ask the domain for one that is right"
 _ASK_NEW: Final = "ask the domain for a newer one"
+_NEEDS_SANDBOX: Final = "its code would need a sandbox, and this runtime has none"
 _PRIVATE: Final = 'write reach = "anywhere" for the domain in the trust file if you mean it'
 
 
@@ -56,6 +73,24 @@ def judge(facts: Facts, terms: Terms, memory: Memory, here: Here, now: float) ->
         return refused
     level = Level.PROFILE if descriptor.source_package is None else Level.PACKAGE
     return Trusted(level, Seen(descriptor.counter, facts.digest))
+
+
+def judge_hyperty(
+    facts: HypertyFacts, terms: Terms, memory: Memory, here: Here, now: float
+) -> Verdict:
+    """Judge the descriptor of a hyperty, whose code comes as a package (HYP-01, CAT-02).
+
+    Args:
+        facts: What was found out about it.
+        terms: What the operator says of its domain.
+        memory: What is remembered of its domain.
+        here: What this runtime can do.
+        now: Seconds since the epoch.
+    """
+    refused = judge_entry(facts.wanted, facts.descriptor, memory, facts.digest, now)
+    if refused is None:
+        refused = _hyperty(facts.descriptor, terms, here, memory.revocations)
+    return refused or Trusted(Level.PACKAGE, Seen(facts.descriptor.counter, facts.digest))
 
 
 def judge_entry(
@@ -90,6 +125,18 @@ def judge_offer(facts: Facts, here: Here) -> Refused | None:
     package = facts.descriptor.source_package
     publishers = frozenset[str]() if package is None else frozenset({package.publisher})
     return _stub(facts, Terms(publishers, Reach.ANYWHERE), here, None)
+
+
+def judge_hyperty_offer(facts: HypertyFacts, here: Here) -> Refused | None:
+    """Judge an offer of a hyperty; None: a runtime that trusts all of it could run it.
+
+    Args:
+        facts: What it says.
+        here: What runtimes can do.
+    """
+    package = facts.descriptor.source_package
+    publishers = frozenset[str]() if package is None else frozenset({package.publisher})
+    return _hyperty(facts.descriptor, Terms(publishers), here, None)
 
 
 def judge_revocations(
@@ -209,6 +256,18 @@ def _constraints(constraints: Json, capabilities: JsonObject | None) -> Refused 
     return None if why is None else Refused(Reason.CONSTRAINT, why, advice)
 
 
+def _hyperty(
+    descriptor: HypertyDescriptor, terms: Terms, here: Here, revocations: Revocations | None
+) -> Refused | None:
+    if descriptor.source_package is None:
+        why = "it has no package with hash and publisher"
+        return Refused(Reason.NOTHING_TO_DEPLOY, why, _ASK_DOMAIN)
+    refused = _publisher(descriptor, terms, revocations)
+    if refused is None and Level.PACKAGE not in here.levels:
+        refused = Refused(Reason.NO_SANDBOX, _NEEDS_SANDBOX, "use another runtime")
+    return refused or _constraints(descriptor.constraints, here.hyperties)
+
+
 # ---- level 1: a stub that ships
 
 
@@ -247,7 +306,14 @@ def _places(endpoints: tuple[str, ...], terms: Terms) -> Refused | None:
 def _package(
     facts: Facts, terms: Terms, here: Here, revocations: Revocations | None
 ) -> Refused | None:
-    descriptor, package = facts.descriptor, facts.descriptor.source_package
+    return _publisher(facts.descriptor, terms, revocations) or _fitness(facts, terms, here)
+
+
+def _publisher(
+    descriptor: Described, terms: Terms, revocations: Revocations | None
+) -> Refused | None:
+    """Refuse code in another language, or of a publisher who is not trusted, or revoked code."""
+    package = descriptor.source_package
     if package is None or descriptor.language.lower() != LANGUAGE:
         why = f"its code is written in {descriptor.language[:40]!r}"
         return Refused(Reason.LANGUAGE, why, f"ask the domain for one in {LANGUAGE}")
@@ -258,7 +324,7 @@ def _package(
         )
     if any(one.sha256 == package.sha256 for one in _entries(revocations)):
         return _is_revoked("its package is", "")
-    return _fitness(facts, terms, here)
+    return None
 
 
 def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
@@ -276,8 +342,9 @@ def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
         why = "it does not say where its code dials"
         return Refused(Reason.NO_ENDPOINTS, why, _ASK_DOMAIN)
     if Level.PACKAGE not in here.levels:
-        why = "its code would need a sandbox, and this runtime has none"
-        return Refused(Reason.NO_SANDBOX, why, "ask the domain for a profile of a shipped stub")
+        return Refused(
+            Reason.NO_SANDBOX, _NEEDS_SANDBOX, "ask the domain for a profile of a shipped stub"
+        )
     return _places(descriptor.endpoints, terms)
 
 

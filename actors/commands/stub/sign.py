@@ -19,11 +19,11 @@ from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
 from actors.keys.key_set import read_keys
 from actors.runtime.catalogue import what_runs_here
-from fsm.catalogue.descriptor_io import Facts
-from fsm.catalogue.descriptor_trust import judge_offer
+from fsm.catalogue.descriptor_io import Facts, HypertyFacts, Refused
+from fsm.catalogue.descriptor_trust import judge_hyperty_offer, judge_offer
 from fsm.machine_list import MACHINES, fingerprint
 from specs.addresses.descriptor import CatalogueType, Entry
-from specs.descriptor import LANGUAGE, StubDescriptor
+from specs.descriptor import LANGUAGE, HypertyDescriptor, StubDescriptor
 from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
 from specs.limits.node import JWKS_BYTES
@@ -89,7 +89,7 @@ class _Code:
     "--machine",
     metavar="NAME",
     type=click.Choice(sorted(MACHINES)),
-    help="State machine that the stub follows; required for code.",
+    help="State machine that the stub follows; required for the code of stubs.",
 )
 @click.option(
     "--package",
@@ -97,7 +97,11 @@ class _Code:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Directory of the code; it is packed beside the descriptor.",
 )
-@click.option("--entry-point", metavar="module:function", help="Function that makes the stub.")
+@click.option(
+    "--entry-point",
+    metavar="module:NAME",
+    help="Function that makes the stub, or class of the hyperty.",
+)
 @click.option(
     "--domain-keys",
     metavar="FILE",
@@ -173,12 +177,14 @@ def _dated(
 
 
 def _check_use(place: Entry, text: str, draft: Path) -> None:
-    """Refuse a stub that no runtime could deploy, whomever it trusts."""
+    """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
     seal = read_seal(text.encode(), SealType.DESCRIPTOR)
-    made = read_descriptor(seal.content)
-    if not isinstance(made, StubDescriptor):
-        return
-    refused = judge_offer(Facts(place, made, seal.digest), what_runs_here())
+    made, here = read_descriptor(seal.content), what_runs_here()
+    refused: Refused | None = None
+    if isinstance(made, StubDescriptor):
+        refused = judge_offer(Facts(place, made, seal.digest), here)
+    elif isinstance(made, HypertyDescriptor):
+        refused = judge_hyperty_offer(HypertyFacts(place, made, seal.digest), here)
     if refused is not None:
         raise CommandError(
             f"no runtime could use this: {refused.why}; correct {draft} or the options"

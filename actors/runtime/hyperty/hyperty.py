@@ -312,6 +312,12 @@ class Hyperty(HypertyClient, ABC):
         """
         return cls.handlers.schema
 
+    @final
+    @property
+    def configuration(self) -> JsonObject:
+        """Configuration of its descriptor; empty if it came from no catalogue."""
+        return self._context.configuration
+
     async def started(self) -> None:
         """Prepare the hyperty; runs before its first message.
 

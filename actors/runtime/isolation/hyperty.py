@@ -7,7 +7,7 @@ leaves a sandbox is answered, also when its process has ended.
 """
 
 import re
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -18,10 +18,17 @@ from actors.kit.guarded_network import NO_NETWORK
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
+from actors.pipe.code import code_of, hyperty_code
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HandInResult, HostTools, SandboxHost
 from actors.pipe.message import PipeMessage, Word
-from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
+from actors.pipe.plan import (
+    HypertyContents,
+    HypertyPackageContents,
+    SandboxCode,
+    SandboxPlan,
+    Spawn,
+)
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
 from actors.runtime.stubs.sandbox import ComponentMaker
@@ -41,7 +48,15 @@ from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 
-__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "SandboxMail", "sandboxed_hyperty"]
+__all__ = [
+    "HypertyCode",
+    "HypertyPackage",
+    "HypertyTools",
+    "NoCodeError",
+    "SandboxMail",
+    "SandboxedCode",
+    "sandboxed_hyperty",
+]
 
 _NO_ROOM: Final = "its sandbox has no room"
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
@@ -209,6 +224,24 @@ class HypertyCode:
         """The module of the class."""
         return self.where.partition(":")[0]
 
+    @property
+    def contents(self) -> HypertyContents:
+        """The contents of its sandbox."""
+        return HypertyContents(self.where)
+
+    @property
+    def archive(self) -> bytes:
+        """Nothing: its sources come with what it imports."""
+        return b""
+
+    def find(self) -> SandboxCode:
+        """Find what it can read and import; blocks.
+
+        Raises:
+            ImportError: Its sources are more than a package may have, or cannot be read.
+        """
+        return code_of(self.module)
+
     @classmethod
     def of(cls, made: type[Hyperty]) -> "HypertyCode":
         """Return where a class is.
@@ -217,6 +250,28 @@ class HypertyCode:
             NoCodeError: It is in the main script, or inside a function or class.
         """
         return cls(f"{made.__module__}:{made.__qualname__}")
+
+
+@final
+@attrs.frozen
+class HypertyPackage:
+    """The code of a hyperty that came from a catalogue.
+
+    Attributes:
+        archive: The very bytes that were verified: a zip archive of Python sources.
+        contents: Its class, and what it is to know.
+    """
+
+    archive: bytes = attrs.field(repr=False)
+    contents: HypertyPackageContents
+
+    def find(self) -> SandboxCode:
+        """Find what it can read and import besides its own code; blocks."""
+        return hyperty_code()
+
+
+SandboxedCode: TypeAlias = HypertyCode | HypertyPackage
+"""The code of a hyperty that runs in a sandbox."""
 
 
 @final
@@ -237,7 +292,7 @@ class HypertyTools:
     life: Lifecycle = attrs.field(factory=Lifecycle)
 
 
-def sandboxed_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
+def sandboxed_hyperty(code: SandboxedCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
     """Return a maker of the host of a hyperty in a sandbox process, for `Runtime.host`.
 
     The other process calls the class without arguments: configuration must come by messages.
@@ -247,7 +302,7 @@ def sandboxed_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> C
     `Intensity` allows, the runtime undeploys it.
 
     Args:
-        code: Where its class is.
+        code: Where its class is, or the package that has it.
         spawn: Makes the sandbox.
         tools: What the runtime provides; `Runtime.deploy_apart` makes it.
     """
@@ -258,7 +313,7 @@ def sandboxed_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> C
 class _Processes:
     """One hyperty through all its processes: message ids continue from one to the next."""
 
-    def __init__(self, code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> None:
+    def __init__(self, code: SandboxedCode, spawn: Spawn, tools: HypertyTools) -> None:
         self._code = code
         self._spawn = spawn
         self._tools = tools
@@ -281,7 +336,7 @@ class _Processes:
             url=port.url,
             runtime=given.runtime,
             domain=domain_of(port.url),
-            contents=HypertyContents(self._code.where),
+            contents=self._code.contents,
             ids=self.last_id,
         )
         tools = HostTools(
@@ -289,6 +344,7 @@ class _Processes:
             network=NO_NETWORK,
             tracer=NULL_TRACER,
             counters=given.counters,
+            archive=self._code.archive,
             rate=HYPERTY_RATE,
             burst=HYPERTY_BURST,
             patience=SANDBOX_YIELD,

@@ -219,6 +219,7 @@ class HypertyContext:
         delegated: Objects that it has agreed to take over, each with the sync manager that has it.
         children: Objects that it observes or reports, each with what takes notices of children.
         discoverer: Searches in its name.
+        configuration: Configuration of its descriptor; empty if it came from no catalogue.
     """
 
     def __init__(
@@ -244,6 +245,7 @@ class HypertyContext:
             domain_of(runtime), f"{runtime}/registry", self.ask, self.post
         )
         self._windows: Final[dict[str, _Window]] = {}
+        self.configuration: JsonObject = {}
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
         self._reporters: Final[dict[str, str]] = {}
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors.runtime.bus.messages import Origin
 from actors.runtime.stubs.stub import StubFactory
 from specs.addresses.address import catalogue_stub
-from specs.descriptor import RuntimeDescriptor
+from specs.descriptor import HypertyDescriptor, RuntimeDescriptor
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
@@ -24,6 +24,7 @@ __all__ = [
     "BuiltInCatalogue",
     "Catalogue",
     "Descriptor",
+    "HypertyFound",
     "NotInCatalogueError",
     "SchemaRefusedError",
     "Servers",
@@ -68,6 +69,22 @@ class Descriptor:
     node_url: str | None = None
     options: JsonObject = attrs.field(factory=dict)
     takes_identity: bool = True
+
+
+@final
+@attrs.frozen
+class HypertyFound:
+    """A hyperty of a catalogue that may run in a sandbox (CAT-02).
+
+    Attributes:
+        descriptor: Its descriptor.
+        package: The verified bytes of its code.
+        schemes: Schemes of the data objects that it uses.
+    """
+
+    descriptor: HypertyDescriptor
+    package: bytes = attrs.field(repr=False)
+    schemes: tuple[str, ...]
 
 
 @final
@@ -137,6 +154,21 @@ class Catalogue(ABC):
 
         Args:
             address: Its catalogue address.
+        """
+        return None
+
+    async def hyperty(self, address: str) -> HypertyFound | None:  # noqa: ARG002 - see below
+        """Return a hyperty that may run; None: there is no catalogue to ask.
+
+        The default knows none. If cancelled, what was fetched and accepted so far may be kept.
+
+        Args:
+            address: Its catalogue address.
+
+        Raises:
+            RefusedDescriptorError: There is one, but it must not run.
+            BadUrlError: The address is none of a catalogue.
+            CatalogueFileError: What was seen cannot be remembered.
         """
         return None
 

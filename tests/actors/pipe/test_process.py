@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ async def test_a_sandbox_that_cannot_start_counts_for_nothing(monkeypatch):
     sandboxes = ProcessSandboxes(SandboxTotals(SANDBOX_MEMORY))
     monkeypatch.setattr(code, "PACKAGE_FILES", 0)
     with pytest.raises(SandboxError, match="may import 0 modules"):
-        async with sandboxes.open("a.ex", "tests.support.runtime.rough"):
+        async with sandboxes.open("a.ex", partial(code.code_of, "tests.support.runtime.rough")):
             pass
     async with sandboxes.open("a.ex"):
         pass

@@ -9,6 +9,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
+from actors.pipe.code import code_of
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.messages import Origin
 from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
@@ -112,7 +113,7 @@ async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
 
 def sandboxes_of(module):
     """Sandbox processes for the hyperties of a module."""
-    return partial(open_process_sandbox, module=module)
+    return partial(open_process_sandbox, find=partial(code_of, module))
 
 
 sandboxes_of_tests = sandboxes_of("tests.support.runtime.rough")

@@ -84,7 +84,7 @@ def test_why_a_runtime_would_refuse_it_is_said(publisher, spoil, said):
 
 
 def test_a_descriptor_of_another_type_is_verified_as_well(publisher):
-    publisher.sign("--entry", "hyperty/chat")
+    publisher.sign("--entry", "runtime/pc")
     done = publisher.verify("--trust", publisher.trust(), where=str(publisher.folder / "d.jws"))
     assert done.status == ExitCode.OK
 
