@@ -33,11 +33,13 @@ from specs.limits.protocol import (
     MAX_JSON_TEXT,
     MAX_MESSAGE_BYTES,
 )
+from specs.limits.transfer import TRANSFER_PARTS
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code
 
 __all__ = [
     "BadLine",
+    "check_large",
     "check_size",
     "decode_frame",
     "decode_line",
@@ -46,6 +48,7 @@ __all__ = [
     "frames",
     "glance",
     "most_bytes",
+    "read_large",
     "read_object",
 ]
 
@@ -98,6 +101,51 @@ def _check_texts(values: Iterable[Json]) -> None:
         if isinstance(one, str) and len(one) > MAX_JSON_TEXT:
             why = f"a text is longer than {MAX_JSON_TEXT} characters"
             raise BadMessageError(why, Code.TOO_LARGE)
+
+
+def check_large(text: bytes | bytearray, body: JsonObject) -> None:
+    """Refuse a body in chunks with too much nesting, or too many parts.
+
+    Its texts and objects may be larger than those of a message.
+
+    Args:
+        text: The JSON as bytes.
+        body: The same JSON as dictionaries and lists.
+
+    Raises:
+        BadMessageError: A limit is exceeded; the code is 413.
+    """
+    _check_parts(text)
+    level: list[Json] = [body]
+    # The message around it is one level.
+    for _ in range(MAX_JSON_DEPTH):
+        if _NESTED.isdisjoint(map(type, level)):
+            return
+        objects = (one for one in level if isinstance(one, dict))
+        lists = (one for one in level if isinstance(one, list))
+        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+    raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
+
+
+def _check_parts(text: bytes | bytearray) -> None:
+    if sum(map(text.count, _OPENERS)) > TRANSFER_PARTS:
+        why = f"the body has more than {TRANSFER_PARTS} opening brackets"
+        raise BadMessageError(why, Code.TOO_LARGE)
+
+
+def read_large(text: bytes | bytearray) -> JsonObject:
+    """Read the JSON object of a body that came in chunks.
+
+    Raises:
+        BadMessageError: 400: it is not a JSON object; 413: a limit is exceeded.
+    """
+    # Before its objects take memory.
+    _check_parts(text)
+    body = _parse(text)
+    if not isinstance(body, dict):
+        raise BadMessageError("a body is a JSON object")
+    check_large(text, body)
+    return body
 
 
 _DIGEST: Final = 12
@@ -186,7 +234,7 @@ def glance(line: bytes) -> JsonObject:
     return raw if isinstance(raw, dict) else {}
 
 
-def _parse(line: bytes) -> Json:
+def _parse(line: bytes | bytearray) -> Json:
     try:
         raw: Json = orjson.loads(line)
     except orjson.JSONDecodeError as exc:

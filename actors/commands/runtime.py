@@ -80,6 +80,7 @@ from specs.identity import VouchedBy
 from specs.jsonvalue import Json
 from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
 from specs.limits.protocol import SANDBOX_MEMORY, STUB_IDLE
+from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -368,6 +369,14 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     help="Processors that all sandbox processes may use together, such as 0.5.",
 )
 @click.option(
+    "--largest-body",
+    metavar="MIB",
+    type=click.IntRange(1, TRANSFER_MOST // MIB),
+    default=TRANSFER_BYTES // MIB,
+    show_default=True,
+    help="Size of the largest request or answer of a hyperty, in MiB of JSON; more is refused 413.",
+)
+@click.option(
     "--p2p",
     metavar="KINDS",
     default="unix,tcp,websocket",
@@ -441,6 +450,7 @@ def command(  # noqa: PLR0913 - one for each option
     sandbox: str,
     sandbox_memory: int,
     sandbox_cpu: float,
+    largest_body: int,
     p2p: tuple[Kind, ...],
     p2p_host: str,
     p2p_use: str,
@@ -488,6 +498,7 @@ def command(  # noqa: PLR0913 - one for each option
         tls=tls,
         insecure=insecure,
         sandboxes=SandboxTotals(sandbox_memory * MIB, sandbox_cpu),
+        largest_body=largest_body * MIB,
         kinds=p2p,
         p2p_host=p2p_host,
         links=links_of(p2p_use, p2p_peer, p2p_wait),

@@ -104,6 +104,7 @@ class Outlet:
         self._writing = trio.CancelScope()
         self._wake = trio.Event()
         self._room = trio.Event()
+        self._line = trio.StrictFIFOLock()
 
     @property
     def is_full(self) -> bool:
@@ -137,10 +138,15 @@ class Outlet:
 
         Not a checkpoint while there is. If cancelled, it will not be written.
         """
-        while self.is_full and not self.is_closed:
-            self._room = trio.Event()
-            await self._room.wait()
-        self.put(item)
+        if not self.is_full and not self._line.locked():
+            self.put(item)
+            return
+        # One at a time: of two that are woken at once either may run first.
+        async with self._line:
+            while self.is_full and not self.is_closed:
+                self._room = trio.Event()
+                await self._room.wait()
+            self.put(item)
 
     async def flushed(self) -> None:
         """Wait until all that was put has been written, or nothing is any more."""

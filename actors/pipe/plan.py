@@ -10,6 +10,7 @@ import trio
 
 from actors.pipe.errors import PipeError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from transports.link import Link
 
 __all__ = [
@@ -111,6 +112,7 @@ class SandboxPlan:
         endpoints: The only places it may dial, as `transports.urls` writes them.
         session: Token of a session that an earlier stub had, to come back to.
         hops: Whether the host wants records of messages.
+        largest_body: Bytes that a body of a hyperty may have, in chunks.
     """
 
     url: str
@@ -121,6 +123,7 @@ class SandboxPlan:
     session: str | None = attrs.field(default=None, repr=False)
     ids: int = 0
     hops: bool = False
+    largest_body: int = SANDBOX_TRANSFER_BYTES
 
 
 def write_plan(plan: SandboxPlan) -> JsonObject:
@@ -134,6 +137,7 @@ def write_plan(plan: SandboxPlan) -> JsonObject:
         "session": plan.session,
         "ids": plan.ids,
         "hops": plan.hops,
+        "largestBody": plan.largest_body,
     }
 
 
@@ -157,9 +161,9 @@ def read_plan(fields: JsonObject) -> SandboxPlan:
     Raises:
         PipeError: It is no plan.
     """
-    ids, hops = fields.get("ids"), fields.get("hops")
-    if not isinstance(ids, int) or not isinstance(hops, bool):
-        raise PipeError("a plan without ids or hops")
+    ids, hops, largest_body = (fields.get(name) for name in ("ids", "hops", "largestBody"))
+    if not isinstance(ids, int) or not isinstance(hops, bool) or not isinstance(largest_body, int):
+        raise PipeError("a plan without ids, hops or the size of the largest body")
     session = fields.get("session")
     return SandboxPlan(
         url=_text(fields, "url"),
@@ -170,6 +174,7 @@ def read_plan(fields: JsonObject) -> SandboxPlan:
         session=session if isinstance(session, str) else None,
         ids=ids,
         hops=hops,
+        largest_body=largest_body,
     )
 
 

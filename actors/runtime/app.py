@@ -63,6 +63,7 @@ from actors.runtime.sync.context import (
     SyncMessage,
 )
 from actors.runtime.sync.manager import SyncManager
+from actors.runtime.transfers import Transfers
 from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.config import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
@@ -333,6 +334,7 @@ async def _start(
         discoverer=discoverer,
         policing=plan.policing,
         status=status,
+        transfers=Transfers(config.largest_body),
     )
 
 

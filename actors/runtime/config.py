@@ -24,7 +24,8 @@ from fsm.policy.model import PolicySet
 from fsm.registry.resolve.config import Topology
 from specs.addresses.address import runtime
 from specs.identity import VouchedBy
-from specs.limits.protocol import LEASE, STUB_IDLE
+from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE
+from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
 
@@ -37,6 +38,9 @@ __all__ = ["RuntimeConfig"]
 
 GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[PolicySet]
 """Forms in which a program gives the policies of a runtime."""
+_IS_BODY: Final = attrs.validators.and_(
+    attrs.validators.ge(BODY_BYTES), attrs.validators.le(TRANSFER_MOST)
+)
 
 _NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -100,6 +104,8 @@ class RuntimeConfig:
             (BUS-11).
         publish_status: Whether runtimes that subscribe to `R/status` at the node are notified when
             this runtime is live, and when it leaves.
+        largest_body: Bytes of JSON that the body of a request or an answer of a hyperty may have;
+            over `BODY_BYTES` it travels in chunks. More is refused with 413.
         stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
             often; its error is then raised by the context of the runtime.
         entropy: Source of random bytes for secrets, nonces and jitter.
@@ -113,6 +119,7 @@ class RuntimeConfig:
     Raises:
         TypeError: A value is of a wrong kind.
         StagePlaceError: An interceptor is neither before nor after policy.
+        ValueError: `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`.
     """
 
     domain: str
@@ -140,6 +147,7 @@ class RuntimeConfig:
     policy: Judge | PolicyConfig = attrs.field(default=PolicyConfig(), converter=_policies)
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
     publish_status: bool = False
+    largest_body: int = attrs.field(default=TRANSFER_BYTES, validator=_IS_BODY)
     stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
     clock_offset: float = 0.0

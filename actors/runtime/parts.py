@@ -35,6 +35,7 @@ from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.context import ObjectsClosed, PathsForgotten, SyncMessage
+from actors.runtime.transfers import Transfers
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import HandlerReady
@@ -67,6 +68,7 @@ class RuntimeParts:
         discoverer: Searches in the name of `R/discovery`.
         policing: The policies of the runtime; None: the application decides itself.
         status: The status of the runtime.
+        transfers: What the bodies in chunks of its hyperties share.
     """
 
     config: RuntimeConfig
@@ -90,6 +92,7 @@ class RuntimeParts:
     discoverer: Discoverer
     policing: Policing | None
     status: RuntimeStatus
+    transfers: Transfers
 
     @property
     def user(self) -> str | None:

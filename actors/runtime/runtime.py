@@ -39,6 +39,7 @@ from specs.addresses.address import runtime_name
 from specs.bodies.registry import Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, MessageType
 
 __all__ = ["Runtime"]
@@ -176,7 +177,8 @@ class Runtime:
             SandboxError: The hyperty did not start; all others are as `host`.
         """
         config, life = self._parts.config, self._lifecycle(profile)
-        tools = HypertyTools(config.runtime, config.ids, self.counters, life)
+        largest = min(config.largest_body, SANDBOX_TRANSFER_BYTES)
+        tools = HypertyTools(config.runtime, config.ids, self.counters, life, largest)
         spawn = partial(self._parts.processes.open, find=code.find)
         await self.host(profile, sandboxed_hyperty(code, spawn, tools), life)
         return life

@@ -17,6 +17,7 @@ from io import BytesIO
 from types import ModuleType
 from typing import Final, TypeAlias, assert_never, cast, final
 
+import attrs
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
@@ -34,8 +35,10 @@ from actors.runtime.hyperty.hyperty import Faults, Hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory
+from actors.runtime.transfers import Transfers
 from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
+from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 
 __all__ = ["Maker", "open_archive", "open_contents"]
 
@@ -134,13 +137,19 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 
 @contextmanager
-def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterator[Maker]:
+def open_contents(
+    contents: Contents,
+    archive: bytes,
+    faults: Faults,
+    largest_body: int = SANDBOX_TRANSFER_BYTES,
+) -> Iterator[Maker]:
     """Find the code of a sandbox; it can be imported from while the context is open.
 
     Args:
         contents: What is to be in it.
         archive: The code of a package.
         faults: Takes what the handlers of a hyperty raise.
+        largest_body: Bytes that a body of a hyperty may have, in chunks.
 
     Raises:
         ImportError: There is no such code, or it cannot be read.
@@ -155,11 +164,11 @@ def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterato
                 yield _checked(_stub_factory(entry_point, _in_package(package, entry_point)))
         case HypertyContents(where):
             module, name = _split(where)
-            yield _host(_hyperty(where, _named(module, name)), faults, {})
+            yield _host(_hyperty(where, _named(module, name)), faults, _More(largest_body))
         case HypertyPackageContents(entry_point, configuration):
             with open_archive(archive) as package:
                 made = _hyperty(entry_point, _in_package(package, entry_point))
-                yield _host(made, faults, configuration)
+                yield _host(made, faults, _More(largest_body, configuration))
         case _:
             assert_never(contents)
 
@@ -208,11 +217,26 @@ def _hyperty(where: str, found: object) -> type[Hyperty]:
     return found
 
 
-def _host(made: type[Hyperty], faults: Faults, configuration: JsonObject) -> Maker:
+@final
+@attrs.frozen
+class _More:
+    """What a hyperty is given besides its code."""
+
+    largest_body: int
+    configuration: JsonObject = attrs.field(factory=dict)
+
+
+def _host(made: type[Hyperty], faults: Faults, more: _More) -> Maker:
     def make(context: StubContext) -> Actor[Delivery]:
         # What a sandbox says of steps is believed of stubs only, whose table is known outside.
-        own = HypertyContext(context.config.runtime, context.bus, context.ids, NULL_TRACER)
-        own.configuration = configuration
+        own = HypertyContext(
+            context.config.runtime,
+            context.bus,
+            context.ids,
+            NULL_TRACER,
+            transfers=Transfers(more.largest_body),
+        )
+        own.configuration = more.configuration
         return HypertyHost(made, own, faults)
 
     return make

@@ -284,7 +284,8 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
         with Crash() as crash:
             tools.check()
             faults = PipeFaults(outlet)
-            make = stack.enter_context(open_contents(plan.contents, archive, faults))
+            contents = open_contents(plan.contents, archive, faults, plan.largest_body)
+            make = stack.enter_context(contents)
             await sandbox.host(make)
         if crash.error is None:
             outlet.put(PipeMessage(Word.READY))

@@ -11,7 +11,9 @@ from typing import Final, cast
 import orjson
 
 from actors.runtime.hyperty.typed import Sendable, plain
+from fsm.bus.chunks import too_large
 from fsm.sync.value.json import as_json
+from specs.addresses.address import scheme_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.identity import IDENTITY
@@ -19,9 +21,9 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import BODY_BYTES, MAX_JSON_DEPTH
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import check_size
+from transports.codec import check_large, check_size
 
-__all__ = ["own", "sendable", "uncopied"]
+__all__ = ["large_body", "own", "sendable", "uncopied"]
 
 _PLAIN_ONLY: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -61,6 +63,29 @@ def sendable(message: Message) -> Message:
         return Message(message.id, kind, *ends, body)
     raw: JsonObject = {"id": message.id, "type": kind.value, "from": ends[0], "to": ends[1]}
     return normalise({**raw, "body": body})
+
+
+def large_body(message: Message, asked: MessageType, limit: int) -> bytes:
+    """Return the JSON of a body that is too large for a message, to travel in chunks (P2P-21).
+
+    Args:
+        message: The message, of which `sendable` has said 413.
+        asked: Type of the request that it is, or answers: that of its chunks.
+        limit: Bytes that the body may have.
+
+    Raises:
+        NotJsonError: Something in the body is not JSON, or is nested too deep.
+        BadMessageError: 413: it is too large for chunks as well, or does not travel in chunks:
+            only requests between hyperties do, and their answers.
+    """
+    are_hyperties = scheme_of(message.from_) == scheme_of(message.to) == "hyperty"
+    if asked in _SPECIAL or message.is_event or not are_hyperties:
+        raise BadMessageError(f"larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
+    body, line = _copied({key: value for key, value in message.body.items() if key != IDENTITY})
+    if len(line) > limit:
+        raise too_large(limit)
+    check_large(line, body)
+    return line
 
 
 def own(message: Message) -> Message:

@@ -9,7 +9,8 @@ import trio
 
 from actors.kit.kinds import a_text, each_text, of_kind
 from actors.runtime.discovery.search import RecordSearch, Watching
-from actors.runtime.hyperty.bodies import own, sendable, uncopied
+from actors.runtime.hyperty.bodies import large_body, own, sendable, uncopied
+from actors.runtime.hyperty.transfer import fetched, sent_ahead
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.observation import ObservedObject, open_observation
@@ -17,6 +18,7 @@ from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
 from fsm.registry.discovery import Criteria, Sought
 from specs.addresses.address import canonical, inbox_of, scheme_of
+from specs.bodies.chunk import CHUNKS
 from specs.bodies.sync import Observe
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonInput
@@ -62,6 +64,9 @@ class HypertyClient:
         While `OPEN_REQUESTS` requests of the hyperty to the same receiver are open, and while its
         node does not take messages as fast as they come, the call waits. The time of the request
         begins afterwards.
+
+        A value over `BODY_BYTES` travels in chunks; its answer is awaited from the last one on, and
+        the receiver gets it whole.
 
         Args:
             to: Address of the receiver.
@@ -250,6 +255,7 @@ class HypertyClient:
         a_text(type_, "type_")
         of_kind(body, (Mapping,), "body")
         url = self._context.url
+        answer: Message | None = None
         # It gets its id when it may go: the ids of one sender rise (I-T7).
         async with self._context.window(to):
             message = Message(
@@ -258,10 +264,30 @@ class HypertyClient:
             try:
                 message = sendable(message)
             except BadMessageError as exc:
-                return refuse(message, exc.code, exc.reason)
-            answer = await self._context.insist(message, attempts)
+                # What is caught here refers to a copy of the body.
+                if exc.code != Code.TOO_LARGE:
+                    return refuse(message, exc.code, exc.reason)
+            else:
+                answer = await self._context.insist(message, attempts)
+        if answer is None:
+            answer = await self._asked_in_chunks(message, attempts)
+        if CHUNKS in answer.body:
+            return await fetched(self._context, message, answer)
         # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
         return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
+
+    async def _asked_in_chunks(self, message: Message, attempts: int) -> Message:
+        """Send a request whose body is too large for a message; return the answer."""
+        context = self._context
+        try:
+            body = large_body(message, message.type, context.transfers.limit)
+            async with sent_ahead(context, message, body) as said, context.window(message.to):
+                # Later than the chunks: ids of one sender rise.
+                number = context.ids.next(self.url)
+                sent = Message(number, message.type, self.url, message.to, said)
+                return await context.insist(sent, attempts)
+        except BadMessageError as exc:
+            return refuse(message, exc.code, exc.reason)
 
     @final
     def discover(

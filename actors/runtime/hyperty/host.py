@@ -1,5 +1,6 @@
 """The actor that runs one hyperty for one life."""
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never, final
 
@@ -11,7 +12,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.hyperty.bodies import own, sendable, uncopied
+from actors.runtime.hyperty.bodies import large_body, own, sendable, uncopied
 from actors.runtime.hyperty.hyperty import (
     Delegated,
     Faults,
@@ -20,12 +21,15 @@ from actors.runtime.hyperty.hyperty import (
     Lifecycle,
     Refused,
 )
+from actors.runtime.hyperty.transfer import KeptBodies
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.context import code_in_use
 from actors.runtime.sync.registration import SUBSCRIPTION
+from fsm.bus.chunks import WholeBody
 from specs.addresses.address import is_below, scheme_of
+from specs.bodies.chunk import CHUNK, CHUNKS
 from specs.bodies.object import (
     Forward,
     ForwardDelegation,
@@ -39,6 +43,7 @@ from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
 from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.transfer import TRANSFER_SILENCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
@@ -91,6 +96,8 @@ class HypertyHost(Actor[Delivery]):
         self._port = context.port
         self._next = trio.Semaphore(CONCURRENT - 1)
         self._previous: trio.Event | None = None
+        self._bodies = KeptBodies(context)
+        self._is_watching = False
         self._hyperty.enter(context, self)
 
     @override
@@ -99,18 +106,55 @@ class HypertyHost(Actor[Delivery]):
 
     @override
     async def handle(self, message: Delivery) -> None:
-        request = message.message
+        request, whole = message.message, None
         if request.is_request and is_below(request.to, self._port.url):
+            if CHUNK in request.body or CHUNKS in request.body:
+                taken = await self._in_chunks(request)
+                if taken is None:
+                    return
+                request, whole = taken
             begun = trio.Event()
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
-            asked = request if is_own else own(request)
-            self.spawn(self._answer, asked, self._previous, begun)
+            asked = request if is_own or whole is not None else own(request)
+            self.spawn(self._answer, asked, self._previous, begun, whole)
             self._previous = begun
             # Others wait in the mailbox: what is taken from it is answered, for any later event.
             await self._next.acquire()
         else:
             await self._kept(self._heard, request)
+
+    # ---- bodies in chunks
+
+    async def _in_chunks(self, message: Message) -> tuple[Message, WholeBody] | None:
+        """Take a chunk; or return a request with its body, which has come in chunks (P2P-21)."""
+        if CHUNK in message.body:
+            answer = self._bodies.answer(message)
+        else:
+            try:
+                return self._bodies.whole(message)
+            except BadMessageError as exc:
+                answer = refuse(message, exc.code, exc.reason)
+        await self._port.post(answer)
+        self._watch()
+        return None
+
+    def _watch(self) -> None:
+        """Forget bodies of silent peers in time, while there are any."""
+        if not self._is_watching and self._bodies.deadline() < math.inf:
+            self._is_watching = True
+            self.spawn(self._forget_silent)
+
+    async def _forget_silent(self) -> None:
+        while (due := self._bodies.deadline()) < math.inf:
+            # Another body may have to be forgotten earlier.
+            await trio.sleep_until(min(due, trio.current_time() + TRANSFER_SILENCE))
+            self._bodies.tick()
+        self._is_watching = False
+
+    @override
+    async def stop(self) -> None:
+        self._bodies.clear()
 
     async def _kept(
         self, handler: Callable[[Message], Awaitable[T]], message: Message
@@ -127,8 +171,9 @@ class HypertyHost(Actor[Delivery]):
 
         with Crash(failed) as crash:
             return await handler(message)
-        is_large = isinstance(crash.error, BadMessageError) and crash.error.code == Code.TOO_LARGE
-        why = "the answer is too large" if is_large else "the hyperty failed on it"
+        is_large, why = False, "the hyperty failed on it"
+        if isinstance(crash.error, BadMessageError) and crash.error.code == Code.TOO_LARGE:
+            is_large, why = True, f"the answer is too large: {crash.error.reason}"
         said = f"{why}; error {correlations[0]}"
         return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
 
@@ -151,7 +196,11 @@ class HypertyHost(Actor[Delivery]):
         return True
 
     async def _answer(
-        self, request: Message, previous: trio.Event | None, begun: trio.Event
+        self,
+        request: Message,
+        previous: trio.Event | None,
+        begun: trio.Event,
+        whole: WholeBody | None,
     ) -> None:
         """Handle a request and send exactly one answer, also after a crash or a cancellation."""
         answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
@@ -164,6 +213,8 @@ class HypertyHost(Actor[Delivery]):
         finally:
             begun.set()
             self._next.release()
+            if whole is not None:
+                self._bodies.release(whole)
             with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
                 await self._port.post(answer)
 
@@ -175,7 +226,19 @@ class HypertyHost(Actor[Delivery]):
             return sendable(refuse(request, refusal.code, refusal.why))
         except BadMessageError as exc:
             return sendable(refuse(request, exc.code, exc.reason))
-        return sendable(reply_to(request, Code.OK, uncopied({"value": value})))
+        answer = reply_to(request, Code.OK, uncopied({"value": value}))
+        try:
+            return sendable(answer)
+        except BadMessageError as exc:
+            if exc.code != Code.TOO_LARGE:
+                raise
+        body = large_body(answer, request.type, self._context.transfers.limit)
+        try:
+            return self._bodies.hold(request, answer, body)
+        except BadMessageError as exc:
+            return refuse(request, exc.code, exc.reason)
+        finally:
+            self._watch()
 
     async def _said(self, request: Message) -> Sendable:
         """Call the handler for a request, by verb and sender; return the value of the answer."""
@@ -277,7 +340,12 @@ class HypertyHosts:
             config = self._parts.config
             parts = self._parts
             self.context = HypertyContext(
-                config.runtime, port, config.ids, parts.tracer, parts.store
+                config.runtime,
+                port,
+                config.ids,
+                parts.tracer,
+                parts.store,
+                transfers=parts.transfers,
             )
             self._is_first = False
         return HypertyHost(self._make, self.context, self._life)

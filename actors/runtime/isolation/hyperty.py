@@ -44,6 +44,7 @@ from specs.limits.foreign_code import (
     SANDBOX_YIELD,
 )
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, RETRY_AFTER
+from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
@@ -284,12 +285,14 @@ class HypertyTools:
         ids: Message ids of the hyperty begin where this source is.
         counters: Counts inbound and outbound messages that are dropped.
         life: Lifecycle of the hyperty; records the exceptions of its handlers.
+        largest_body: Bytes that a body of the hyperty may have, in chunks.
     """
 
     runtime: str
     ids: IdSource
     counters: Counters
     life: Lifecycle = attrs.field(factory=Lifecycle)
+    largest_body: int = SANDBOX_TRANSFER_BYTES
 
 
 def sandboxed_hyperty(code: SandboxedCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
@@ -337,6 +340,7 @@ class _Processes:
             runtime=given.runtime,
             domain=domain_of(port.url),
             contents=self._code.contents,
+            largest_body=given.largest_body,
             ids=self.last_id,
         )
         tools = HostTools(

@@ -20,6 +20,7 @@ from actors.runtime.discovery.search import Discoverer
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.registration import CHANGES
+from actors.runtime.transfers import Transfers
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObserverList, ObserversChange
@@ -210,6 +211,7 @@ class HypertyContext:
         ids: Ids of the messages of the hyperty.
         tracer: Takes the steps of its copies of data objects.
         store: Store of its copies; None: they are not stored.
+        transfers: What the bodies in chunks of the process share; None: it has none else.
 
     Attributes:
         url: Address of the hyperty.
@@ -222,15 +224,18 @@ class HypertyContext:
         configuration: Configuration of its descriptor; empty if it came from no catalogue.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a hyperty is given, each of its own kind
         self,
         runtime: str,
         port: MiniBusPort,
         ids: IdSource,
         tracer: Tracer,
         store: RuntimeStore | None = None,
+        *,
+        transfers: Transfers | None = None,
     ) -> None:
         self.store: Final = store or RuntimeStore(None)
+        self.transfers: Final = transfers or Transfers()
         self.url: Final = port.url
         self.runtime: Final = runtime
         self.manager: Final = f"{runtime}/sm"

@@ -10,6 +10,9 @@ from typing_extensions import override
 from actors.runtime.hyperty.hyperty import Hyperty
 from specs.limits.protocol import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT, MAX_MESSAGE_BYTES
 
+LARGEST = 1_048_576
+"""Bytes that a body may have in the runtimes of these tests."""
+
 
 class Colour(Enum):
     """What JSON does not know."""
@@ -50,13 +53,19 @@ NO_JSON = {
 """Refused with 500, or `ValueError`: no wire carries it."""
 
 TOO_LARGE = {
+    "over the limit of chunks": "x" * LARGEST,
+}
+"""Refused with 413."""
+
+IN_CHUNKS = {
     "long": ["x" * 1000] * (MAX_MESSAGE_BYTES // 1000),
     "nearly a message": ["x" * 1000] * ((MAX_MESSAGE_BYTES - 3000) // 1000),
     "a long text": "x" * (MAX_JSON_TEXT + 1),
     "a long name": {"x" * (MAX_JSON_TEXT + 1): 1},
     "many names": {str(number): number for number in range(MAX_JSON_KEYS + 1)},
+    "several chunks": ['"é\\\U0001f600' * 1000] * 20,
 }
-"""Refused with 413."""
+"""Too large for a message, so that they travel in chunks (P2P-21)."""
 
 GOOD = {
     "deep": nested(MAX_JSON_DEPTH - 2),
@@ -66,6 +75,7 @@ GOOD = {
     "bounds": [2**64 - 1, -(2**63), 1.5e308, 5e-324, -0.0],
     "texts": ["", "\0", "\x7f", "\u2028", "é", "\U0001f600", '"', "\\"],
     "empty": {"": {}, "a": []},
+    **IN_CHUNKS,
 }
 """Taken by all."""
 

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import actors
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
 from fsm.sync.value.value import same
-from tests.actors.runtime.hyperty.mirror import BAD, CODES, GOOD, NO_JSON, TOO_LARGE, Mirror
+from tests.actors.runtime.hyperty.mirror import (
+    BAD,
+    CODES,
+    GOOD,
+    LARGEST,
+    NO_JSON,
+    TOO_LARGE,
+    Mirror,
+)
 from tests.support.chance import examples
 from tests.support.json_values import OBJECTS
 from transports.memory import MemoryNetwork
@@ -31,11 +39,17 @@ class Pair:
     url: str
 
 
+def configured(name, node, **wanted):
+    return actors.RuntimeConfig(
+        domain="a.example", name=name, node=node.url, largest_body=LARGEST, **wanted
+    )
+
+
 @asynccontextmanager
 async def local(stack, network=None):
     node = await stack.enter_async_context(actors.open_node("a.example", network=network))
     runtime = await stack.enter_async_context(
-        actors.open_runtime("a.example", "ra", node=node.url, network=network)
+        actors.open_runtime(configured("ra", node), network=network)
     )
     yield Pair(await runtime.deploy(Mirror), (await runtime.deploy(Mirror)).url)
 
@@ -46,7 +60,7 @@ async def by_node(stack, network=None, **wanted):
     here, there = [
         await stack.enter_async_context(
             actors.open_runtime(
-                actors.RuntimeConfig(domain="a.example", name=name, node=node.url, **wanted),
+                configured(name, node, **wanted),
                 network=network,
             )
         )
@@ -61,7 +75,7 @@ async def by_node(stack, network=None, **wanted):
 @asynccontextmanager
 async def apart(stack):
     node = await stack.enter_async_context(actors.open_node("a.example"))
-    runtime = await stack.enter_async_context(actors.open_runtime("a.example", "ra", node=node.url))
+    runtime = await stack.enter_async_context(actors.open_runtime(configured("ra", node)))
     yield Pair(await runtime.deploy(Mirror), (await runtime.deploy_apart(Mirror)).url)
 
 

@@ -1,0 +1,376 @@
+"""Bodies in chunks, as a hyperty sends and reads them, and as its host keeps them (P2P-21).
+
+Each chunk travels in a request of its own, whose answer acknowledges it. So the buses route,
+judge and refuse chunks like all requests, and at most `CHUNK_WINDOW` of a transfer are on their
+way.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Final, TypeAlias, TypeVar, final
+
+import attrs
+import trio
+
+from actors.runtime.objects.context import HypertyContext
+from actors.runtime.sync.context import code_in_use
+from fsm.bus.chunks import (
+    AssembliesCore,
+    HeldBodiesCore,
+    WholeBody,
+    chunk_count,
+    chunk_of,
+    chunked,
+    data_in,
+    joined,
+    too_large,
+)
+from specs.bodies.chunk import (
+    CHUNK,
+    CHUNKS,
+    STEP,
+    Chunk,
+    ChunkedBody,
+    ChunkStep,
+    ChunkWanted,
+    TransferBegun,
+    TransferEnded,
+)
+from specs.errors import BadMessageError, ProtoflyError
+from specs.identity import IDENTITY
+from specs.jsonvalue import JsonObject
+from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.transfer import CHUNK_WINDOW, TRANSFER_PATIENCE, TRANSFER_RETRY
+from specs.message import Message, reason_in, refuse, reply_to
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_object, write_body
+from transports.codec import read_large
+
+__all__ = ["KeptBodies", "fetched", "sent_ahead"]
+
+_RETRY_AFTER: Final = "retryAfter"
+_P2P: Final = "p2p"
+
+B = TypeVar("B", bound=attrs.AttrsInstance)
+
+
+def _read(body: JsonObject, key: str, kind: type[B]) -> B:
+    """Read an entry of a body.
+
+    Raises:
+        BadMessageError: It is not what it should be.
+    """
+    content = body.get(key)
+    if not isinstance(content, dict):
+        raise BadMessageError(f"{key} must be an object")
+    return read_object(content, kind, key)
+
+
+def _beside(message: Message) -> JsonObject:
+    """Return the entries of a body that its chunks have, too: they take no other path."""
+    return {key: message.body[key] for key in (_P2P,) if key in message.body}
+
+
+_Said: TypeAlias = TransferBegun | Chunk | ChunkWanted | TransferEnded
+
+
+def _written(step: ChunkStep, said: _Said) -> JsonObject:
+    return {CHUNK: {STEP: step.value, **write_body(said)}}
+
+
+def _about(context: HypertyContext, message: Message, step: ChunkStep, said: _Said) -> Message:
+    """Return a request about a transfer, with ends and type of the message that it belongs to."""
+    body = {**_beside(message), **_written(step, said)}
+    return Message(context.ids.next(context.url), message.type, context.url, message.to, body)
+
+
+# ---- the active end
+
+
+@asynccontextmanager
+async def sent_ahead(
+    context: HypertyContext, message: Message, body: bytes
+) -> AsyncIterator[JsonObject]:
+    """Send a body to a hyperty in chunks; its message is to be sent in the context.
+
+    Args:
+        context: Context of the sending hyperty.
+        message: The message.
+        body: The JSON of its body.
+
+    Yields:
+        The body of the message in its stead.
+
+    If cancelled, also in the context, the receiver is told to forget the body (P2P-22).
+
+    Raises:
+        BadMessageError: On entering: the receiver, or a router on the way, refuses.
+        ActorStoppedError: The runtime has closed.
+    """
+    upload = _Upload(context, message, body)
+    async with context.transfers.turn(message.to), upload.until_over():
+        await upload.send()
+    async with upload.until_over():
+        yield {**_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}
+
+
+@final
+class _Upload:
+    """One body on its way to a receiver.
+
+    Attributes:
+        transfer: Number of the transfer; 0: there is nothing to end.
+    """
+
+    def __init__(self, context: HypertyContext, message: Message, body: bytes) -> None:
+        self.transfer = 0
+        self._context = context
+        self._message = message
+        self._body = body
+
+    async def send(self) -> None:
+        """Begin the transfer, once the receiver has room for it, and send all chunks."""
+        late = trio.current_time() + TRANSFER_PATIENCE
+        # Ids rise, and this one is as good as a number of the transfer.
+        self.transfer = self._context.ids.next(self._context.url)
+        begun = TransferBegun(self.transfer, len(self._body))
+        answer = await self._begin(begun)
+        while _may_be_repeated(answer) and trio.current_time() < late:
+            await trio.sleep(TRANSFER_RETRY)
+            answer = await self._begin(begun)
+        if answer.code > LAST_SUCCESS:
+            self.transfer = 0
+        _check(answer)
+        places = partial(self._context.window, self._message.to)
+        await _in_window(range(chunk_count(len(self._body))), places, self._give)
+
+    async def _begin(self, begun: TransferBegun) -> Message:
+        async with self._context.window(self._message.to):
+            return await self._ask(ChunkStep.BEGIN, begun)
+
+    async def _give(self, index: int) -> None:
+        chunk = chunk_of(self._body, self.transfer, index)
+        _check(await self._ask(ChunkStep.GIVE, chunk))
+
+    async def _ask(self, step: ChunkStep, said: TransferBegun | Chunk) -> Message:
+        return await self._context.port.request(_about(self._context, self._message, step, said))
+
+    @asynccontextmanager
+    async def until_over(self) -> AsyncIterator[None]:
+        """Have the receiver forget the body if the context is left by an error."""
+        is_over = False
+        try:
+            yield
+            is_over = True
+        finally:
+            if not is_over and self.transfer:
+                await _end(self._context, self._message, self.transfer)
+
+
+async def fetched(context: HypertyContext, request: Message, answer: Message) -> Message:
+    """Return an answer with its body, which is read in chunks; or a refusal, if it cannot be.
+
+    Args:
+        context: Context of the hyperty that has asked.
+        request: What it has asked.
+        answer: The answer, with what stands for its body.
+
+    If cancelled, the answering end is told to forget the body (P2P-22).
+
+    Raises:
+        ActorStoppedError: The runtime has closed.
+    """
+    try:
+        said = _read(answer.body, CHUNKS, ChunkedBody)
+        body = await _fetched(context, request, said)
+        return _with_body(answer, read_large(body))
+    except BadMessageError as exc:
+        return refuse(request, exc.code, f"the answer has not come whole: {exc.reason}")
+
+
+async def _fetched(context: HypertyContext, request: Message, said: ChunkedBody) -> bytes:
+    count, is_over = chunk_count(said.size), False
+    chunks = [b""] * (count if said.size <= context.transfers.limit else 0)
+
+    @asynccontextmanager
+    async def places() -> AsyncIterator[None]:
+        async with context.transfers.reading, context.window(request.to):
+            yield
+
+    async def read(index: int) -> None:
+        wanted = ChunkWanted(said.transfer, index)
+        brought = await context.port.request(_about(context, request, ChunkStep.READ, wanted))
+        _check(brought)
+        chunk = _read(brought.body, CHUNK, Chunk)
+        if (chunk.transfer, chunk.index, chunk.size) != (said.transfer, index, said.size):
+            raise BadMessageError(f"another chunk came than {index}")
+        chunks[index] = data_in(chunk)
+
+    try:
+        if not chunks:
+            raise too_large(context.transfers.limit)
+        await _in_window(range(count), places, read)
+        is_over = True
+    finally:
+        if not is_over:
+            await _end(context, request, said.transfer)
+    return joined(chunks, said)
+
+
+async def _in_window(
+    indices: Iterable[int],
+    places: Callable[[], AbstractAsyncContextManager[None]],
+    work: Callable[[int], Awaitable[None]],
+) -> None:
+    """Run work for each chunk, some at a time; they are begun in order. Its first error ends it.
+
+    Args:
+        indices: Places of the chunks in the body.
+        places: Waits until one more request may be open.
+        work: Asks for one chunk, or gives it.
+    """
+    left, errors = iter(indices), list[ProtoflyError]()
+
+    async def run() -> None:
+        try:
+            index: int | None = 0
+            while index is not None:
+                async with places():
+                    # From here to the mailbox of the bus is no checkpoint: chunks keep their order.
+                    index = next(left, None)
+                    if index is not None:
+                        await work(index)
+        except ProtoflyError as exc:
+            errors.append(exc)
+            nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(CHUNK_WINDOW):
+            nursery.start_soon(run)
+    if errors:
+        raise errors[0]
+
+
+def _may_be_repeated(answer: Message) -> bool:
+    """Say whether the receiver has no room just now."""
+    return answer.code == Code.UNAVAILABLE and _RETRY_AFTER in answer.body
+
+
+def _check(answer: Message) -> None:
+    """Refuse a refusal, and the answer of a receiver that does not know of chunks."""
+    if answer.code > LAST_SUCCESS:
+        raise BadMessageError(reason_in(answer), code_in_use(answer.code))
+    if CHUNK not in answer.body:
+        raise BadMessageError("the receiver takes no bodies in chunks", Code.TOO_LARGE)
+
+
+async def _end(context: HypertyContext, message: Message, transfer: int) -> None:
+    """Have the other end forget a body; its answer is not awaited."""
+    request = _about(context, message, ChunkStep.END, TransferEnded(transfer))
+    with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+        await context.port.post(request)
+
+
+def _with_body(message: Message, body: JsonObject) -> Message:
+    """Return a message with its body, and what routers have added to what stood for it."""
+    added = {key: value for key, value in message.body.items() if key != CHUNKS}
+    for key in (IDENTITY, "via"):
+        body.pop(key, None)
+    return attrs.evolve(message, body={**body, **added})
+
+
+# ---- the end that keeps
+
+
+@final
+class KeptBodies:
+    """The bodies on their way to one hyperty, and those of its answers, for one life of it."""
+
+    def __init__(self, context: HypertyContext) -> None:
+        self._arriving = AssembliesCore(context.transfers.arriving)
+        self._held = HeldBodiesCore(context.transfers.held)
+
+    def answer(self, request: Message) -> Message:
+        """Take a request about a chunk; return its answer.
+
+        Args:
+            request: A request whose body has the entry `chunk`.
+        """
+        try:
+            return reply_to(request, Code.OK, self._done(request))
+        except BadMessageError as exc:
+            later = TRANSFER_RETRY if exc.code is Code.UNAVAILABLE else None
+            return refuse(request, exc.code, exc.reason, later)
+
+    def _done(self, request: Message) -> JsonObject:
+        content, now = request.body[CHUNK], trio.current_time()
+        step = content.get(STEP) if isinstance(content, dict) else None
+        match step:
+            case ChunkStep.BEGIN:
+                begun = _read(request.body, CHUNK, TransferBegun)
+                self._arriving.begin(request, begun, now)
+                return _written(ChunkStep.BEGIN, begun)
+            case ChunkStep.GIVE:
+                chunk = _read(request.body, CHUNK, Chunk)
+                self._arriving.take(request, chunk, now)
+                return _written(ChunkStep.GIVE, ChunkWanted(chunk.transfer, chunk.index))
+            case ChunkStep.READ:
+                wanted = _read(request.body, CHUNK, ChunkWanted)
+                return _written(ChunkStep.READ, self._held.read(request, wanted, now))
+            case ChunkStep.END:
+                ended = _read(request.body, CHUNK, TransferEnded)
+                self._arriving.end(request.from_, ended.transfer)
+                self._held.end(request.from_, ended.transfer)
+                return _written(ChunkStep.END, ended)
+            case _:
+                raise BadMessageError("a chunk without one of its steps")
+
+    def whole(self, message: Message) -> tuple[Message, WholeBody]:
+        """Return a message with its body, which has come before; `release` it in the end.
+
+        Args:
+            message: A message whose body has the entry `chunks`.
+
+        Raises:
+            BadMessageError: The body has not come, is not as it was sent, or is no JSON object.
+        """
+        whole = self._arriving.whole(message, _read(message.body, CHUNKS, ChunkedBody))
+        try:
+            return _with_body(message, read_large(whole.body)), whole
+        except BadMessageError:
+            self.release(whole)
+            raise
+
+    def release(self, whole: WholeBody) -> None:
+        """Note that the message of a body was handled."""
+        self._arriving.release(whole)
+
+    def hold(self, request: Message, answer: Message, body: bytes) -> Message:
+        """Return an answer with what stands for its body, which is kept until it was read.
+
+        Args:
+            request: The request that is answered.
+            answer: The answer.
+            body: The JSON of its body.
+
+        Raises:
+            BadMessageError: 413: it is too large; 503: there is no room for it now.
+        """
+        said = self._held.hold(request, body, trio.current_time())
+        return attrs.evolve(answer, body={"code": answer.code, CHUNKS: write_body(said)})
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return min(self._arriving.deadline(), self._held.deadline())
+
+    def tick(self) -> None:
+        """Forget the bodies whose peers are silent, or take too long."""
+        now = trio.current_time()
+        self._arriving.tick(now)
+        self._held.tick(now)
+
+    def clear(self) -> None:
+        """Forget all bodies; those of messages that are handled are released by their handlers."""
+        self._arriving.clear()
+        self._held.clear()

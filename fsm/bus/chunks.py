@@ -1,0 +1,465 @@
+"""Bodies that travel in chunks, at the end that keeps them (P2P-21, P2P-22).
+
+The requester is the active end in both directions. A body on its way to a receiver comes in
+requests, one for each chunk; the receiver assembles it, and the message that it belongs to takes
+it. The body of an answer is held where it was made, and the requester reads it. Chunks come in
+order and once: any other chunk ends its transfer, and the requester is refused once.
+
+Whether a transfer is complete follows from its bytes, so it has no other states. What all of a
+runtime have in memory is counted by one `TransferBudget`.
+"""
+
+import math
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from specs.bodies.chunk import Chunk, ChunkedBody, ChunkWanted, TransferBegun
+from specs.errors import BadMessageError
+from specs.limits.transfer import (
+    ALL_BODIES,
+    ARRIVING,
+    CHUNK_BYTES,
+    CHUNK_TEXT,
+    HELD_SILENCE,
+    PEER_ARRIVING,
+    PEER_BODIES,
+    PEER_TRANSFERS,
+    TRANSFER_SILENCE,
+    TRANSFER_TIMEOUT,
+)
+from specs.message import Message
+from specs.reply_code import Code
+
+__all__ = [
+    "AssembliesCore",
+    "HeldBodiesCore",
+    "TransferBudget",
+    "WholeBody",
+    "chunk_count",
+    "chunk_of",
+    "chunk_size",
+    "chunked",
+    "data_in",
+    "joined",
+    "too_large",
+]
+
+
+# ---- chunks of a body
+
+
+def chunk_count(size: int) -> int:
+    """Return how many chunks a body of so many bytes has."""
+    return -(-size // CHUNK_BYTES)
+
+
+def chunk_size(size: int, index: int) -> int:
+    """Return the bytes of one chunk; all but the last are equal.
+
+    Args:
+        size: Bytes of the body.
+        index: Place of the chunk.
+    """
+    return min(CHUNK_BYTES, size - index * CHUNK_BYTES)
+
+
+def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
+    """Return one chunk of a body.
+
+    Args:
+        body: The body.
+        transfer: Number of the transfer.
+        index: Place of the chunk.
+    """
+    begin = index * CHUNK_BYTES
+    piece = body[begin : begin + CHUNK_BYTES]
+    texts = tuple(
+        b64encode(piece[at : at + CHUNK_TEXT]).decode() for at in range(0, len(piece), CHUNK_TEXT)
+    )
+    return Chunk(transfer, index, len(body), texts)
+
+
+def chunked(body: bytes, transfer: int) -> ChunkedBody:
+    """Return what stands for a body in its message.
+
+    Args:
+        body: The body.
+        transfer: Number of the transfer.
+    """
+    return ChunkedBody(transfer, len(body), sha256(body).hexdigest())
+
+
+def data_in(chunk: Chunk) -> bytes:
+    """Return the bytes of a chunk.
+
+    Raises:
+        BadMessageError: They are not base64, or not as many as belong to its place.
+    """
+    try:
+        data = b"".join(b64decode(text, validate=True) for text in chunk.data)
+    except (Base64Error, ValueError) as exc:
+        raise BadMessageError(f"chunk {chunk.index} is not base64") from exc
+    if len(data) != chunk_size(chunk.size, chunk.index):
+        raise BadMessageError(f"chunk {chunk.index} has not the bytes of its place")
+    return data
+
+
+def joined(chunks: Sequence[bytes], said: ChunkedBody) -> bytes:
+    """Return a body of which all chunks were read.
+
+    Args:
+        chunks: The bytes of each chunk, in order.
+        said: What stands for the body.
+
+    Raises:
+        BadMessageError: 400: it was altered.
+    """
+    body = b"".join(chunks)
+    if not _has_digest(body, said):
+        raise BadMessageError(_ALTERED)
+    return body
+
+
+_ALTERED: Final = "the body was altered on its way: its digest differs"
+
+
+def _has_digest(body: bytes | bytearray, said: ChunkedBody) -> bool:
+    return sha256(body).hexdigest() == said.sha256
+
+
+def too_large(limit: int) -> BadMessageError:
+    """Return the refusal of a body of more than `limit` bytes."""
+    why = f"the body is larger than {limit} bytes, the limit of this runtime"
+    return BadMessageError(why, Code.TOO_LARGE)
+
+
+# ---- memory
+
+
+_FULL: Final = Code.UNAVAILABLE
+
+
+@final
+@attrs.define
+class _Share:
+    """What one peer takes of a budget."""
+
+    size: int = 0
+    count: int = 0
+
+
+@final
+class TransferBudget:
+    """The memory of the transfers of one runtime that its peers have caused.
+
+    A peer is a runtime, as the identity of its messages says. Peers without an identity share one
+    share.
+
+    Attributes:
+        limit: Bytes that one body may have.
+        used: Bytes that all transfers take.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit: Final = limit
+        self.used = 0
+        self._shares: dict[str, _Share] = {}
+        self._arriving: Counter[str] = Counter()
+
+    def enter(self, peer: str) -> None:
+        """Count a transfer whose chunks are to come.
+
+        Args:
+            peer: Name of the peer.
+
+        Raises:
+            BadMessageError: 503: as many are coming as may.
+        """
+        if self._arriving[peer] >= PEER_ARRIVING or self._arriving.total() >= ARRIVING:
+            raise BadMessageError("other large bodies come first; try again later", _FULL)
+        self._arriving[peer] += 1
+
+    def leave(self, peer: str) -> None:
+        """Count a transfer no longer: all its chunks have come, or it has ended.
+
+        Args:
+            peer: Name of the peer.
+        """
+        self._arriving[peer] -= 1
+        if not self._arriving[peer]:
+            del self._arriving[peer]
+
+    def take(self, peer: str, size: int) -> None:
+        """Count the body of one transfer.
+
+        Args:
+            peer: Name of the peer.
+            size: Bytes of the body.
+
+        Raises:
+            BadMessageError: 413: the body is over the limit; 503: there is no room for it now.
+        """
+        if size > self.limit:
+            raise too_large(self.limit)
+        share = self._shares.get(peer) or _Share()
+        is_full = share.count >= PEER_TRANSFERS or share.size + size > PEER_BODIES * self.limit
+        if is_full or self.used + size > ALL_BODIES * self.limit:
+            whose = "your runtime" if is_full else "all runtimes"
+            why = f"the large bodies of {whose} take all room there is for them; try again later"
+            raise BadMessageError(why, _FULL)
+        share.size += size
+        share.count += 1
+        self.used += size
+        self._shares[peer] = share
+
+    def give_back(self, peer: str, size: int) -> None:
+        """Count the body of a transfer no longer.
+
+        Args:
+            peer: Name of the peer.
+            size: Bytes of the body.
+        """
+        share = self._shares[peer]
+        share.size -= size
+        share.count -= 1
+        self.used -= size
+        if not share.count:
+            del self._shares[peer]
+
+
+def _peer_of(message: Message) -> str:
+    return "" if message.identity is None else message.identity.runtime
+
+
+_Key: TypeAlias = tuple[str, int]
+"""Address of the requester, and the number of the transfer."""
+
+
+@final
+@attrs.define(eq=False)
+class _Transfer:
+    """One body in memory.
+
+    Attributes:
+        body: Its bytes, as far as they have come.
+        missing: Places of the chunks that were not read yet.
+        is_arriving: Whether chunks are still to come.
+    """
+
+    peer: str
+    size: int
+    over: float
+    until: float
+    body: bytearray = attrs.field(repr=False)
+    missing: set[int] = attrs.field(factory=set)
+    is_arriving: bool = False
+
+
+class _Transfers:
+    """The transfers of one hyperty in one direction."""
+
+    _patience: float
+
+    def __init__(self, budget: TransferBudget) -> None:
+        self._budget = budget
+        self._open: dict[_Key, _Transfer] = {}
+
+    def __len__(self) -> int:
+        """The number of bodies in memory."""
+        return len(self._open)
+
+    def _begin(self, key: _Key, transfer: _Transfer, now: float) -> None:
+        self._budget.take(transfer.peer, transfer.size)
+        self._heard(transfer, now)
+        self._open[key] = transfer
+
+    def _heard(self, transfer: _Transfer, now: float) -> None:
+        """Wait for the peer anew."""
+        transfer.until = min(transfer.over, now + self._patience)
+
+    def end(self, requester: str, transfer: int) -> None:
+        """End a transfer, and forget its body. Idempotent.
+
+        Args:
+            requester: Address of the requester.
+            transfer: Number of the transfer.
+        """
+        ended = self._open.pop((requester, transfer), None)
+        if ended is None:
+            return
+        self._budget.give_back(ended.peer, ended.size)
+        if ended.is_arriving:
+            self._budget.leave(ended.peer)
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return min((one.until for one in self._open.values()), default=math.inf)
+
+    def tick(self, now: float) -> None:
+        """End the transfers whose peers are silent, or take too long."""
+        for requester, transfer in [key for key, one in self._open.items() if one.until <= now]:
+            self.end(requester, transfer)
+
+    def clear(self) -> None:
+        """End all transfers."""
+        for requester, transfer in list(self._open):
+            self.end(requester, transfer)
+
+
+@final
+@attrs.frozen
+class WholeBody:
+    """A body that has come, as long as its message is handled.
+
+    Attributes:
+        peer: The peer whose share of the budget it takes.
+        body: Its bytes.
+    """
+
+    peer: str
+    body: bytearray = attrs.field(repr=False)
+
+
+@final
+class AssembliesCore(_Transfers):
+    """The bodies on their way to one hyperty."""
+
+    _patience = TRANSFER_SILENCE
+
+    def begin(self, message: Message, begun: TransferBegun, now: float) -> None:
+        """Begin a transfer; one with the same number fails.
+
+        Args:
+            message: The request to begin it.
+            begun: The transfer.
+            now: Current time, in seconds.
+
+        Raises:
+            BadMessageError: 409: it has begun before; 413: the body is over the limit; 503: there
+                is no room for it now.
+        """
+        key, peer = (message.from_, begun.transfer), _peer_of(message)
+        if key in self._open:
+            self.end(*key)
+            raise BadMessageError(f"transfer {begun.transfer} has begun before", Code.CONFLICT)
+        if begun.size > self._budget.limit:
+            raise too_large(self._budget.limit)
+        self._budget.enter(peer)
+        over = now + TRANSFER_TIMEOUT
+        transfer = _Transfer(peer, begun.size, over, over, bytearray(), is_arriving=True)
+        try:
+            self._begin(key, transfer, now)
+        except BadMessageError:
+            self._budget.leave(peer)
+            raise
+
+    def take(self, message: Message, chunk: Chunk, now: float) -> None:
+        """Take the next chunk of a transfer.
+
+        Args:
+            message: The request that brings it.
+            chunk: The chunk.
+            now: Current time, in seconds.
+
+        Raises:
+            BadMessageError: The transfer fails. 400: the chunk is not what it says; 409: it is not
+                the next one of a transfer.
+        """
+        key = message.from_, chunk.transfer
+        try:
+            data, transfer = data_in(chunk), self._next(key, chunk)
+        except BadMessageError:
+            self.end(*key)
+            raise
+        transfer.body += data
+        self._heard(transfer, now)
+        if len(transfer.body) == transfer.size:
+            transfer.is_arriving = False
+            self._budget.leave(transfer.peer)
+
+    def _next(self, key: _Key, chunk: Chunk) -> _Transfer:
+        """Return the transfer that a chunk is the next one of."""
+        transfer = self._open.get(key)
+        is_next = transfer is not None and chunk.index * CHUNK_BYTES == len(transfer.body)
+        if transfer is None or not is_next or chunk.size != transfer.size:
+            why = f"chunk {chunk.index} is not the next one of transfer {chunk.transfer}"
+            raise BadMessageError(why, Code.CONFLICT)
+        return transfer
+
+    def whole(self, message: Message, said: ChunkedBody) -> WholeBody:
+        """Return the body of a message, which ends its transfer; `release` it in the end.
+
+        Args:
+            message: The message.
+            said: What stands for its body.
+
+        Raises:
+            BadMessageError: 409: chunks are missing; 400: it was altered.
+        """
+        key = message.from_, said.transfer
+        transfer = self._open.get(key)
+        if transfer is None or not len(transfer.body) == transfer.size == said.size:
+            self.end(*key)
+            why = f"chunks of transfer {said.transfer} are missing"
+            raise BadMessageError(why, Code.CONFLICT)
+        if not _has_digest(transfer.body, said):
+            self.end(*key)
+            raise BadMessageError(_ALTERED)
+        del self._open[key]
+        return WholeBody(transfer.peer, transfer.body)
+
+    def release(self, whole: WholeBody) -> None:
+        """Note that the message of a body was handled, so that others have room."""
+        self._budget.give_back(whole.peer, len(whole.body))
+
+
+@final
+class HeldBodiesCore(_Transfers):
+    """The bodies of the answers of one hyperty that their requesters read."""
+
+    _patience = HELD_SILENCE
+
+    def hold(self, request: Message, body: bytes, now: float) -> ChunkedBody:
+        """Hold the body of an answer until it was read; return what stands for it.
+
+        Args:
+            request: The request that is answered.
+            body: The body of the answer.
+            now: Current time, in seconds.
+
+        Raises:
+            BadMessageError: 413: it is over the limit; 503: there is no room for it now.
+        """
+        missing, over = set(range(chunk_count(len(body)))), now + TRANSFER_TIMEOUT
+        transfer = _Transfer(_peer_of(request), len(body), over, over, bytearray(body), missing)
+        self._begin((request.from_, request.id), transfer, now)
+        return chunked(body, request.id)
+
+    def read(self, message: Message, wanted: ChunkWanted, now: float) -> Chunk:
+        """Return a chunk; the last one that was not read yet ends the transfer.
+
+        Args:
+            message: The request that asks for it.
+            wanted: What it asks for.
+            now: Current time, in seconds.
+
+        Raises:
+            BadMessageError: 410: no such body is held, any more; 400: it has no such chunk.
+        """
+        transfer = self._open.get((message.from_, wanted.transfer))
+        if transfer is None:
+            why = f"the body of answer {wanted.transfer} is not held any more"
+            raise BadMessageError(why, Code.GONE)
+        if wanted.index >= chunk_count(transfer.size):
+            raise BadMessageError(f"the body has no chunk {wanted.index}")
+        self._heard(transfer, now)
+        transfer.missing.discard(wanted.index)
+        if not transfer.missing:
+            self.end(message.from_, wanted.transfer)
+        return chunk_of(transfer.body, wanted.transfer, wanted.index)

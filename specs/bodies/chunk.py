@@ -1,0 +1,125 @@
+"""Bodies that travel in chunks (P2P-21, P2P-22), between the hosts of two hyperties.
+
+The entry `chunk` of the body of a request is about one transfer; its `step` says what. The entry
+`chunks` of a request or an answer stands for the rest of its body, which travels in chunks: before
+the request, after the answer. Requests about a transfer have the ends and the type of the request
+that it belongs to, so that policies decide on them as on that one.
+"""
+
+from enum import StrEnum, unique
+from typing import Annotated, Final
+
+import attrs
+
+from specs.limits.protocol import MAX_ID
+from specs.limits.transfer import CHUNK_BYTES, CHUNK_TEXT, TRANSFER_MOST
+from specs.schema.field import checked
+from specs.schema.shape import END, Size, Text, Whole
+
+__all__ = [
+    "CHUNK",
+    "CHUNKS",
+    "STEP",
+    "Chunk",
+    "ChunkStep",
+    "ChunkWanted",
+    "ChunkedBody",
+    "TransferBegun",
+    "TransferEnded",
+]
+
+CHUNK: Final = "chunk"
+"""Key of a body for one chunk."""
+
+CHUNKS: Final = "chunks"
+"""Key of a body for what stands for the rest of it."""
+
+STEP: Final = "step"
+"""Key of an entry `chunk` for what it is about."""
+
+_TEXTS: Final = -(-CHUNK_BYTES // CHUNK_TEXT)
+_LAST: Final = -(-TRANSFER_MOST // CHUNK_BYTES) - 1
+
+
+@unique
+class ChunkStep(StrEnum):
+    """What a request about a transfer does."""
+
+    BEGIN = "begin"
+    """It asks for room for the body of a request (`TransferBegun`)."""
+
+    GIVE = "give"
+    """It brings a chunk of that body (`Chunk`)."""
+
+    READ = "read"
+    """It asks for a chunk of the body of an answer (`ChunkWanted`)."""
+
+    END = "end"
+    """It ends the transfer (`TransferEnded`)."""
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class TransferBegun:
+    """Begin a transfer.
+
+    Attributes:
+        transfer: Number of the transfer; those of one sender differ.
+        size: Bytes of the whole body.
+    """
+
+    transfer: Annotated[int, Whole(1, MAX_ID)]
+    size: Annotated[int, Whole(1, MAX_ID)]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Chunk:
+    """One chunk of a body.
+
+    Attributes:
+        transfer: Number of the transfer.
+        index: Place of the chunk in the body, from 0.
+        size: Bytes of the whole body.
+        data: The bytes of the chunk in base64, in texts as long as a message may have.
+    """
+
+    transfer: Annotated[int, Whole(1, MAX_ID)]
+    index: Annotated[int, Whole(0, _LAST)]
+    size: Annotated[int, Whole(1, MAX_ID)]
+    data: Annotated[tuple[Annotated[str, Text(least=1)], ...], Size(1, _TEXTS)] = attrs.field(
+        repr=False
+    )
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChunkWanted:
+    """Ask for one chunk of the body of an answer.
+
+    Attributes:
+        transfer: Number of the transfer: the id of the request that was answered.
+        index: Place of the chunk in the body, from 0.
+    """
+
+    transfer: Annotated[int, Whole(1, MAX_ID)]
+    index: Annotated[int, Whole(0, _LAST)]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class TransferEnded:
+    """End a transfer: nothing more is sent or wanted."""
+
+    transfer: Annotated[int, Whole(1, MAX_ID)]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChunkedBody:
+    """Stand for a body that travels in chunks.
+
+    Attributes:
+        transfer: Number of the transfer.
+        size: Bytes of the body: JSON.
+        sha256: Their digest, hexadecimal.
+    """
+
+    transfer: Annotated[int, Whole(1, MAX_ID)]
+    size: Annotated[int, Whole(1, MAX_ID)]
+    sha256: Annotated[str, Text(pattern="^[0-9a-f]{64}" + END, meaning="64 hexadecimal digits")]

@@ -1,0 +1,66 @@
+"""The numbers of bodies that travel in chunks, each with its unit and source."""
+
+from typing import Final
+
+from specs.limits import protocol as limits
+
+TRANSFER_BYTES: Final = 16 * 1_048_576
+"""Bytes of JSON in a body that travels in chunks, unless a runtime is configured otherwise
+(ours, P2P-21)."""
+
+TRANSFER_MOST: Final = 64 * 1_048_576
+"""The most that can be configured (ours): a body is read at once, which holds up its process."""
+
+SANDBOX_TRANSFER_BYTES: Final = 4 * 1_048_576
+"""The same for a hyperty in a sandbox process, at most (ours: as objects, JSON takes up to twenty
+times its size, and the process has SANDBOX_MEMORY)."""
+
+TRANSFER_PARTS: Final = 1_048_576
+"""Opening brackets of JSON in such a body (ours): each object and list takes about 60 bytes."""
+
+CHUNK_TEXT: Final = 12_288
+"""Bytes of a chunk in one text: in base64 as long as a text of a message may be (ours, L4)."""
+
+CHUNK_BYTES: Final = 45_000
+"""Bytes of a body in each of its chunks but the last (ours: in base64, with a little around it,
+they are a body of a message)."""
+
+CHUNK_WINDOW: Final = 2
+"""Chunks of a transfer without an answer (ours)."""
+
+ARRIVING: Final = 5
+"""Transfers to a runtime at once; others ask again after TRANSFER_RETRY (ours). With the chunks of
+READING they fit into the outbox of a link (L2), so that no node takes it for a slow consumer."""
+
+PEER_ARRIVING: Final = 2
+"""Of these, from one peer, and from a runtime to one receiver (ours)."""
+
+READING: Final = 6
+"""Chunks of answers that a runtime has asked for, and that have not come (ours)."""
+
+SENDING: Final = 16
+"""Transfers from a runtime at once; more wait for their turn (ours)."""
+
+PEER_TRANSFERS: Final = 32
+"""Bodies of one peer that a runtime has in memory at once; more are refused with 503 (ours)."""
+
+PEER_BODIES: Final = 4
+"""Bodies of the greatest size that a runtime has in memory for one peer (ours)."""
+
+ALL_BODIES: Final = 16
+"""Bodies of the greatest size that a runtime has in memory for all peers (ours)."""
+
+TRANSFER_SILENCE: Final = limits.REPLY_TIMEOUT
+"""Seconds without a chunk after which a body on its way is given up, as its sender does (ours)."""
+
+HELD_SILENCE: Final = 2 * limits.REPLY_TIMEOUT
+"""Seconds after which the body of an answer that nobody reads is forgotten (ours)."""
+
+TRANSFER_TIMEOUT: Final = 300.0
+"""Seconds a transfer may take: 16 MiB at 56 KiB a second (ours)."""
+
+TRANSFER_RETRY: Final = 0.5
+"""Seconds until a transfer that found no room is offered again (ours)."""
+
+TRANSFER_PATIENCE: Final = 4 * limits.REPLY_TIMEOUT
+"""Seconds for which it is offered again; then its message is refused (ours)."""
