@@ -45,10 +45,10 @@ async def test_the_end_of_the_block_unsubscribes(autojump_clock):
 async def test_a_schema_without_addresses_is_refused(autojump_clock):
     async with world() as w:
         sensor = await w.here.deploy(Open)
-        with pytest.raises(actors.ObjectError, match="the weather object: 503") as refused:
+        with pytest.raises(actors.ObjectError, match="the weather object: 400") as refused:
             async with sensor.report("weather", {}):
                 pytest.fail("there are no such objects")
-        assert refused.value.code == 503
+        assert refused.value.code == 400
 
 
 async def test_the_end_of_the_block_deletes_the_object(autojump_clock):

@@ -196,4 +196,4 @@ async def test_an_object_without_an_allocated_address_is_refused(autojump_clock)
     async with open_domain("alice", options=options) as domain:
         alice = Party(domain["alice"])
         value = {"reporter": alice.url, "runtime": alice.manager, "data": {}}
-        assert (await alice.ask(MessageType.CREATE, schema=SCHEMA, value=value)).code == 503
+        assert (await alice.ask(MessageType.CREATE, schema=SCHEMA, value=value)).code == 400
