@@ -396,7 +396,6 @@ class HypertyClient:
         a_text(schema, "schema")
         of_kind(value, (Mapping,), "value")
         of_kind(name, (str, NoneType), "name")
-        of_kind(definition, (Mapping, NoneType), "definition")
         for texts, what in ((resources, "resources"), (observers, "observers"), (allow, "allow")):
             each_text(texts, what)
         wanted = NewReport(

@@ -103,7 +103,6 @@ HANDLES = [
     (lambda one: one.report("comm", {}, observers="x"), "observers must be several texts"),
     (lambda one: one.report("comm", {}, allow=[5]), "each of allow must be text"),
     (lambda one: one.report("comm", {}, resources=5), "resources must be several texts"),
-    (lambda one: one.report("comm", {}, definition=5), "definition must be Mapping or None"),
 ]
 
 RUNTIMES = [
