@@ -30,7 +30,7 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore, TokenBucket
 from fsm.machines.stub_connection import STUB_CONNECTION, State
-from fsm.session.stub_client import StubMirror
+from fsm.session.stub_mirror import StubMirror
 from specs.identity import NOBODY, READ, Stamp
 from specs.limits.foreign_code import (
     SANDBOX_EASY_BURST,

@@ -14,8 +14,6 @@ the buffers of the link; those above the rate wait here, in order, and leave in 
 If there can be no session, all unanswered requests are answered 503, or with the node's refusal
 if it lets the runtime in for no asking; what the queue has no space for is answered 503, too, the
 newest first, with the seconds after which there is space.
-
-`StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
 """
 
 import math
@@ -24,8 +22,7 @@ from collections.abc import Callable
 from typing import Final, assert_never, final
 
 from fsm.effects import Dropped
-from fsm.engine import Entity, Step
-from fsm.errors import UndeclaredTransitionError
+from fsm.engine import Entity
 from fsm.limits.token_bucket import Rate, TokenBucket
 from fsm.machines.stub_connection import (
     NODE_LINK,
@@ -53,7 +50,7 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
-__all__ = ["StubClientCore", "StubMirror", "refused"]
+__all__ = ["StubClientCore", "refused"]
 
 
 @final
@@ -564,68 +561,3 @@ class StubClientCore:
             case _:
                 pass
         return [*effects, *self._outbox.refuse("the stub is closed"), ev.Ended()]
-
-
-# ---- a stub in a sandbox
-
-
-_RESTS: Final = {
-    State.CREATED: Trigger.CONNECT_IMPOSSIBLE,
-    State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
-    State.LIVE: Trigger.CLOSED,
-}
-"""The last step of a connection whose sandbox has ended."""
-
-
-@final
-class StubMirror:
-    """Steps along with a stub that cannot be trusted to step by the tables.
-
-    Args:
-        stub: Its address.
-    """
-
-    def __init__(self, stub: str) -> None:
-        self._connection = Entity(STUB_CONNECTION, stub)
-        self._link = Entity(NODE_LINK, stub)
-
-    @property
-    def state(self) -> State | None:
-        """The state of the stub's connection; None: not begun."""
-        state = self._connection.state
-        return None if state is None else State(state)
-
-    def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
-        """Take a step that the stub reports.
-
-        Args:
-            machine: Name of the machine.
-            cause: The trigger.
-            target: The new state.
-            why: Reason, for the trace.
-
-        Raises:
-            UndeclaredTransitionError: No row of the table leads there.
-        """
-        entity = self._link if machine == NODE_LINK.name else self._connection
-        if machine != entity.table.name or cause not in set(entity.table.triggers):
-            raise _refused(entity, cause)
-        step = entity.step(entity.table.triggers(cause), why)
-        if step.new != target:
-            raise _refused(entity, cause)
-        return step
-
-    def rest(self, why: str) -> list[Step]:
-        """End the link, then the connection, of a stub whose sandbox has ended."""
-        steps: list[Step] = []
-        if self._link.state in _TALKING:
-            steps.append(self._link.step(LinkTrigger.LOST, why))
-        if not self._link.may_end:
-            steps.append(self._link.step(LinkTrigger.END, why))
-        state = self.state
-        trigger = None if state is None else _RESTS.get(state)
-        return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
-
-
-def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
-    return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)

@@ -11,7 +11,7 @@ from fsm.limits.error_window import QuarantineCore
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import OutboundMessage
-from fsm.session.stub_client import StubMirror
+from fsm.session.stub_mirror import StubMirror
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
     OUTBOX_BYTES,
