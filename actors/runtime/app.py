@@ -28,6 +28,7 @@ from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.bus.transfers import Transfers
 from actors.runtime.capabilities import hyperty_capabilities, protocol_capabilities
 from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
@@ -46,8 +47,8 @@ from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation, AllocationMessage
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
+from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.runtime import Runtime
-from actors.runtime.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore, open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Servers, StubKind
@@ -63,7 +64,6 @@ from actors.runtime.sync.context import (
     SyncMessage,
 )
 from actors.runtime.sync.manager import SyncManager
-from actors.runtime.transfers import Transfers
 from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.config import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT

@@ -13,6 +13,7 @@ from actors.kit.trace import Tracer
 from actors.pipe.process import ProcessSandboxes
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.bus.transfers import Transfers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.following import Followers
@@ -22,7 +23,7 @@ from actors.runtime.policing import Policing
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
 from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
-from actors.runtime.status import RuntimeStatus
+from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.catalogue import (
     Catalogue,
@@ -35,7 +36,6 @@ from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.context import ObjectsClosed, PathsForgotten, SyncMessage
-from actors.runtime.transfers import Transfers
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import HandlerReady

@@ -30,12 +30,12 @@ from actors.pipe.plan import (
     NodeStubContents,
     PackageContents,
 )
+from actors.runtime.bus.transfers import Transfers
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Faults, Hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory
-from actors.runtime.transfers import Transfers
 from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES

@@ -109,7 +109,7 @@ async def sent_ahead(
         ActorStoppedError: The runtime has closed.
     """
     upload = _Upload(context, message, body)
-    async with context.transfers.turn(message.to), upload.until_over():
+    async with context.transfers.permit(message.to), upload.until_over():
         await upload.send()
     async with upload.until_over():
         yield {**_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}

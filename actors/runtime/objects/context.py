@@ -16,11 +16,11 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.bus.transfers import Transfers
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.registration import CHANGES
-from actors.runtime.transfers import Transfers
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObserverList, ObserversChange

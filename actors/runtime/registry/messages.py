@@ -16,7 +16,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.status import RuntimeStatus
+from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.intent import Intent

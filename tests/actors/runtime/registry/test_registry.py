@@ -8,7 +8,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registry import Registry, RegistryParts
-from actors.runtime.status import RuntimeStatus
+from actors.runtime.registry.status import RuntimeStatus
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.resolve.config import ResolveConfig

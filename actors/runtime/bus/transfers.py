@@ -1,4 +1,4 @@
-"""What the bodies in chunks of all hyperties of one process share (P2P-21)."""
+"""Memory and permits that the hyperties of one process share for bodies in chunks (P2P-21)."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,16 +15,16 @@ __all__ = ["Transfers"]
 
 @final
 class Transfers:
-    """Memory and turns of the transfers of one process.
+    """Memory and permits of the transfers of one process.
 
     Args:
         limit: Bytes that a body may have.
 
     Attributes:
-        limit: The same.
+        limit: Bytes that a body may have.
         arriving: Memory of the bodies that peers send.
         held: Memory of the bodies of answers that peers have not read yet.
-        reading: A permit for each chunk of an answer that is asked for.
+        reading: Permits; each requested chunk of an answer holds one.
     """
 
     def __init__(self, limit: int = TRANSFER_BYTES) -> None:
@@ -33,26 +33,26 @@ class Transfers:
         self.held: Final = TransferBudget(limit)
         self.reading: Final = trio.Semaphore(READING)
         self._sending: Final = trio.Semaphore(SENDING)
-        self._turns: Final[dict[str, trio.Semaphore]] = {}
+        self._permits: Final[dict[str, trio.Semaphore]] = {}
         self._users: Final[Counter[str]] = Counter()
 
     @asynccontextmanager
-    async def turn(self, receiver: str) -> AsyncIterator[None]:
-        """Wait for a turn to send a body to a receiver, and have it while the context is open.
+    async def permit(self, receiver: str) -> AsyncIterator[None]:
+        """Wait for a permit to send a body to a receiver; the context holds it.
 
-        A receiver that takes its time holds up what goes to itself.
+        A slow receiver delays only bodies for itself.
 
         Args:
             receiver: Address of the receiver.
 
-        If cancelled, the turn is another body's.
+        If cancelled, the permit is free again.
         """
-        turns = self._turns.setdefault(receiver, trio.Semaphore(PEER_ARRIVING))
+        permits = self._permits.setdefault(receiver, trio.Semaphore(PEER_ARRIVING))
         self._users[receiver] += 1
         try:
-            async with turns, self._sending:
+            async with permits, self._sending:
                 yield
         finally:
             self._users[receiver] -= 1
             if not self._users[receiver]:
-                del self._users[receiver], self._turns[receiver]
+                del self._users[receiver], self._permits[receiver]
