@@ -47,7 +47,7 @@ def assert_nothing_is_kept(*members):
         shared = transfers(member)
         assert (shared.arriving.used, shared.held.used) == (0, 0)
         assert shared.reading.value == READING
-        assert not shared._turns
+        assert not shared._permits
 
 
 def sent_to(member, other):
