@@ -9,13 +9,21 @@ import attrs
 from typing_extensions import override
 
 from actors.deployed import Deployed, DeployedApart
+from actors.kit.arguments import PathInput, as_path_or_none, check_text, check_type
 from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
-from actors.kit.kinds import PathInput, a_text, as_path_or_none, of_kind
 from actors.kit.plain_urls import check_plain
 from actors.node import app as node_app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
+from actors.resources import (
+    Trace,
+    bare_error,
+    check_dialled,
+    check_resources,
+    open_network,
+    open_tracer,
+)
 from actors.runtime import app as runtime_app
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import RecordSearch, Watching
@@ -24,14 +32,6 @@ from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile, recor
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
-from actors.surroundings import (
-    Trace,
-    bare_error,
-    check_dialled,
-    check_surroundings,
-    open_network,
-    open_tracer,
-)
 from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -78,8 +78,8 @@ def open_node(
         TraceDirectoryError: The trace directory cannot be made or written.
         RestartLimitError: A part of the node crashes again and again.
     """
-    of_kind(domain, (str, NodeConfig), "domain")
-    check_surroundings(network, trace)
+    check_type(domain, (str, NodeConfig), "domain")
+    check_resources(network, trace)
     config = domain if isinstance(domain, NodeConfig) else NodeConfig(domain=domain)
     return _open_node(config, network, trace)
 
@@ -247,8 +247,8 @@ class Runtime:
             HypertyLoadError: It was not deployed, and nothing is left of it; see its `step`.
             ActorStoppedError: The runtime has closed.
         """
-        of_kind(address, (str,), "address")
-        of_kind(name, (str, NoneType), "name")
+        check_type(address, (str,), "address")
+        check_type(name, (str, NoneType), "name")
         return DeployedApart(self._running, await self._running.load(address, name))
 
     async def enter(self) -> None:
@@ -279,7 +279,7 @@ class Runtime:
             ReleaseError: The node refuses, or cannot be reached; see its `code`.
             ActorStoppedError: The runtime has closed.
         """
-        of_kind(name, (str, NoneType), "name")
+        check_type(name, (str, NoneType), "name")
         await self._running.release_name(name)
 
     def discover(
@@ -425,8 +425,8 @@ class Runtime:
             ValueError: The machine is `transaction`, which steps too often to be followed.
             ActorStoppedError: The runtime has closed.
         """
-        a_text(machine, "machine")
-        of_kind(about, (str, NoneType), "about")
+        check_text(machine, "machine")
+        check_type(about, (str, NoneType), "about")
         if not callable(make):
             raise TypeError(f"make must be a callable, not {type(make).__name__}")
         return await self._running.followers.follow(machine, make, about)
@@ -512,8 +512,8 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         RestartLimitError: A core part of the runtime crashed, which is a bug.
         HypertyFailedError: A hyperty was given up, and `RuntimeConfig.stop_on_failure` is set.
     """
-    of_kind(domain, (str, RuntimeConfig), "domain")
-    check_surroundings(network, trace)
+    check_type(domain, (str, RuntimeConfig), "domain")
+    check_resources(network, trace)
     if isinstance(domain, str):
         place = as_path_or_none(store)
         domain = RuntimeConfig(

@@ -43,7 +43,7 @@ from actors.catalogue.seal import (
 from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys
-from actors.kit.kinds import kinds_checked
+from actors.kit.arguments import type_checked
 from actors.kit.log import get_logger
 from fsm.catalogue.descriptor_io import (
     Facts,
@@ -435,7 +435,7 @@ def _forgetful() -> CatalogueStore:
 
 
 @final
-@attrs.frozen(field_transformer=kinds_checked)
+@attrs.frozen(field_transformer=type_checked)
 class CatalogueAccess:
     """The catalogues of a runtime, and its trust in their content.
 

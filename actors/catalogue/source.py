@@ -25,6 +25,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
+from actors.kit.arguments import PathInput, check_texts
 from actors.kit.egress import ANYWHERE, PUBLIC, Egress
 from actors.kit.http_client import (
     HttpAnswer,
@@ -34,7 +35,6 @@ from actors.kit.http_client import (
     ServerUrl,
     sockets,
 )
-from actors.kit.kinds import PathInput, each_text
 from specs.addresses.address import parse
 from specs.addresses.descriptor import WELL_KNOWN
 from specs.errors import BadUrlError, PlaceError
@@ -286,7 +286,7 @@ def read_places(texts: Iterable[PathInput]) -> Places:
     named: dict[str, Maker] = {}
     general: Maker | None = None
     places = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in _several(texts)]
-    each_text(places, "the places")
+    check_texts(places, "the places")
     for text in places:
         domain, where = _split(text)
         if domain in named or (domain is None and general is not None):

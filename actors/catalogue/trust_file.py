@@ -31,8 +31,8 @@ import attrs
 
 from actors.catalogue.errors import TrustFileError
 from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.kit.arguments import PathInput, as_path
 from actors.kit.http_client import HttpUrlError, ServerUrl
-from actors.kit.kinds import PathInput, as_path
 from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError

@@ -1,4 +1,4 @@
-"""`python -m actors dev`: a node, two runtimes and hyperties under development, in one process."""
+"""`python -m actors dev`: a node, two runtimes and reloaded hyperties in one process."""
 
 import datetime as dt
 import shlex
@@ -23,7 +23,13 @@ from actors.cli.output import say, say_ready
 from actors.commands.node.login import LoginOptions
 from actors.commands.signer import read_signer
 from actors.dev.authority import LocalTls, open_authority
-from actors.dev.place import Deployment, Hears, LocalLogin, Place, open_place
+from actors.dev.environment import (
+    Deployment,
+    Environment,
+    LocalLogin,
+    ReloadListener,
+    open_environment,
+)
 from actors.dev.source import BadSourceError, Source, read_source
 from actors.keys.key_file import write_private
 from actors.keys.signing import SigningKey, make_key
@@ -36,7 +42,7 @@ __all__ = ["command"]
 
 _RUNTIMES: Final = ("alice", "bob")
 _GUEST: Final = "you"
-"""Name of the user who logs in with the configuration file that is written."""
+"""Name of the user of the configuration file that this command writes."""
 
 _EXAMPLES: Final = (
     Source("echo", "actors.hyperties", "Echo"),
@@ -51,7 +57,7 @@ _FOLDER: Final = 0o700
 def _check_sources(
     _: click.Context, __: click.Parameter, values: tuple[str, ...]
 ) -> tuple[Source, ...]:
-    """Return where hyperties are; refuse another form, or a name given twice."""
+    """Return the locations of hyperties; refuse any other form, and a name given twice."""
     found: dict[str, Source] = {}
     for text in values:
         source = read_source(text)
@@ -108,8 +114,8 @@ def command(
 
     The node has TLS by a local certificate authority, and users log in with tokens of a local
     key; both are made once, in the directory of --state. The addresses of everything are printed,
-    with commands to try. A hyperty whose file changes is deployed again with the same address;
-    an error in the file is shown, and the code before it runs on.
+    with commands to try. A hyperty whose file changes is deployed again with the same address.
+    An error in the file is shown, and the previous code continues to run.
     """
     sys.path.insert(0, "")  # as `python -m` does
     state = state.absolute()
@@ -125,7 +131,7 @@ def command(
     config = NodeConfig(domain=domain, listen=listen, tls=server_context(tls.cert, tls.key))
     shown = _Json() if as_json else _Text()
     files = _Files(state, tls, domain)
-    service = partial(_open, _node(config, files), tls, _casts(sources, signer, domain), shown)
+    service = partial(_open, _node(config, files), tls, _plans(sources, signer, domain), shown)
     return run(partial(serve, service, partial(_announce, shown, files)))
 
 
@@ -172,10 +178,10 @@ class _Files:
 
 
 def _signer(state: Path) -> SigningKey:
-    """Return the key that signs tokens, made if it is not there; write its public part.
+    """Read the key that signs tokens, or make it; write its public part.
 
     Raises:
-        CommandError: What is there is no key.
+        CommandError: The file holds no key.
         OSError: A file cannot be written.
     """
     path, public = state / "login-key.json", state / "jwks.json"
@@ -200,62 +206,62 @@ def _node(config: NodeConfig, files: _Files) -> NodeConfig:
     ).applied(config)
 
 
-def _casts(
+def _plans(
     sources: Sequence[Source], signer: SigningKey, domain: str
 ) -> dict[str, tuple[LocalLogin, list[Source]]]:
-    """Return how each runtime logs in, and its hyperties: an example, and for alice those given."""
+    """Return credentials and hyperties of each runtime; `alice` also has `sources`."""
     given = {one.name for one in sources}
-    casts = {}
+    plans = {}
     for name, example in zip(_RUNTIMES, _EXAMPLES, strict=True):
         login = LocalLogin(signer, f"user://{domain}/{name}", domain)
-        casts[name] = (login, [] if example.name in given else [example])
-    casts[_RUNTIMES[0]][1].extend(sources)
-    return casts
+        plans[name] = (login, [] if example.name in given else [example])
+    plans[_RUNTIMES[0]][1].extend(sources)
+    return plans
 
 
 @asynccontextmanager
 async def _open(
     config: NodeConfig,
     tls: LocalTls,
-    casts: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
+    plans: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
     shown: "_Shown",
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[Environment]:
     try:
-        async with open_place(config, tls, casts, shown) as place:
-            yield place
+        async with open_environment(config, tls, plans, shown) as environment:
+            yield environment
     except BadSourceError as exc:
         raise CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
-def _announce(shown: "_Shown", files: _Files, place: Place) -> None:
+def _announce(shown: "_Shown", files: _Files, environment: Environment) -> None:
     try:
-        files.write_config(place.node.url)
+        files.write_config(environment.node.url)
     except OSError as exc:
         raise CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
-    shown.ready(place, files)
+    shown.ready(environment, files)
 
 
-class _Shown(Hears):
-    """Shows what runs."""
+class _Shown(ReloadListener):
+    """Prints the addresses of the environment and the outcome of reloads."""
 
-    def ready(self, place: Place, files: _Files) -> None:
-        """Show the addresses of everything."""
+    def ready(self, environment: Environment, files: _Files) -> None:
+        """Print the addresses of node, runtimes and hyperties."""
 
 
 @final
 class _Json(_Shown):
-    """Shows it to programs."""
+    """Prints one JSON object per line, for programs."""
 
     @override
-    def ready(self, place: Place, files: _Files) -> None:
+    def ready(self, environment: Environment, files: _Files) -> None:
         say_ready(
             "dev",
             files.domain,
-            url=place.node.url,
+            url=environment.node.url,
             ca=str(files.tls.ca),
             config=str(files.config),
-            runtimes=dict(place.runtimes),
-            hyperties={one.source.name: one.url for one in place.deployments},
+            runtimes=dict(environment.runtimes),
+            hyperties={one.source.name: one.url for one in environment.deployments},
         )
 
     @override
@@ -270,13 +276,13 @@ class _Json(_Shown):
 
 @final
 class _Text(_Shown):
-    """Shows it to a person."""
+    """Prints tables and sentences, for people."""
 
     @override
-    def ready(self, place: Place, files: _Files) -> None:
-        rows = [("node", files.domain, place.node.url)]
-        for name, url in place.runtimes.items():
-            mine = [one for one in place.deployments if one.runtime == name]
+    def ready(self, environment: Environment, files: _Files) -> None:
+        rows = [("node", files.domain, environment.node.url)]
+        for name, url in environment.runtimes.items():
+            mine = [one for one in environment.deployments if one.runtime == name]
             rows += [("runtime", name, url)]
             rows += [("hyperty", one.source.name, one.url) for one in mine]
         rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
@@ -286,9 +292,9 @@ class _Text(_Shown):
         click.echo("\nTry in another terminal:")
         program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
         file = shlex.quote(_near(files.config))
-        for name in place.runtimes:
+        for name in environment.runtimes:
             click.echo(f"  {program} find --config {file} user://{files.domain}/{name}")
-        for one in place.deployments:
+        for one in environment.deployments:
             to = f"user://{files.domain}/{one.runtime} {one.source.name}"
             click.echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
         click.echo(
@@ -302,7 +308,9 @@ class _Text(_Shown):
 
     @override
     def refused(self, deployment: Deployment, why: str, details: str) -> None:
-        click.echo(f"{deployment.source.name} is not reloaded, the code before runs on: {why}")
+        click.echo(
+            f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}"
+        )
         if details:
             click.echo(details)
 

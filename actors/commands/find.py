@@ -10,9 +10,9 @@ import trio
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_user, if_given
 from actors.cli.output import plain, say
-from actors.commands.passing import PassingRuntime, passing_runtime, registry_option
+from actors.commands.temporary_runtime import TemporaryRuntime, registry_option, temporary_runtime
 from actors.runtime.runtime import Runtime
-from fsm.registry.discovery import Criteria, FoundEntry, Sought
+from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs.errors import BadUrlError
 from specs.limits.discovery import FOUND_AT_ONCE
 
@@ -24,14 +24,14 @@ _NONE: Final = "-"
 
 @final
 class _Table:
-    """A table whose rows may come one after the other; columns become wider if they must."""
+    """A table that is printed row by row; columns widen as needed."""
 
     def __init__(self, *head: str) -> None:
         self._widths = [0] * len(head)
         self._head: tuple[str, ...] | None = head
 
     def print(self, rows: list[tuple[str, ...]]) -> None:
-        """Print some rows, before the first ones the head."""
+        """Print rows; the head precedes the first ones."""
         if self._head is not None and rows:
             rows, self._head = [self._head, *rows], None
         for cells in rows:
@@ -44,14 +44,14 @@ class _Table:
 @final
 @attrs.frozen
 class _Search:
-    """What the command looks for, and how it shows that."""
+    """The criteria of the command and the format of its output."""
 
     criteria: Criteria
     registry: str | None
     is_json: bool
 
     async def find(self, runtime: Runtime) -> ExitCode:
-        """Print all that is found."""
+        """Print all entries."""
         search = runtime.discover(domain=self.registry, **self.criteria)
         if self.is_json:
             count = 0
@@ -66,7 +66,7 @@ class _Search:
         return _found(len(entries))
 
     async def watch(self, runtime: Runtime) -> ExitCode:
-        """Print what changes, until a signal comes."""
+        """Print changes until SIGINT or SIGTERM."""
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._follow, runtime)
@@ -86,7 +86,7 @@ class _Search:
 def _found(count: int) -> ExitCode:
     if not count:
         raise CommandError(
-            "nothing is found; change the criteria, or name another domain with --registry",
+            "no entry is found; change the criteria, or name another domain with --registry",
             ExitCode.FAILED,
         )
     return ExitCode.OK
@@ -95,20 +95,28 @@ def _found(count: int) -> ExitCode:
 def _row(entry: FoundEntry) -> tuple[str, ...]:
     lists = (",".join(texts) for texts in (entry.resources, entry.schemas))
     cells = (entry.status, entry.name, entry.user, *lists, entry.url)
-    # Anybody can have written them.
+    # The values come from other users.
     return tuple(plain(cell) if cell else _NONE for cell in cells)
 
 
 @click.command("find")
-@passing_runtime("find", "--runtime-name")
+@temporary_runtime("find", "--runtime-name")
 @registry_option
 @click.argument("user", metavar="[USER]", required=False, callback=if_given(check_user))
 @click.option("--name", metavar="TEXT", help="Name of the hyperties or data objects.")
-@click.option("--schema", metavar="TEXT", help="Scheme or schema of the data objects they use.")
 @click.option(
-    "--resource", "resources", metavar="TEXT", multiple=True, help="What they offer; repeatable."
+    "--schema", metavar="TEXT", help="Scheme or schema of the data objects that the hyperties use."
 )
-@click.option("--reporter", metavar="ADDRESS", help="The hyperty that reports the data objects.")
+@click.option(
+    "--resource",
+    "resources",
+    metavar="TEXT",
+    multiple=True,
+    help="Resource that they offer; repeatable.",
+)
+@click.option(
+    "--reporter", metavar="ADDRESS", help="Address of the hyperty that reports the data objects."
+)
 @click.option(
     "--scheme",
     metavar="TEXT",
@@ -116,11 +124,11 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
     show_default=True,
     help="Scheme of the addresses that are found, such as comm for data objects.",
 )
-@click.option("--json", "is_json", is_flag=True, help="One JSON object in a line for each.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("--watch", "is_watch", is_flag=True, help="Follow what is found until Ctrl-C.")
 def command(  # noqa: PLR0913 - one for each option
     *,
-    passing: PassingRuntime,
+    temporary: TemporaryRuntime,
     registry: str | None,
     user: str | None,
     name: str | None,
@@ -133,8 +141,8 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Find the hyperties of USER, such as user://a.example/bob, or by name, schema or resource.
 
-    All criteria that are given must hold. Those that are away are shown if none is live. With
-    --watch, what appears, changes or vanishes is shown as it happens.
+    An entry must meet all given criteria. Disconnected entries are shown only if none is live.
+    With --watch, new, changed and vanished entries are shown as it happens.
     """
     criteria = Criteria(
         user=user,
@@ -145,11 +153,11 @@ def command(  # noqa: PLR0913 - one for each option
         scheme=scheme,
     )
     try:
-        Sought(**criteria)
+        Query(**criteria)
     except TypeError as exc:
         wanted = "name a user, or --name, --schema, --resource or --reporter"
-        raise click.UsageError(f"nothing is looked for; {wanted}") from exc
+        raise click.UsageError(f"a criterion is missing; {wanted}") from exc
     except (ValueError, BadUrlError) as exc:
         raise click.UsageError(str(exc)) from exc
     search = _Search(criteria, registry, is_json)
-    return passing.run(search.watch if is_watch else search.find)
+    return temporary.run(search.watch if is_watch else search.find)

@@ -1,4 +1,4 @@
-"""`python -m actors request`: ask an address, or a hyperty of a user, once."""
+"""`python -m actors request`: send one request to an address or to a hyperty of a user."""
 
 from functools import partial
 from typing import Final, TypeAlias
@@ -9,7 +9,12 @@ import orjson
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_address
 from actors.cli.output import plain, say
-from actors.commands.passing import PassingRuntime, exit_code, passing_runtime, registry_option
+from actors.commands.temporary_runtime import (
+    TemporaryRuntime,
+    exit_code,
+    registry_option,
+    temporary_runtime,
+)
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
 from specs.addresses.address import scheme_of
@@ -38,16 +43,16 @@ def _read(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> _Res
 
 
 @click.command("request")
-@passing_runtime("request", "--name")
+@temporary_runtime("request", "--name")
 @registry_option
 @click.argument("to", metavar="TO", callback=check_address)
 @click.argument("rest", metavar="[NAME] JSON", nargs=-1, required=True, callback=_read)
-def command(*, passing: PassingRuntime, registry: str | None, to: str, rest: _Rest) -> int:
+def command(*, temporary: TemporaryRuntime, registry: str | None, to: str, rest: _Rest) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 
     If TO is a user, such as user://a.example/bob, the request goes to the hyperty of this user
-    with the name NAME; exactly one must be live. A runtime is made for the question and taken
-    down after it.
+    with the name NAME; exactly one must be live. The command sends the request by a temporary
+    runtime.
     """
     is_user = scheme_of(to) in _USER
     names, value = rest
@@ -57,8 +62,8 @@ def command(*, passing: PassingRuntime, registry: str | None, to: str, rest: _Re
     if registry is not None and not is_user:
         raise click.UsageError("--registry is for a request to a user")
     if is_user:
-        return passing.run(partial(_ask_user, to, names[0], registry, value))
-    return passing.run(partial(_ask, to, value))
+        return temporary.run(partial(_ask_user, to, names[0], registry, value))
+    return temporary.run(partial(_ask, to, value))
 
 
 async def _ask_user(

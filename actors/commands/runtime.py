@@ -40,7 +40,7 @@ from actors.cli.options import (
 )
 from actors.cli.output import say_ready
 from actors.cli.policies import policy_options
-from actors.cli.rereading import rereading
+from actors.cli.reloading import reloading
 from actors.commands.catalogues import (
     believed,
     catalogue_access,
@@ -564,7 +564,7 @@ async def _open(
         async with (
             trace(config.name) as tracer,
             open_runtime(timed(config), network, tracer) as runtime,
-            rereading([runtime.reload_policies]),
+            reloading([runtime.reload_policies]),
         ):
             await enter(runtime)
             hyperties: dict[str, Json] = {

@@ -1,1 +1,1 @@
-"""A node, two runtimes and hyperties that are loaded again when their files change."""
+"""The development environment of `python -m actors dev`: node, runtimes, and reloaded hyperties."""

@@ -35,7 +35,7 @@ _Alternative: TypeAlias = x509.DNSName | x509.IPAddress
 @final
 @attrs.frozen
 class LocalTls:
-    """The files of TLS of a local node; only their owner may read them.
+    """The TLS files of a local node, readable by their owner only.
 
     Attributes:
         ca: PEM file of the authority's certificate, for those who dial the node.

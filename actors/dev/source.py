@@ -1,4 +1,4 @@
-"""The class of a hyperty in a file or a module, which can be loaded again after a change."""
+"""The class of a hyperty in a file or module, loaded again after a change."""
 
 import importlib.util
 import re
@@ -28,7 +28,7 @@ Stamp: TypeAlias = tuple[int, int, int]
 
 @final
 class BadSourceError(ProtoflyError):
-    """No class of a hyperty can be had from a source.
+    """A source provides no class of a hyperty.
 
     Attributes:
         details: Lines that show where it went wrong; may be empty.
@@ -41,7 +41,7 @@ class BadSourceError(ProtoflyError):
 
 @final
 class _Uncached(SourceFileLoader):
-    """Compiles a file each time: by its time in seconds, a compiled one may look new and be old."""
+    """Compiles a file at each load, as the age of compiled files counts in whole seconds only."""
 
     @override
     def path_stats(self, path: str) -> dict[str, object]:
@@ -51,7 +51,7 @@ class _Uncached(SourceFileLoader):
 @final
 @attrs.frozen
 class Source:
-    """Where the class of a hyperty is.
+    """Location of the class of a hyperty.
 
     Attributes:
         name: Name of the hyperty.

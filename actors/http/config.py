@@ -6,7 +6,7 @@ from typing import final
 
 import attrs
 
-from actors.kit.kinds import as_path
+from actors.kit.arguments import as_path
 
 __all__ = ["HttpConfig", "ShownCatalogue"]
 

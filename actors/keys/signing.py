@@ -22,7 +22,7 @@ from actors.keys.key_set import (
     import_key,
 )
 from actors.keys.runtime_key import make_runtime_key
-from actors.kit.kinds import PathInput, as_path
+from actors.kit.arguments import PathInput, as_path
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, RSA_BITS_MIN
 

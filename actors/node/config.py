@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from actors.http.config import HttpConfig
 from actors.keys.signing import SigningKey
+from actors.kit.arguments import as_path_or_none, type_checked
 from actors.kit.ids import IdSource
-from actors.kit.kinds import as_path_or_none, kinds_checked
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.provider import Login
@@ -116,7 +116,7 @@ OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
 
 
 @final
-@attrs.frozen(kw_only=True, field_transformer=kinds_checked)
+@attrs.frozen(kw_only=True, field_transformer=type_checked)
 class NodeConfig:
     """The configuration of one message node.
 

@@ -6,7 +6,7 @@ from typing import final
 
 import attrs
 
-from actors.kit.kinds import as_paths, kinds_checked
+from actors.kit.arguments import as_paths, type_checked
 from fsm.policy.model import PolicySet
 from fsm.policy.terms import Algorithm, Result
 from specs.errors import PlaceError
@@ -22,7 +22,7 @@ class PolicyFileError(PlaceError):
 
 
 @final
-@attrs.frozen(kw_only=True, field_transformer=kinds_checked)
+@attrs.frozen(kw_only=True, field_transformer=type_checked)
 class PolicyConfig:
     """The policies by which a node or a runtime judges messages.
 

@@ -32,7 +32,7 @@ from actors.runtime.bus.transfers import Transfers
 from actors.runtime.capabilities import hyperty_capabilities, protocol_capabilities
 from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.discovery.parts import DISCOVERY, PartServices, PartTalk, start_parts
+from actors.runtime.discovery.parts import DISCOVERY, PartClient, PartServices, start_parts
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.health import RuntimeHealth, serving_health
 from actors.runtime.hop_trace import HopTrace
@@ -309,7 +309,7 @@ async def _start(
     sync_manager = await _sync_manager(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
     )
-    discoverer = PartTalk(CorePort(f"{own}/{DISCOVERY}", bus), config.ids).discoverer()
+    discoverer = PartClient(CorePort(f"{own}/{DISCOVERY}", bus), config.ids).discoverer()
     services = PartServices(discoverer, plan.own, plan.identity, registry, sync_manager)
     await start_parts(core, bus, config.ids, services)
     return RuntimeParts(

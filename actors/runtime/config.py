@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import attrs
 
 from actors.http.config import HttpConfig
+from actors.kit.arguments import as_path_or_none, type_checked
 from actors.kit.ids import IdSource
-from actors.kit.kinds import as_path_or_none, kinds_checked
 from actors.policy.config import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy import Judge
@@ -56,7 +56,7 @@ def _policies(given: GivenPolicy) -> Judge | PolicyConfig:
 
 
 @final
-@attrs.frozen(kw_only=True, field_transformer=kinds_checked)
+@attrs.frozen(kw_only=True, field_transformer=type_checked)
 class RuntimeConfig:
     """The configuration of one runtime.
 

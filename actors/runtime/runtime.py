@@ -31,7 +31,7 @@ from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessa
 from actors.runtime.sync.context import ComponentLeft
 from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.registry.discovery import Criteria, Sought
+from fsm.registry.discovery import Criteria, Query
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import LocalAdded
 from specs.addresses.address import runtime as runtime_url
@@ -427,7 +427,7 @@ class Runtime:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is none.
         """
-        return self._parts.discoverer.search(Sought(**criteria), domain, limit)
+        return self._parts.discoverer.search(Query(**criteria), domain, limit)
 
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
         """Follow what `discover` finds; nothing is sent before the first change is wanted.
@@ -441,7 +441,7 @@ class Runtime:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        return self._parts.discoverer.watch(Sought(**criteria), domain)
+        return self._parts.discoverer.watch(Query(**criteria), domain)
 
     async def lend(self, part: str) -> None:
         """Let code beside the runtime send as a part of it; it is checked like any part.

@@ -9,7 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.trace import Tracer
-from actors.testing.story import drawn, story_of
+from actors.testing.history import drawn, history_of
 from fsm.judge.missing import Missing
 from fsm.judge.trace_line import TraceLine, line_of
 from fsm.judge.verdict import RunJudgement, judge_run
@@ -81,8 +81,8 @@ def _runs(one: Missing, running: frozenset[str]) -> bool:
 
 def _described(fault: _Fault, lines: Sequence[TraceLine]) -> str:
     head = f"\nbroken: {fault.claim}\n  by {fault.about}\n  expected {fault.expected}"
-    story = [f"    {line}" for line in drawn(story_of(fault.node, fault.ln, lines))]
-    return "\n".join([head, f"  record {fault.ln} of {fault.node}, and what led to it:", *story])
+    history = [f"    {line}" for line in drawn(history_of(fault.node, fault.ln, lines))]
+    return "\n".join([head, f"  record {fault.ln} of {fault.node}, and what led to it:", *history])
 
 
 _RUN: Final = "test"

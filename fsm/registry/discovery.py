@@ -1,6 +1,6 @@
 """Discovery: what is looked for, what is found, and how a search is followed (M-26..M-31).
 
-`Sought` is the question, and `FoundEntry` one finding. A search names one attribute, the narrowest
+`Query` is the question, and `FoundEntry` one finding. A search names one attribute, the narrowest
 one that was given; all others narrow it as criteria.
 
 `DiscoveryWatch` follows a search. A registry reports the status of single records only (M-30), so
@@ -29,10 +29,10 @@ __all__ = [
     "DiscoveryWatch",
     "EntryChange",
     "FoundEntry",
+    "Query",
     "ReadAgain",
     "Readback",
     "Searched",
-    "Sought",
     "StatusFollowed",
     "StatusLeft",
     "StatusReported",
@@ -97,7 +97,7 @@ def texts_of(value: Iterable[str]) -> tuple[str, ...]:
 
 @final
 @attrs.frozen(slots=True, kw_only=True)
-class Sought:
+class Query:
     """A search; see `Criteria`.
 
     Raises:

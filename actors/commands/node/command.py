@@ -23,7 +23,7 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say_ready
-from actors.cli.rereading import rereading
+from actors.cli.reloading import reloading
 from actors.cli.topic import Topic
 from actors.commands.node.foreign import (
     catalogue_options,
@@ -187,7 +187,7 @@ async def _open(
         trace(f"node.{config.domain}") as tracer,
         open_system_network(config.client_tls) as network,
         open_node(_timed(config), network, tracer) as node,
-        rereading(tuple(rereads(node, certificates)), [one.takes for one in certificates]),
+        reloading(tuple(rereads(node, certificates)), [one.takes for one in certificates]),
     ):
         yield node
 

@@ -19,7 +19,7 @@ from actors.cli.options import (
     open_key,
     wrong_file,
 )
-from actors.cli.rereading import Takes
+from actors.cli.reloading import ReloadableOptions
 from actors.cli.topic import Topic, topic_options
 from actors.keys.certificate import out_of_time
 from actors.node.config import NodeConfig
@@ -136,9 +136,9 @@ class Certificate:
         load_identity(self.context, self.cert, self.key)
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> ReloadableOptions:
         """The options of the files, which can change while the node runs."""
-        return Takes(frozenset({f"{self.prefix}cert", f"{self.prefix}key"}), self._take)
+        return ReloadableOptions(frozenset({f"{self.prefix}cert", f"{self.prefix}key"}), self._take)
 
     def _take(self, values: Mapping[str, object]) -> bool:
         cert, key = (values[f"{self.prefix}{end}"] for end in ("cert", "key"))

@@ -1,13 +1,13 @@
-"""The parts of a runtime that its own components read (ADR-03).
+"""The parts of a runtime that answer reads of its own components (ADR-03).
 
-| part | answers a read with |
+| part | answer to a read |
 |---|---|
 | `R/discovery` | what a domain registry finds (M-31) |
 | `R/idm` | the logged-in user, who vouches for it, and the key of the runtime; never a token |
 | `R/subscriptions` | the data objects reported and observed here, and the records followed |
 | `R/graph-connector` | the global record of a user, by GUID or user address (M-56) |
 
-Another verb is answered 400, another runtime 403.
+Other verbs are answered 400, requests of other runtimes 403.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -44,8 +44,8 @@ from transports.bodies import read_body, write_body
 __all__ = [
     "DISCOVERY",
     "Answer",
+    "PartClient",
     "PartServices",
-    "PartTalk",
     "ReadablePart",
     "start_parts",
 ]
@@ -60,8 +60,8 @@ Raises:
 
 @final
 @attrs.frozen
-class PartTalk:
-    """The requests of one part.
+class PartClient:
+    """Sends the requests of one part.
 
     Attributes:
         port: Port of the part.
@@ -106,14 +106,14 @@ class PartTalk:
         return Message(self.ids.next(sender), kind, sender, to, body)
 
     def discoverer(self) -> Discoverer:
-        """Return what searches in the name of the part."""
+        """Return the searches of the part."""
         runtime = runtime_of(self.port.url)
         return Discoverer(domain_of(runtime), f"{runtime}/registry", self.ask, self.post)
 
 
 @final
 class ReadablePart(Actor[Delivery]):
-    """One part: it answers reads of its own runtime, `PART_REQUESTS` at a time.
+    """A part that answers reads of its own runtime, `PART_REQUESTS` at a time.
 
     Args:
         port: Its port.
@@ -190,7 +190,7 @@ _PASSED_ON: Final = ("value", "next", "description")
 """Entries of a registry's answer that its requester gets."""
 
 
-def _discovery(services: PartServices, _: PartTalk) -> Answer:
+def _discovery(services: PartServices, _: PartClient) -> Answer:
     """Search a domain registry: that of the criterion `domain`, or the own one (M-31)."""
 
     async def answer(request: Message) -> Message:
@@ -214,7 +214,7 @@ def _passed_on(request: Message, answer: Message) -> Message:
     return reply_to(request, answer.code, body)
 
 
-def _idm(services: PartServices, _: PartTalk) -> Answer:
+def _idm(services: PartServices, _: PartClient) -> Answer:
     """Say who is logged in; there is no token among it."""
 
     async def answer(request: Message) -> Message:
@@ -233,7 +233,7 @@ def _idm(services: PartServices, _: PartTalk) -> Answer:
     return answer
 
 
-def _subscriptions(services: PartServices, _: PartTalk) -> Answer:
+def _subscriptions(services: PartServices, _: PartClient) -> Answer:
     """Say what is reported, observed and followed; of more than a few the first by address."""
 
     async def answer(request: Message) -> Message:
@@ -255,9 +255,9 @@ def _first(urls: Sequence[str]) -> Json:
     return [*sorted(urls)[:SUBSCRIPTIONS_SHOWN]]
 
 
-def _graph_connector(_: PartServices, talk: PartTalk) -> Answer:
+def _graph_connector(_: PartServices, client: PartClient) -> Answer:
     """Read the global record of a user; the GUID of a user is in the own domain's registry."""
-    registry = talk.discoverer().reader(None)
+    registry = client.discoverer().reader(None)
 
     async def guid_of(user: str) -> str | None:
         answer = await registry.read(write_body(ReadRecord(user)))
@@ -276,12 +276,12 @@ def _graph_connector(_: PartServices, talk: PartTalk) -> Answer:
         if guid is None:
             raise BadMessageError("resource is no user-guid:// or user:// address")
         asked = write_body(ObjectName(guid))
-        return _passed_on(request, await talk.ask(GLOBAL_REGISTRY, MessageType.READ, asked))
+        return _passed_on(request, await client.ask(GLOBAL_REGISTRY, MessageType.READ, asked))
 
     return answer
 
 
-_PARTS: Final[Mapping[str, Callable[[PartServices, PartTalk], Answer]]] = {
+_PARTS: Final[Mapping[str, Callable[[PartServices, PartClient], Answer]]] = {
     DISCOVERY: _discovery,
     "idm": _idm,
     "subscriptions": _subscriptions,
@@ -304,7 +304,7 @@ async def start_parts(
     If cancelled, some of them have started.
     """
     for name, make in _PARTS.items():
-        talk = PartTalk(CorePort(f"{services.own.identity.runtime}/{name}", bus), ids)
+        client = PartClient(CorePort(f"{services.own.identity.runtime}/{name}", bus), ids)
         heard = services.discoverer.heard if name == DISCOVERY else None
-        part = partial(ReadablePart, talk.port, make(services, talk), heard)
+        part = partial(ReadablePart, client.port, make(services, client), heard)
         await core.start_child(ChildSpec(name, part))

@@ -21,10 +21,10 @@ from fsm.registry.discovery import (
     DiscoveryWatch,
     EntryChange,
     FoundEntry,
+    Query,
     ReadAgain,
     Readback,
     Searched,
-    Sought,
     StatusFollowed,
     StatusLeft,
     StatusReported,
@@ -186,7 +186,7 @@ class Discoverer:
     post: Callable[[str, MessageType, JsonObject], Awaitable[None]]
     _watching: dict[str, WeakSet["Watching"]] = attrs.field(factory=dict, init=False)
 
-    def search(self, sought: Sought, domain: str | None, limit: int | None) -> RecordSearch:
+    def search(self, sought: Query, domain: str | None, limit: int | None) -> RecordSearch:
         """Search a domain registry; nothing is sent before the first entry is wanted.
 
         Args:
@@ -201,7 +201,7 @@ class Discoverer:
         """
         return RecordSearch(self.reader(domain), sought.read(limit))
 
-    def watch(self, sought: Sought, domain: str | None) -> "Watching":
+    def watch(self, sought: Query, domain: str | None) -> "Watching":
         """Follow a search; nothing is sent before the first change is wanted.
 
         Args:

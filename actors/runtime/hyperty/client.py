@@ -7,7 +7,7 @@ from typing import Unpack, final
 
 import trio
 
-from actors.kit.kinds import a_text, each_text, of_kind
+from actors.kit.arguments import check_text, check_texts, check_type
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.bodies import large_body, own, sendable, uncopied
 from actors.runtime.hyperty.transfer import fetched, sent_ahead
@@ -16,7 +16,7 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
-from fsm.registry.discovery import Criteria, Sought
+from fsm.registry.discovery import Criteria, Query
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
 from specs.bodies.sync import Observe
@@ -30,7 +30,7 @@ __all__ = ["HypertyClient"]
 
 def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:
     """Return the body of a request."""
-    a_text(path, "path")
+    check_text(path, "path")
     return {"value": value, "resource": path} if path else {"value": value}
 
 
@@ -154,7 +154,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ExceptionGroup: Of ActorStoppedError: the runtime has closed.
         """
-        each_text(receivers, "receivers")
+        check_texts(receivers, "receivers")
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
             # What is no JSON is the caller's error, not that of one of the tasks below.
@@ -191,7 +191,7 @@ class HypertyClient:
             BadMessageError: 413: the value is too large; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        a_text(to, "to")
+        check_text(to, "to")
         address = canonical(to)
         if scheme_of(address) != "hyperty":
             raise ValueError(f"events are sent to hyperties, and {address} is none")
@@ -220,7 +220,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        of_kind(request, (Message,), "request")
+        check_type(request, (Message,), "request")
         sequence = self._context.ids.next(self.url)
         body = uncopied({"value": value, "sequence": sequence})
         await self._context.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
@@ -251,9 +251,9 @@ class HypertyClient:
         self, to: str, type_: str, body: Mapping[str, Sendable], attempts: int
     ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
-        a_text(to, "to")
-        a_text(type_, "type_")
-        of_kind(body, (Mapping,), "body")
+        check_text(to, "to")
+        check_text(type_, "type_")
+        check_type(body, (Mapping,), "body")
         url = self._context.url
         answer: Message | None = None
         # It gets its id when it may go: the ids of one sender rise (I-T7).
@@ -315,7 +315,7 @@ class HypertyClient:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is not in 1..256.
         """
-        return self._context.discoverer.search(Sought(**criteria), domain, limit)
+        return self._context.discoverer.search(Query(**criteria), domain, limit)
 
     @final
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
@@ -337,7 +337,7 @@ class HypertyClient:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        return self._context.discoverer.watch(Sought(**criteria), domain)
+        return self._context.discoverer.watch(Query(**criteria), domain)
 
     @final
     def report(  # noqa: PLR0913 - all but the first two are named, and have a default
@@ -393,11 +393,11 @@ class HypertyClient:
             SchemaError: On entering: the value does not obey the schema, or `definition` is not
                 a JSON Schema.
         """
-        a_text(schema, "schema")
-        of_kind(value, (Mapping,), "value")
-        of_kind(name, (str, NoneType), "name")
+        check_text(schema, "schema")
+        check_type(value, (Mapping,), "value")
+        check_type(name, (str, NoneType), "name")
         for texts, what in ((resources, "resources"), (observers, "observers"), (allow, "allow")):
-            each_text(texts, what)
+            check_texts(texts, what)
         wanted = NewReport(
             schema,
             value,
@@ -440,7 +440,7 @@ class HypertyClient:
             SchemaError: On entering: the schema of the object is not a JSON Schema.
             ActorStoppedError: On entering: the runtime has closed.
         """
-        a_text(url, "url")
+        check_text(url, "url")
         return open_taken_over(self._context, url, store=store)
 
     @final
@@ -475,5 +475,5 @@ class HypertyClient:
                 answer in time; 409: this hyperty observes it already; 410: the runtime has
                 closed; 413: the store is full.
         """
-        a_text(url, "url")
+        check_text(url, "url")
         return open_observation(self._context, Observe(url, p2p=p2p, store=store or None))

@@ -11,7 +11,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.kinds import a_text
+from actors.kit.arguments import check_text
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import HypertyContext, ObserverMoves
 from actors.runtime.objects.error import ObjectError, SchemaError
@@ -258,7 +258,7 @@ class ReportedObject:
     async def _change(
         self, path: str, value: Json = None, operation: Operation | None = None
     ) -> int:
-        a_text(path, "path")
+        check_text(path, "path")
         is_made = value is not None and operation is not Operation.REMOVE
         if not path or (is_made and not can_be_set(self._writes.now, path)):
             raise SchemaError(path, "no such attribute can be there")
@@ -294,7 +294,7 @@ class ReportedObject:
             ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
                 runtime has closed; 413: too many hyperties are allowed.
         """
-        a_text(observer, "observer")
+        check_text(observer, "observer")
         body = write_body(AllowObserver(self.url, observer))
         await self._context.ask_manager(MessageType.CREATE, body, self.url)
 
@@ -315,7 +315,7 @@ class ReportedObject:
             ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
                 runtime has closed.
         """
-        a_text(observer, "observer")
+        check_text(observer, "observer")
         body = write_body(ExpelObserver(self.url, observer))
         await self._context.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
         await self._context.post(
@@ -339,7 +339,7 @@ class ReportedObject:
                 answer (408); or the reporter is undeployed (401), the object is deleted (404),
                 or the runtime has closed (410).
         """
-        a_text(observer, "observer")
+        check_text(observer, "observer")
         await self._context.ask_manager(MessageType.CREATE, self._invitation(observer), self.url)
 
     async def post_invitation(self, observer: str) -> None:
@@ -354,7 +354,7 @@ class ReportedObject:
             BadMessageError: `observer` is not an address.
             ActorStoppedError: The runtime has closed.
         """
-        a_text(observer, "observer")
+        check_text(observer, "observer")
         await self._context.post_to_manager(MessageType.CREATE, self._invitation(observer))
 
     def _invitation(self, observer: str) -> JsonObject:
@@ -382,7 +382,7 @@ class ReportedObject:
                 delegation is under way; 410: the node has lost the object, its owner is
                 unknown. Or an earlier write was not published.
         """
-        a_text(to, "to")
+        check_text(to, "to")
         await self._writes.flush()
         self._writes.shut(Code.CONFLICT, "it is being handed over")
         is_given = False

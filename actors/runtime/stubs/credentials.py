@@ -14,7 +14,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.kinds import PathInput, as_path, kinds_checked
+from actors.kit.arguments import PathInput, as_path, type_checked
 from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.ports import CorePort
@@ -179,7 +179,7 @@ class Credentials(Protocol):
 
 
 @final
-@attrs.frozen(field_transformer=kinds_checked)
+@attrs.frozen(field_transformer=type_checked)
 class GivenToken(Credentials):
     """One token; it opens a single session where the node accepts each token once."""
 

@@ -16,8 +16,8 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.arguments import PathInput, as_path_or_none, check_text, check_texts, type_checked
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, HttpUrlError, ServerUrl
-from actors.kit.kinds import PathInput, a_text, as_path_or_none, each_text, kinds_checked
 from actors.kit.log import get_logger
 from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word, read_secret
 from specs.jsonvalue import Json, JsonObject
@@ -50,7 +50,7 @@ class TokenCommand(Credentials):
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        each_text(words, "the words of a token command")
+        check_texts(words, "the words of a token command")
         if not words:
             raise ValueError("a token command names a program")
         self._words = tuple(words)
@@ -126,7 +126,7 @@ def _secret(given: PathInput | None) -> str | Path | None:
 
 
 @final
-@attrs.frozen(kw_only=True, eq=False, field_transformer=kinds_checked)
+@attrs.frozen(kw_only=True, eq=False, field_transformer=type_checked)
 class OAuthCredentials(Credentials):
     """The token endpoint of an identity provider, asked at each login.
 
@@ -163,7 +163,7 @@ class OAuthCredentials(Credentials):
     def _read_server(self) -> ServerUrl:
         if self.secret is None and self.refresh is None:
             raise CredentialsError("a client without a secret needs a refresh token")
-        a_text(self.url, "OAuthCredentials.url")
+        check_text(self.url, "OAuthCredentials.url")
         return _read_url(self.url)
 
     def check(self) -> None:

@@ -8,8 +8,8 @@ import trio.testing
 
 import actors
 from actors.testing.domains import Domains, chaos
+from actors.testing.history import drawn, history_of
 from actors.testing.recorder import Recorder
-from actors.testing.story import drawn, story_of
 from fsm.machine_list import MACHINES
 from specs.message import Message, MessageType
 from specs.trace import ABSENT, Fact, Kind, Op
@@ -45,7 +45,7 @@ async def test_a_step_no_machine_declares_is_named_with_what_came_before(recorde
     assert f"session mn|ra: {entered} -> live by sneezed" in said
 
 
-async def test_the_story_of_a_message_is_drawn_as_a_sequence(recorder):
+async def test_the_history_of_a_message_is_drawn_as_a_sequence(recorder):
     """Over all processes; what is of other messages is not shown."""
     request = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {})
     other = Message(2, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {})
@@ -58,9 +58,9 @@ async def test_the_story_of_a_message_is_drawn_as_a_sequence(recorder):
     lines = recorder.lines
     at = lines[-3]
     assert (at.node, at.op) == ("ra", "deliver")
-    text = [line.partition("  ")[0] for line in drawn(story_of("ra", at.ln, lines))]
+    text = [line.partition("  ")[0] for line in drawn(history_of("ra", at.ln, lines))]
     assert [line.rstrip() for line in text][:3] == ["A = ra: bus", "B = ra: stub", "C = a.ex: node"]
-    rows = [line[:9] for line in drawn(story_of("ra", at.ln, lines))][3:]
+    rows = [line[:9] for line in drawn(history_of("ra", at.ln, lines))][3:]
     assert rows == [
         "A   B   C",
         "o   |   |",

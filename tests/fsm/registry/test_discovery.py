@@ -7,10 +7,10 @@ from fsm.registry.discovery import (
     DiscoveryWatch,
     EntryChange,
     FoundEntry,
+    Query,
     ReadAgain,
     Readback,
     Searched,
-    Sought,
     StatusFollowed,
     StatusLeft,
     StatusReported,
@@ -50,7 +50,7 @@ H = "hyperty://a.ex/h"
 )
 def test_a_registry_reads_what_is_asked_for(criteria, by, value, rest):
     """M-26..M-28: the narrowest criterion is the search, the others narrow it."""
-    read = Sought(**criteria).read()
+    read = Query(**criteria).read()
     wanted = {"scheme": "hyperty", **rest}
     assert search_of(read.resource, read.criteria) == Search(by, value, **wanted)
 
@@ -77,15 +77,15 @@ def test_a_registry_reads_what_is_asked_for(criteria, by, value, rest):
 )
 def test_a_wrong_criterion_is_an_error_at_the_call(criteria, error):
     with pytest.raises(error):
-        Sought(**criteria)
+        Query(**criteria)
 
 
 def test_a_limit_is_that_of_the_message():
-    assert Sought(name="n").read(7).limit == 7
+    assert Query(name="n").read(7).limit == 7
     with pytest.raises(BadMessageError):
-        Sought(name="n").read(0)
+        Query(name="n").read(0)
     with pytest.raises(TypeError):
-        Sought(name="n").read("7")
+        Query(name="n").read("7")
 
 
 def test_an_entry_has_what_the_record_says():

@@ -1,14 +1,14 @@
-"""The story of a trace record as a sequence diagram in text, for the message of a failed test."""
+"""Sequence diagrams, in text, of the records that led to a violation; for failed tests."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from fsm.judge.trace_line import TraceLine
 
-__all__ = ["drawn", "story_of"]
+__all__ = ["drawn", "history_of"]
 
 _LENGTH: Final = 11
-"""Records of a story, the last one included (ours)."""
+"""Maximum number of records of a history (ours)."""
 
 _WIDTH: Final = 4
 """Columns from one lifeline to the next (ours)."""
@@ -16,11 +16,11 @@ _WIDTH: Final = 4
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def story_of(node: str, ln: int, lines: Sequence[TraceLine]) -> list[TraceLine]:
-    """Return the records that led to one, oldest first, that one last; of any process.
+def history_of(node: str, ln: int, lines: Sequence[TraceLine]) -> list[TraceLine]:
+    """Return a record and the records of all processes that led to it, oldest first.
 
-    They are those of the same message, else of the same key, else of the same link. If there are
-    none, they are the records of its process before it.
+    These are earlier records of the same message, else of the same key, else of the same link,
+    else of the same process.
 
     Args:
         node: Process of the record.
@@ -46,23 +46,23 @@ def _alike(last: TraceLine, before: Sequence[TraceLine]) -> Iterator[list[TraceL
         yield [one for one in before if one.link == last.link]
 
 
-def drawn(story: Sequence[TraceLine]) -> Iterator[str]:
+def drawn(history: Sequence[TraceLine]) -> Iterator[str]:
     """Yield the lines of a sequence diagram; its last record is marked by an X.
 
     Each part of a process has a lifeline with a letter. An arrow leads from the part of one record
     to that of the next one.
 
     Args:
-        story: The records, oldest first; at most as many parts as there are letters.
+        history: The records, oldest first; at most as many parts as there are letters.
     """
-    lanes = {who: at for at, who in enumerate(dict.fromkeys(map(_who, story)))}
+    lanes = {who: at for at, who in enumerate(dict.fromkeys(map(_who, history)))}
     for (node, actor), at in lanes.items():
         yield f"{_LETTERS[at]} = {node}: {actor}"
     yield "".join(_LETTERS[at].ljust(_WIDTH) for at in lanes.values()).rstrip()
     before = None
-    for line in story:
+    for line in history:
         lane = lanes[_who(line)]
-        mark = "X" if line is story[-1] else "o"
+        mark = "X" if line is history[-1] else "o"
         yield f"{_row(before, lane, len(lanes), mark)}  {_said(line)}"
         before = lane
 

@@ -1,4 +1,4 @@
-"""The local place: a node with TLS and logins, runtimes, and hyperties that are reloaded."""
+"""A local environment for development: a node with TLS and logins, runtimes, reloaded hyperties."""
 
 import secrets
 import time
@@ -32,7 +32,7 @@ from transports.link import Kind
 from transports.system import open_system_network
 from transports.tls import client_context
 
-__all__ = ["Deployment", "Hears", "LocalLogin", "Place", "open_place"]
+__all__ = ["Deployment", "Environment", "LocalLogin", "ReloadListener", "open_environment"]
 
 _log = get_logger("actors.dev")
 
@@ -43,12 +43,12 @@ _KINDS: Final = (Kind.UNIX, Kind.TCP, Kind.WEBSOCKET)
 @final
 @attrs.frozen
 class LocalLogin(Credentials):
-    """Logs a user in by tokens that a local key signs, each good for one session.
+    """Login tokens of one user, signed by a local key; each opens one session.
 
     Attributes:
-        signer: The key.
-        user: Address of the user, whose domain issues the tokens.
-        issuer: That domain.
+        signer: Key that signs the tokens.
+        user: Address of the user.
+        issuer: Domain of the user, which issues the tokens.
     """
 
     signer: SigningKey
@@ -71,14 +71,14 @@ class LocalLogin(Credentials):
         )
 
 
-class Hears(Protocol):
-    """Hears of the reloads of hyperties."""
+class ReloadListener(Protocol):
+    """Gets the outcome of each reload of a hyperty."""
 
     def reloaded(self, deployment: "Deployment") -> None:
-        """Note that a hyperty runs with its changed code."""
+        """Take the report that a hyperty runs with its changed code."""
 
     def refused(self, deployment: "Deployment", why: str, details: str) -> None:
-        """Note that changed code cannot be used; the code before it runs on.
+        """Take the report that changed code cannot be used; the previous code continues to run.
 
         Args:
             deployment: The hyperty.
@@ -90,13 +90,13 @@ class Hears(Protocol):
 @final
 @attrs.define(eq=False)
 class Deployment:
-    """A hyperty of a local runtime.
+    """A deployed hyperty and the file of its class.
 
     Attributes:
-        source: Where its class is.
+        source: Location of its class.
         runtime: Name of its runtime.
-        url: Its address, which a reload keeps.
-        file: The file that is watched.
+        url: Address of the hyperty; a reload keeps it.
+        file: Watched file of the class.
     """
 
     source: Source
@@ -107,13 +107,13 @@ class Deployment:
     _made: type[Hyperty]
     _stamp: Stamp | None
 
-    async def look(self, hears: Hears) -> None:
+    async def check(self, listener: ReloadListener) -> None:
         """Reload the hyperty if its file has changed.
 
         If cancelled, the hyperty may not run.
 
         Args:
-            hears: Hears of the outcome.
+            listener: Gets the outcome.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -125,18 +125,18 @@ class Deployment:
         try:
             made = self.source.load()
         except BadSourceError as error:
-            hears.refused(self, str(error), error.details)
+            listener.refused(self, str(error), error.details)
             return
         await self._running.rest(self.url)
         with Crash() as crash:
             await self._deploy(made)
         if crash.error is None:
             self._made = made
-            hears.reloaded(self)
+            listener.reloaded(self)
             return
         _log.info("hyperty not reloaded", hyperty=str(self.source), exc_info=crash.error)
         why = f"{self.source} did not start: {type(crash.error).__name__}: {crash.error}"
-        hears.refused(self, why, "")
+        listener.refused(self, why, "")
         await self._deploy(self._made)
 
     async def _deploy(self, made: type[Hyperty]) -> None:
@@ -150,8 +150,8 @@ class Deployment:
 
 @final
 @attrs.frozen
-class Place:
-    """What runs: the node, the addresses of the runtimes by name, and their hyperties."""
+class Environment:
+    """A running environment: the node, addresses of the runtimes by name, and their hyperties."""
 
     node: Node
     runtimes: Mapping[str, str]
@@ -159,19 +159,19 @@ class Place:
 
 
 @asynccontextmanager
-async def open_place(
+async def open_environment(
     config: NodeConfig,
     tls: LocalTls,
-    casts: Mapping[str, tuple[Credentials, Sequence[Source]]],
-    hears: Hears,
-) -> AsyncIterator[Place]:
+    plans: Mapping[str, tuple[Credentials, Sequence[Source]]],
+    listener: ReloadListener,
+) -> AsyncIterator[Environment]:
     """Run a node, runtimes and their hyperties while the context is open.
 
     Args:
         config: Configuration of the node.
         tls: Files of TLS; the runtimes trust the authority.
-        casts: For each runtime, by its name, how it logs in, and its hyperties.
-        hears: Hears of reloads.
+        plans: Credentials and hyperties of each runtime, by the name of the runtime.
+        listener: Gets the outcome of each reload.
 
     If cancelled, everything is closed in order, as by the end of the context.
 
@@ -180,7 +180,7 @@ async def open_place(
         ListenError: The node cannot listen.
     """
     loaded = {
-        name: [(one, *_loaded(one)) for one in sources] for name, (_, sources) in casts.items()
+        name: [(one, *_loaded(one)) for one in sources] for name, (_, sources) in plans.items()
     }
     dials, offset = client_context(tls.ca), clock_offset()
     async with AsyncExitStack() as stack:
@@ -189,7 +189,7 @@ async def open_place(
         node = await stack.enter_async_context(open_node(config, network, NULL_TRACER))
         runtimes: dict[str, str] = {}
         deployments: list[Deployment] = []
-        for name, (login, _) in casts.items():
+        for name, (login, _) in plans.items():
             its = RuntimeConfig(
                 domain=config.domain,
                 name=name,
@@ -207,20 +207,20 @@ async def open_place(
                 url = await runtime.deploy(source.name, made)
                 deployments.append(Deployment(source, name, url, file, runtime, made, stamp))
         nursery = await stack.enter_async_context(trio.open_nursery())
-        nursery.start_soon(_watch, deployments, hears)
-        yield Place(node, runtimes, deployments)
+        nursery.start_soon(_watch, deployments, listener)
+        yield Environment(node, runtimes, deployments)
         nursery.cancel_scope.cancel()
 
 
 def _loaded(source: Source) -> tuple[Path, Stamp | None, type[Hyperty]]:
     file = source.file()
-    # Taken before the file is read: a change meanwhile is a change.
+    # Read before the file, so a change during the read is noticed.
     stamp = source.stamp(file)
     return file, stamp, source.load()
 
 
-async def _watch(deployments: Sequence[Deployment], hears: Hears) -> None:
+async def _watch(deployments: Sequence[Deployment], listener: ReloadListener) -> None:
     while True:
         await trio.sleep(RELOAD_INTERVAL)
         for one in deployments:
-            await one.look(hears)
+            await one.check(listener)

@@ -1,4 +1,4 @@
-"""Arguments of a wrong kind, which are a `TypeError` at the call; and paths of any kind."""
+"""Checks of the types of arguments of the public API, and conversion of paths."""
 
 from collections.abc import Callable, Iterable
 from os import PathLike
@@ -10,13 +10,13 @@ import attrs
 
 __all__ = [
     "PathInput",
-    "a_text",
     "as_path",
     "as_path_or_none",
     "as_paths",
-    "each_text",
-    "kinds_checked",
-    "of_kind",
+    "check_text",
+    "check_texts",
+    "check_type",
+    "type_checked",
 ]
 
 PathInput: TypeAlias = str | PathLike[str]
@@ -35,16 +35,16 @@ _WORDS: Final[dict[object, str]] = {
 }
 
 
-def of_kind(value: object, kinds: tuple[type, ...], what: str) -> None:
-    """Refuse an argument of another kind.
+def check_type(value: object, kinds: tuple[type, ...], what: str) -> None:
+    """Refuse an argument of another type.
 
     Args:
         value: The argument.
-        kinds: The kinds that are expected.
+        kinds: Expected types.
         what: Name of the argument, for people.
 
     Raises:
-        TypeError: It is of another kind.
+        TypeError: It has another type.
     """
     is_number = float in kinds and isinstance(value, int)
     is_truth = isinstance(value, bool) and bool not in kinds and object not in kinds
@@ -54,34 +54,34 @@ def of_kind(value: object, kinds: tuple[type, ...], what: str) -> None:
         raise TypeError(f"{what} must be {wanted}, not {type(value).__name__}")
 
 
-def a_text(value: object, what: str) -> None:
-    """Refuse an argument that is no text.
+def check_text(value: object, what: str) -> None:
+    """Refuse an argument that is not a text.
 
     Args:
         value: The argument.
         what: Name of the argument, for people.
 
     Raises:
-        TypeError: It is none.
+        TypeError: It is not a text.
     """
-    of_kind(value, (str,), what)
+    check_type(value, (str,), what)
 
 
-def each_text(values: object, what: str) -> None:
-    """Refuse an argument that is not several texts.
+def check_texts(values: object, what: str) -> None:
+    """Refuse an argument that is not a collection of texts.
 
     Args:
         values: The argument.
         what: Name of the argument, for people.
 
     Raises:
-        TypeError: It is one text, or one of them is none.
+        TypeError: It is a single text, or an element is not a text.
     """
     is_several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
     if not is_several:
         raise TypeError(f"{what} must be several texts, such as a list, not {_kind_of(values)}")
     for one in cast("Iterable[object]", values):
-        a_text(one, f"each of {what}")
+        check_text(one, f"each of {what}")
 
 
 def _kind_of(value: object) -> str:
@@ -93,37 +93,37 @@ def as_path(given: PathInput, what: str = "the path") -> Path:
 
     Args:
         given: The path.
-        what: What it is, for people.
+        what: Name of the argument, for people.
 
     Raises:
         TypeError: It is neither a text nor an `os.PathLike`.
     """
     kind: object = given
     if not isinstance(kind, str | PathLike):
-        of_kind(kind, (Path,), what)
+        check_type(kind, (Path,), what)
     return Path(given)
 
 
 def as_path_or_none(given: PathInput | None) -> Path | None:
-    """Return a path, or None; a converter of a field that `kinds_checked` checks."""
+    """Return a path, or None; an attrs converter for a field that `type_checked` checks."""
     return Path(given) if isinstance(given, str | PathLike) else given
 
 
 def as_paths(given: Iterable[PathInput]) -> tuple[Path, ...]:
-    """Return several paths; a converter of a field.
+    """Return several paths; an attrs converter.
 
     Raises:
-        TypeError: It is one path, or one of them is none.
+        TypeError: It is a single path, or an element is not a path.
     """
     if isinstance(given, str | PathLike) or not isinstance(given, Iterable):
         raise TypeError(f"files must be several paths, such as a list, not {_kind_of(given)}")
     return tuple(as_path(one, "each of files") for one in given)
 
 
-def kinds_checked(owner: type, fields: list[_Field]) -> list[_Field]:
-    """Let each field of a class of attrs refuse values of other kinds than its annotation says.
+def type_checked(owner: type, fields: list[_Field]) -> list[_Field]:
+    """Add a validator to each field of an attrs class that refuses values of a wrong type.
 
-    It is a `field_transformer`. Annotations that are texts, and protocols, are not checked.
+    An attrs `field_transformer`. Annotations that are strings or protocols are not checked.
 
     Args:
         owner: The class.
@@ -144,7 +144,7 @@ _Check: TypeAlias = Callable[[object, "_Field", object], None]
 
 
 def _check_of(name: str, kind: object) -> _Check | None:
-    """Return the validator of a field; None: its annotation says nothing that can be checked."""
+    """Return the validator of a field; None: its annotation cannot be checked."""
     parts = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     kinds = tuple(get_origin(one) or one for one in parts)
     if not all(isinstance(one, type) and not getattr(one, "_is_protocol", False) for one in kinds):
@@ -153,16 +153,16 @@ def _check_of(name: str, kind: object) -> _Check | None:
     elements = _element_of(kind)
 
     def check(_: object, __: _Field, value: object) -> None:
-        of_kind(value, types, name)
+        check_type(value, types, name)
         if elements is not None:
             for one in cast("Iterable[object]", value):
-                of_kind(one, (elements,), f"each of {name}")
+                check_type(one, (elements,), f"each of {name}")
 
     return check
 
 
 def _element_of(kind: object) -> type | None:
-    """Return the kind of the elements of a tuple or set; None: it is neither."""
+    """Return the type of the elements of a tuple or set; None: it is neither."""
     args = get_args(kind)
     is_such = get_origin(kind) in {tuple, frozenset} and isinstance(args[0], type)
     return args[0] if is_such else None

@@ -1,4 +1,4 @@
-"""What surrounds a node or a runtime in a program: network, trace, and the errors of nurseries."""
+"""Network and trace of an embedded node or runtime, and its errors without exception groups."""
 
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TypeAlias
 
-from actors.kit.kinds import PathInput, of_kind
+from actors.kit.arguments import PathInput, check_type
 from actors.kit.trace import NULL_TRACER, Tracer
 from specs.errors import BadUrlError
 from transports.link import Network
@@ -19,7 +19,7 @@ __all__ = [
     "Trace",
     "bare_error",
     "check_dialled",
-    "check_surroundings",
+    "check_resources",
     "open_network",
     "open_tracer",
 ]
@@ -35,8 +35,8 @@ async def open_network(
     """Yield a given network, or open that of the operating system while the context is open.
 
     Args:
-        network: The given one; None: there is none.
-        tls: What the other one dials `wss:` URLs with.
+        network: The given network; None: open one.
+        tls: Context of the opened network for `wss:` URLs.
 
     A given network stays open. If cancelled, the opened network is closed.
     """
@@ -104,16 +104,16 @@ def bare_error() -> Iterator[None]:
         raise error from error.__cause__
 
 
-def check_surroundings(network: Network | None, trace: Trace) -> None:
-    """Refuse a network or a trace of a wrong kind.
+def check_resources(network: Network | None, trace: Trace) -> None:
+    """Refuse a network or trace of a wrong type.
 
     Args:
         network: The network.
         trace: Destination of the trace.
 
     Raises:
-        TypeError: One is.
+        TypeError: One of them has a wrong type.
     """
-    of_kind(network, (Network, NoneType), "network")
+    check_type(network, (Network, NoneType), "network")
     if not isinstance(trace, PathLike):
-        of_kind(trace, (str, Tracer, NoneType), "trace")
+        check_type(trace, (str, Tracer, NoneType), "trace")

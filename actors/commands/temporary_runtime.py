@@ -1,4 +1,4 @@
-"""A runtime that is made for one command, and taken down after it."""
+"""A runtime that exists for one command only."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ from fsm.registry.resolve.config import Topology
 from specs.reply_code import Code
 from transports.system import open_system_network
 
-__all__ = ["PassingRuntime", "exit_code", "passing_runtime", "registry_option"]
+__all__ = ["TemporaryRuntime", "exit_code", "registry_option", "temporary_runtime"]
 
 _MEANING: Final = {
     Code.UNAUTHENTICATED: ExitCode.REFUSED,
@@ -67,11 +67,11 @@ def exit_code(code: int) -> ExitCode:
 
 @final
 @attrs.frozen
-class PassingRuntime:
-    """A runtime that is not open yet.
+class TemporaryRuntime:
+    """A configured runtime, opened by `run`.
 
     Attributes:
-        is_unnamed: Whether its name was made for it, and is given back to the node.
+        is_unnamed: Its name was generated; `run` gives it back to the node.
     """
 
     config: RuntimeConfig
@@ -114,8 +114,8 @@ registry_option = click.option(
 """The option `--registry` of what searches."""
 
 
-def passing_runtime(command_name: str, name_option: str) -> Option:
-    """Add the options of a runtime for one command; the command gets `passing`.
+def temporary_runtime(command_name: str, name_option: str) -> Option:
+    """Add the options of a runtime for one command; the command gets `temporary`.
 
     Args:
         command_name: Name of the command, with which made names begin.
@@ -177,7 +177,7 @@ def passing_runtime(command_name: str, name_option: str) -> Option:
                 identity=identity,
                 ids=fresh_ids(),
             )
-            return command(passing=PassingRuntime(config, trace, name is None), **values)
+            return command(temporary=TemporaryRuntime(config, trace, name is None), **values)
 
         made: Handler = opened
         for option in reversed(options):

@@ -1,4 +1,4 @@
-"""Reading files again at SIGHUP: first the file of options, then what its options name."""
+"""Reloading of files at SIGHUP: first the file of options, then the files that options name."""
 
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from actors.cli.config_file import loaded, read_options, read_tables
 from actors.kit.log import Level, Style, configure_log, get_logger
 from specs.errors import ProtoflyError
 
-__all__ = ["Takes", "rereading"]
+__all__ = ["ReloadableOptions", "reloading"]
 
 _log = get_logger("actors.commands")
 
@@ -26,13 +26,13 @@ _ELSEWHERE: Final = frozenset({ParameterSource.COMMANDLINE, ParameterSource.ENVI
 
 @final
 @attrs.frozen
-class Takes:
-    """Options that a running process can take anew.
+class ReloadableOptions:
+    """Options that take effect without a restart.
 
     Attributes:
         names: The options, by their names in Python.
-        take: Brings all of them into effect, and returns whether it could without a restart.
-            May raise a `ProtoflyError`; then the former values stay.
+        take: Applies the values of all of them. Returns False if they need a restart after all.
+            If it raises a `ProtoflyError`, the former values stay.
     """
 
     names: AbstractSet[str]
@@ -44,18 +44,18 @@ def _take_log(values: Mapping[str, object]) -> bool:
     return True
 
 
-_LOG: Final = Takes(frozenset({"log", "log_style"}), _take_log)
+_LOG: Final = ReloadableOptions(frozenset({"log", "log_style"}), _take_log)
 
 
 @final
 class _OptionFile:
-    """The file of options of a running command, and what of it is in effect.
+    """The file of options of a running command, and the values of it that are in effect.
 
     Args:
         ctx: Context of the command.
         path: The file.
-        named: Values of its options at the start.
-        takes: Options that can be taken anew.
+        named: Values in the file at the start.
+        reloadable: Options that take effect without a restart.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class _OptionFile:
         ctx: click.Context,
         path: Path,
         named: Mapping[str, object],
-        takes: Sequence[Takes],
+        reloadable: Sequence[ReloadableOptions],
     ) -> None:
         self._ctx = ctx
         self._path = path
         self._named = dict(named)
-        self._takes = (_LOG, *takes)
+        self._reloadable = (_LOG, *reloadable)
         self._options = {one.name or "": one for one in ctx.command.params}
 
-    async def reread(self) -> None:
-        """Take what changed and can be taken; say of the rest that it needs a restart.
+    async def reload(self) -> None:
+        """Apply changed options; report those that need a restart or have no effect.
 
         Values are neither shown nor logged: some are secret.
         """
@@ -88,7 +88,7 @@ class _OptionFile:
         hidden = {one for one in changed if self._is_hidden(one)}
         taken: set[str] = set()
         refused: dict[str, str] = {}
-        for group in self._takes:
+        for group in self._reloadable:
             mine = (changed - hidden) & group.names
             if not mine:
                 continue
@@ -123,10 +123,10 @@ class _OptionFile:
         return self._ctx.get_parameter_source(name) in _ELSEWHERE
 
     def _value(self, name: str, fresh: Mapping[str, object]) -> object:
-        """Return the value of an option as the command would get it.
+        """Return the value of an option as the command gets it.
 
         Raises:
-            BadParameter: The option does not take it.
+            BadParameter: The value is not valid for the option.
         """
         if self._is_hidden(name):
             value: object = self._ctx.params[name]
@@ -166,34 +166,36 @@ def _listed(names: Iterable[str]) -> str:
 
 
 @asynccontextmanager
-async def rereading(
-    files: Sequence[Callable[[], Awaitable[object]]], takes: Sequence[Takes] = ()
+async def reloading(
+    files: Sequence[Callable[[], Awaitable[object]]], reloadable: Sequence[ReloadableOptions] = ()
 ) -> AsyncIterator[None]:
-    """Read files again at each SIGHUP, while the context is open; without any, leave the signal.
+    """Reload files at each SIGHUP while the context is open.
+
+    Without files, the handling of the signal does not change.
 
     Args:
-        files: What reads files again, and logs the outcome; called one after the other, after the
-            file of options.
-        takes: Options that are taken from the file of options, beside those of the log.
+        files: Functions that reload files and log the outcome. They are called in order, after
+            the reload of the file of options.
+        reloadable: Options that take effect without a restart, besides those of the log.
 
-    If cancelled, files that are being read may come into effect.
+    If cancelled, a reload that has begun may take effect.
     """
     ctx = click.get_current_context(silent=True)
     of_options = None if ctx is None else loaded(ctx)
     if ctx is not None and of_options is not None:
         path, named = of_options
-        files = (_OptionFile(ctx, path, named, takes).reread, *files)
+        files = (_OptionFile(ctx, path, named, reloadable).reload, *files)
     if not files:
         yield
         return
     with trio.open_signal_receiver(signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_reread, files, signals)
+            nursery.start_soon(_reload_at_signals, files, signals)
             yield
             nursery.cancel_scope.cancel()
 
 
-async def _reread(
+async def _reload_at_signals(
     files: Sequence[Callable[[], Awaitable[object]]], signals: AsyncIterator[int]
 ) -> None:
     async for _ in signals:
