@@ -70,7 +70,7 @@ async def test_a_request_says_whom_it_does_not_find_or_cannot_choose():
         assert (away.status, len(away.err)) == (ExitCode.CANNOT_CONNECT, 1)
         nothing = await call("find", *place(node), "--resource", "chat")
         assert (nothing.status, nothing.out) == (ExitCode.FAILED, [])
-        assert "nothing is found" in nothing.err[0]
+        assert "no entry is found" in nothing.err[0]
         elsewhere = await call("find", *place(node), BOB, "--registry", "b.example")
         assert elsewhere.status == ExitCode.CANNOT_CONNECT
 
@@ -120,7 +120,7 @@ class Lines:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["find"], "nothing is looked for"),
+        (["find"], "a criterion is missing"),
         (["find", "--name", ""], "name is empty"),
         (["find", "hyperty://a.example/1"], "is no user"),
         (["find", "--reporter", "x"], "no address"),
