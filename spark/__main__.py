@@ -176,7 +176,7 @@ def main() -> None:
     "place",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Participants of the run, as JSON; see docs/operating.md.",
+    help="Participants of the run, as JSON; see docs/traces.md.",
 )
 def validate(  # noqa: PLR0913 - one for each option
     *,

@@ -50,7 +50,7 @@ class _NoTraceError(click.ClickException):
     "place",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Participants of the run, as JSON; see docs/operating.md.",
+    help="Participants of the run, as JSON; see docs/traces.md.",
 )
 @json_option
 @click.pass_context
