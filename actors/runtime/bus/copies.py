@@ -62,24 +62,26 @@ class Copies:
         """
         self._hops.rows(self._rules.remove(rule, writer))
 
-    def spread(self, submitted: Submitted, passed: Message, way: Direction, now: float) -> None:
+    def spread(
+        self, submitted: Submitted, passed: Message, direction: Direction, now: float
+    ) -> None:
         """Deliver the copies of a message that has passed the checks.
 
         Args:
             submitted: Message and its submitter.
             passed: The message after the checks.
-            way: The pipeline that it has taken.
+            direction: Direction of its pipeline.
             now: Current time, in seconds.
         """
         for copy in self._rules.copies(passed):
-            checked = self._pipelines.passed(copy, submitted.by, way)
+            checked = self._pipelines.passed(copy, submitted.by, direction)
             if isinstance(checked, Refusal):
                 self._hops.denied(copy, submitted.by, int(checked.code or 0), checked.why)
                 self._hops.dropped(copy, checked.reason)
                 continue
             self._hops.submitted(checked, submitted.by)
-            if self._deliver(checked, now, is_foreign=way is Direction.INCOMING):
-                self.spread(submitted, checked, way, now)
+            if self._deliver(checked, now, is_foreign=direction is Direction.INCOMING):
+                self.spread(submitted, checked, direction, now)
 
     def _deliver(self, copy: Message, now: float, *, is_foreign: bool) -> bool:
         is_crowding = copy.is_request and self._answers.is_crowding(copy)
@@ -88,6 +90,6 @@ class Copies:
             self._hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
             return not is_there
         if copy.is_request:
-            waiter = PendingReply(is_ours=False, intent=Intent.KNOWN, is_copy=True)
-            self._answers.open(copy, waiter, now, ASKED_ONCE)
+            pending = PendingReply(is_ours=False, intent=Intent.KNOWN, is_copy=True)
+            self._answers.open(copy, pending, now, ASKED_ONCE)
         return True
