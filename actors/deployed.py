@@ -48,9 +48,9 @@ class _Tenant(ABC):
         return self._life.errors
 
     async def failed(self) -> HypertyFailedError | None:
-        """Wait until the hyperty does not run any more.
+        """Wait until the hyperty no longer runs.
 
-        If cancelled, only the wait ends; the hyperty runs on.
+        If cancelled, only the wait ends; the hyperty continues to run.
 
         Returns:
             The error that says why the runtime gave the hyperty up, with its last crash as

@@ -1,6 +1,6 @@
 """The capabilities of runtimes, which descriptors name as constraints (CAT-02..04, STB-12).
 
-One table is the whole vocabulary. A runtime says what it has under `hypertyCapabilities` and
+One table is the whole vocabulary. A runtime states its capabilities under `hypertyCapabilities` and
 `protocolCapabilities`; a descriptor of a hyperty or stub says under `constraints` what it needs,
 by the same names. A constraint that is not in the table is not met.
 """

@@ -31,7 +31,7 @@ HTTP_OPTIONS: Final = (
 
 
 def http_config(place: str | None, token_file: Path | None) -> HttpConfig | None:
-    """Return what these options say; None: nothing is served.
+    """Return the configuration that the options state; None: no HTTP service.
 
     Args:
         place: Value of `--http`.

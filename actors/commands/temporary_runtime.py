@@ -111,7 +111,7 @@ registry_option = click.option(
     callback=if_given(check_domain),
     help="Domain whose registry is searched [default: that of the node].",
 )
-"""The option `--registry` of what searches."""
+"""The option `--registry` of commands that search."""
 
 
 def temporary_runtime(command_name: str, name_option: str) -> Option:

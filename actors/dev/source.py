@@ -23,7 +23,7 @@ _FORM: Final = re.compile(
 )
 
 Stamp: TypeAlias = tuple[int, int, int]
-"""What a change of a file changes: time, size, and number of the file."""
+"""Time, size, and number of a file, which show a change."""
 
 
 @final

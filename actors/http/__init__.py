@@ -1,1 +1,1 @@
-"""What a node or a runtime serves over HTTP: health, readiness, metrics, and further pages."""
+"""The HTTP service of a node or a runtime: health, readiness, metrics, and further pages."""

@@ -1,4 +1,4 @@
-"""The errors of an HTTP service that its operator has to act on."""
+"""Errors of an HTTP service that its operator has to correct."""
 
 from typing import final
 

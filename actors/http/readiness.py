@@ -10,7 +10,7 @@ __all__ = ["Part", "Readiness"]
 @final
 @unique
 class Part(StrEnum):
-    """Parts without which a node or a runtime cannot serve; the first of each is its whole."""
+    """Parts that a node or runtime needs to serve; `NODE` and `RUNTIME` stand for the whole."""
 
     NODE = "node"
     LISTENER = "listener"
@@ -24,13 +24,13 @@ class Part(StrEnum):
 
 @final
 class Readiness:
-    """The reasons why a process cannot serve yet; a new one is about to start.
+    """The reasons why a process cannot serve; at first, that it is starting.
 
     Args:
-        whole: The process as a whole; while it is missing, no other part is asked.
+        whole: Stands for the whole process; while it is missing, no other part is probed.
 
     Attributes:
-        missing: By part, why it cannot serve, as half a sentence.
+        missing: Reasons by part, as half a sentence.
     """
 
     def __init__(self, whole: Part = Part.NODE) -> None:
@@ -39,11 +39,11 @@ class Readiness:
         self.missing = MappingProxyType(self._missing)
 
     def ready(self, part: Part) -> None:
-        """Note that a part can serve."""
+        """Record that a part can serve."""
         self._missing.pop(part, None)
 
     def lacking(self, part: Part, why: str) -> None:
-        """Note that a part cannot serve, and why.
+        """Record that a part cannot serve.
 
         Args:
             part: Part of the process.

@@ -1,7 +1,7 @@
-"""The stubs of other domains, as their catalogues describe them (MN-19, CAT-03, S16).
+"""Stubs of other domains from descriptors of their catalogues, for a node (MN-19, CAT-03, S16).
 
-A descriptor is fetched, verified and judged at each deployment, so a newer version counts from the
-next one on. A profile names the stub that ships with the node: `websocket`. The code of a package
+A descriptor is fetched, verified and judged at each deployment, so the next deployment uses a newer
+version. A profile names the stub that ships with the node: `websocket`. The code of a package
 runs in a sandbox process, like that stub.
 """
 
@@ -31,14 +31,14 @@ _SHIPPED: Final = "websocket"
 @final
 @attrs.frozen
 class ForeignStub:
-    """A stub that may be deployed.
+    """A stub that passed all checks and may be deployed.
 
     Attributes:
-        endpoints: The only places it may dial.
+        endpoints: The only addresses that it may dial.
         network: Dials them, if they are where descriptors of the domain may lead.
         contents: Our own stub, or the code of a package.
         archive: The code, if there is any.
-        login: Returns what is shown to open a session.
+        login: Returns the token that opens a session.
     """
 
     endpoints: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The policy engine: decisions by what the store holds, and what is done along with them.
+"""The policy engine: decisions by the stored policies, and their obligations.
 
 A message that no policy decides is denied, with the cause in the log (POL-14). A permission
 whose obligation cannot be fulfilled is a denial (I-K3). The configuration says what happens if no
@@ -32,7 +32,7 @@ _log = get_logger("actors.policy")
 @final
 @attrs.frozen
 class Order:
-    """A decision, as far as tasks need to know it.
+    """A message and the decision about it, for obligations.
 
     Attributes:
         user: User of the sender; None: no login.
@@ -46,10 +46,10 @@ class Order:
 
 @final
 class Tasks:
-    """Does what decisions oblige to; lives as long as the node or the runtime.
+    """Executes obligations and advice of decisions, for one node or runtime.
 
     Attributes:
-        counts: What `count` counted, by name.
+        counts: Values of the counters of `count`, by name.
     """
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class Tasks:
         self.counts = MappingProxyType(self._counts)
 
     def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
-        """Do what is to be done at a moment; return which obligation failed, if one did.
+        """Execute the tasks of a moment; return the first failed obligation, or an empty text.
 
-        All that can be done is done, also if some of it fails.
+        A failed task does not prevent the others.
 
         Args:
             tasks: Obligations and advice of the decision.
@@ -98,7 +98,7 @@ class Tasks:
         return True
 
     def _write(self, task: Task, order: Order) -> None:
-        """Write a line of the log, without what stands in the message."""
+        """Log a decision, without the body of the message."""
         message = order.message
         _log.warning(
             "policy",

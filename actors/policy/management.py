@@ -1,7 +1,7 @@
 """The management of policies by messages (POL-05): the same at a node and at a runtime.
 
-Changes by message last until the process stops or reads its files again: the files are the
-operator's, and nothing writes them.
+Changes by message last until the process stops or reloads its files. The files belong to the
+operator and are never written.
 """
 
 from collections.abc import Mapping
@@ -37,11 +37,11 @@ __all__ = ["PolicyManagement", "reloaded"]
 
 @final
 class PolicyManagement:
-    """Shows and changes the policies of a store, for senders who may.
+    """Shows and changes the policies of a store.
 
     Args:
         store: Holds the policies.
-        counts: What obligations have counted, by name.
+        counts: Values of the counters of obligations, by name.
     """
 
     def __init__(self, store: PolicyStore, counts: Mapping[str, int]) -> None:
@@ -49,7 +49,7 @@ class PolicyManagement:
         self._counts = counts
 
     def answer(self, message: Message, source: str) -> Message | None:
-        """Answer a request; None: it asks to read the files again, which takes a while.
+        """Answer a request; None: it asks for a reload, which the caller executes.
 
         Args:
             message: The request of a sender who may manage policies.

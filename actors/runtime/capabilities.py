@@ -1,6 +1,6 @@
 """The capabilities of a runtime, by which constraints of descriptors are judged (CAT-04, STB-12).
 
-What comes from a catalogue runs in a sandbox process, or is a stub that ships.
+Code of a catalogue runs in a sandbox process; profiles name stubs that ship with the runtime.
 """
 
 import sys
@@ -21,7 +21,7 @@ _DIALLED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.STREAM)
 
 
 def hyperty_capabilities(config: RuntimeConfig) -> JsonObject:
-    """Return what a runtime has for hyperties of catalogues.
+    """Return the capabilities of a runtime for hyperties of catalogues.
 
     Args:
         config: Configuration of the runtime.
@@ -35,7 +35,7 @@ def hyperty_capabilities(config: RuntimeConfig) -> JsonObject:
 
 
 def protocol_capabilities(config: RuntimeConfig) -> JsonObject:
-    """Return what a runtime has for stubs of catalogues.
+    """Return the capabilities of a runtime for stubs of catalogues.
 
     Args:
         config: Configuration of the runtime.

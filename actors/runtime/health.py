@@ -1,4 +1,4 @@
-"""The health of a runtime: a gauge of what it runs, and probes of what it needs to serve."""
+"""The health of a runtime: its gauges, and its probes for `/readyz`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ class RuntimeHealth:
 
     Attributes:
         readiness: Whether it runs.
-        url: Where its pages are; None: nowhere.
+        url: URL of its pages; None: they are not served.
     """
 
     def __init__(self, *, has_node: bool) -> None:
@@ -37,17 +37,17 @@ class RuntimeHealth:
         self._runtime: Runtime | None = None
 
     def opened(self, runtime: Runtime) -> None:
-        """Note that the runtime runs."""
+        """Record that the runtime is open."""
         self._runtime = runtime
         runtime.counters.watch(Gauge.HYPERTIES, lambda: runtime.hyperties)
         self.readiness.ready(Part.RUNTIME)
 
     def closing(self) -> None:
-        """Note that the runtime leaves."""
+        """Record that the runtime is closing."""
         self.readiness.lacking(Part.RUNTIME, "it is going down")
 
     def probes(self) -> Mapping[Part, Callable[[], Awaitable[str | None]]]:
-        """Return how each part is asked; the answer is half a sentence if something is wrong."""
+        """Return a probe for each part, which returns the reason if the part cannot serve."""
         return {Part.SESSION: self._session, Part.HYPERTIES: self._hyperties}
 
     async def _session(self) -> str | None:
@@ -60,7 +60,7 @@ class RuntimeHealth:
     async def _hyperties(self) -> str | None:
         await trio.lowlevel.checkpoint()
         failure = None if self._runtime is None else self._runtime.failure
-        # The exception may hold what is not for every reader.
+        # The exception may contain secrets.
         return None if failure is None else f"the hyperty {failure.name!r} was given up"
 
 

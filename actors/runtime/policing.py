@@ -38,8 +38,8 @@ class RuntimeUser:
     """The user of a runtime.
 
     Attributes:
-        configured: Who owns its hyperties, as its configuration says; None: it does not.
-        own: Its identity as the node says.
+        configured: Owner of its hyperties by its configuration; None: not configured.
+        own: Its identity, as its node states it.
     """
 
     configured: str | None
@@ -51,7 +51,7 @@ class RuntimeUser:
         return self.configured or self.own.identity.user
 
     def may_manage(self, message: Message) -> bool:
-        """Say whether a sender may manage the policies: the program of the runtime, or its user.
+        """Return whether a sender may manage the policies: the program of the runtime, or its user.
 
         Args:
             message: The message of the sender, whose address has been checked.
@@ -68,10 +68,10 @@ class RuntimeUser:
 @final
 @attrs.frozen
 class Reload:
-    """The operator or the program has the files read again.
+    """A request of the operator or the program to reload the policy files.
 
     Attributes:
-        reply: Receives why they could not be used; empty: they hold now.
+        reply: Receives the reason of a failure; empty: the files are in effect.
     """
 
     reply: Reply[str]
@@ -122,7 +122,7 @@ class PolicyPart(Actor[_Message]):
 
 @final
 class RuntimePolicies(Judge):
-    """Asks the policy engine about the messages of a runtime.
+    """Judges the messages of a runtime by the policy engine.
 
     Args:
         engine: The engine.
@@ -172,7 +172,7 @@ class Policing:
         PolicyFileError: A file cannot be used: the runtime must not start.
 
     Attributes:
-        judge: What rules on messages.
+        judge: Judges messages.
     """
 
     def __init__(
@@ -196,9 +196,9 @@ class Policing:
         self._part = await supervisor.start_child(ChildSpec(PEP, make))
 
     async def reload(self) -> str:
-        """Have the files read again; return why they cannot be used, if they cannot.
+        """Reload the files; return the reason of a failure, or an empty text.
 
-        If cancelled, the files may be read all the same.
+        If cancelled, the files may be reloaded nevertheless.
 
         Raises:
             ActorStoppedError: The runtime has closed.

@@ -1,12 +1,12 @@
-"""Bodies that travel in chunks, at the end that keeps them (P2P-21, P2P-22).
+"""Transfers of large bodies in chunks, at the passive end, which stores them (P2P-21, P2P-22).
 
-The requester is the active end in both directions. A body on its way to a receiver comes in
-requests, one for each chunk; the receiver assembles it, and the message that it belongs to takes
-it. The body of an answer is held where it was made, and the requester reads it. Chunks come in
+The requester is the active end in both directions. It sends the body of a request in requests, one
+for each chunk. The receiver assembles the chunks, and the request then takes the whole body. The
+body of an answer is held by its sender, and the requester reads it chunk by chunk. Chunks arrive in
 order and once: any other chunk ends its transfer, and the requester is refused once.
 
-Whether a transfer is complete follows from its bytes, so it has no other states. What all of a
-runtime have in memory is counted by one `TransferBudget`.
+The bytes of a transfer show whether it is complete, so it has no other states. One `TransferBudget`
+counts the memory of all transfers of a runtime.
 """
 
 import math
@@ -86,7 +86,7 @@ def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
 
 
 def chunked(body: bytes, transfer: int) -> ChunkedBody:
-    """Return what stands for a body in its message.
+    """Return the entry of a message that replaces its body.
 
     Args:
         body: The body.
@@ -111,7 +111,7 @@ def data_in(chunk: Chunk) -> bytes:
 
 
 def joined(chunks: Sequence[bytes], said: ChunkedBody) -> bytes:
-    """Return a body of which all chunks were read.
+    """Return the body of an answer from all its chunks.
 
     Args:
         chunks: The bytes of each chunk, in order.
@@ -148,7 +148,7 @@ _FULL: Final = Code.UNAVAILABLE
 @final
 @attrs.define
 class _Share:
-    """What one peer takes of a budget."""
+    """Use of a budget by one peer."""
 
     size: int = 0
     count: int = 0
@@ -156,7 +156,7 @@ class _Share:
 
 @final
 class TransferBudget:
-    """The memory of the transfers of one runtime that its peers have caused.
+    """Memory for transfers that the peers of one runtime have begun.
 
     A peer is a runtime, as the identity of its messages says. Peers without an identity share one
     share.
@@ -173,7 +173,7 @@ class TransferBudget:
         self._arriving: Counter[str] = Counter()
 
     def enter(self, peer: str) -> None:
-        """Count a transfer whose chunks are to come.
+        """Count a new transfer whose chunks have not arrived yet.
 
         Args:
             peer: Name of the peer.
@@ -186,7 +186,7 @@ class TransferBudget:
         self._arriving[peer] += 1
 
     def leave(self, peer: str) -> None:
-        """Count a transfer no longer: all its chunks have come, or it has ended.
+        """Stop counting a transfer: all its chunks have arrived, or it has ended.
 
         Args:
             peer: Name of the peer.
@@ -196,7 +196,7 @@ class TransferBudget:
             del self._arriving[peer]
 
     def take(self, peer: str, size: int) -> None:
-        """Count the body of one transfer.
+        """Count the memory of the body of a transfer.
 
         Args:
             peer: Name of the peer.
@@ -219,7 +219,7 @@ class TransferBudget:
         self._shares[peer] = share
 
     def give_back(self, peer: str, size: int) -> None:
-        """Count the body of a transfer no longer.
+        """Stop counting the memory of the body of a transfer.
 
         Args:
             peer: Name of the peer.
@@ -280,7 +280,7 @@ class _Transfers:
         self._open[key] = transfer
 
     def _heard(self, transfer: _Transfer, now: float) -> None:
-        """Wait for the peer anew."""
+        """Restart the timer of silence of the peer."""
         transfer.until = min(transfer.over, now + self._patience)
 
     def end(self, requester: str, transfer: int) -> None:
@@ -315,7 +315,7 @@ class _Transfers:
 @final
 @attrs.frozen
 class WholeBody:
-    """A body that has come, as long as its message is handled.
+    """An assembled body, until its message was handled.
 
     Attributes:
         peer: The peer whose share of the budget it takes.
@@ -328,7 +328,7 @@ class WholeBody:
 
 @final
 class AssembliesCore(_Transfers):
-    """The bodies on their way to one hyperty."""
+    """Bodies of requests that arrive at one hyperty."""
 
     _patience = TRANSFER_SILENCE
 
@@ -384,7 +384,7 @@ class AssembliesCore(_Transfers):
             self._budget.leave(transfer.peer)
 
     def _next(self, key: _Key, chunk: Chunk) -> _Transfer:
-        """Return the transfer that a chunk is the next one of."""
+        """Return the transfer whose next chunk this is."""
         transfer = self._open.get(key)
         is_next = transfer is not None and chunk.index * CHUNK_BYTES == len(transfer.body)
         if transfer is None or not is_next or chunk.size != transfer.size:
@@ -393,7 +393,7 @@ class AssembliesCore(_Transfers):
         return transfer
 
     def whole(self, message: Message, said: ChunkedBody) -> WholeBody:
-        """Return the body of a message, which ends its transfer; `release` it in the end.
+        """Return the body of a message and end its transfer; call `release` afterwards.
 
         Args:
             message: The message.
@@ -415,18 +415,18 @@ class AssembliesCore(_Transfers):
         return WholeBody(transfer.peer, transfer.body)
 
     def release(self, whole: WholeBody) -> None:
-        """Note that the message of a body was handled, so that others have room."""
+        """Free the memory of a body whose message was handled."""
         self._budget.give_back(whole.peer, len(whole.body))
 
 
 @final
 class HeldBodiesCore(_Transfers):
-    """The bodies of the answers of one hyperty that their requesters read."""
+    """Bodies of answers of one hyperty, held until their requesters have read them."""
 
     _patience = HELD_SILENCE
 
     def hold(self, request: Message, body: bytes, now: float) -> ChunkedBody:
-        """Hold the body of an answer until it was read; return what stands for it.
+        """Hold the body of an answer until it was read; return the entry that replaces it.
 
         Args:
             request: The request that is answered.
@@ -442,7 +442,7 @@ class HeldBodiesCore(_Transfers):
         return chunked(body, request.id)
 
     def read(self, message: Message, wanted: ChunkWanted, now: float) -> Chunk:
-        """Return a chunk; the last one that was not read yet ends the transfer.
+        """Return a chunk; the last unread chunk ends the transfer.
 
         Args:
             message: The request that asks for it.

@@ -1,6 +1,7 @@
-"""The subscriptions that a runtime holds in other domains, by the answers to its requests (PFY-03).
+"""The subscriptions that a runtime holds in other domains (PFY-03).
 
-A stub that leads to a domain is not released while one is held there: its events would stop.
+The accepted requests of the runtime show them. A stub of a domain is not released while a
+subscription is held there, because its events would stop.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ _Path: TypeAlias = tuple[str, str]
 
 @final
 class HeldPaths:
-    """The receivers of accepted subscriptions, with what is subscribed, by domain.
+    """Receivers and resources of accepted subscriptions, by domain.
 
     Memory: one entry per subscription that the runtime holds; the owners of subscriptions bound
     them.
@@ -61,7 +62,7 @@ class HeldPaths:
 
 
 def _paths(request: Message) -> Iterator[_Path]:
-    """Return what a request subscribes; without a list of resources, its receiver."""
+    """Return the resources of a request; without a list of resources, its receiver."""
     named = request.body.get("resources")
     names = named if isinstance(named, list) else [request.body.get("resource")]
     for name in names:

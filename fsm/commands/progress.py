@@ -114,7 +114,7 @@ _BLOCK: Final = 1 << 16
 
 @final
 class _Counted(io.FileIO):
-    """A file that says how much of it was read."""
+    """A file that reports the number of bytes read."""
 
     def __init__(self, name: str, came: Callable[[str, int], None]) -> None:
         super().__init__(name)

@@ -1,13 +1,13 @@
-"""Discovery: what is looked for, what is found, and how a search is followed (M-26..M-31).
+"""Searches of a domain registry, found entries, and watches of a search (M-26..M-31).
 
-`Query` is the question, and `FoundEntry` one finding. A search names one attribute, the narrowest
-one that was given; all others narrow it as criteria.
+`Query` is a search, and `FoundEntry` a result. A search names one attribute, the narrowest given
+one; all other attributes are criteria, which restrict the result.
 
 `DiscoveryWatch` follows a search. A registry reports the status of single records only (M-30), so
-what appears is found by searching again. What is known and not found any more is read by its
-address (M-25): it is away, gone, or does not fit the search any more. A search shows records that
-are away only while it finds none that is live. Memory is bounded: the newest `WATCHED_ENTRIES`
-are known.
+new entries are found by repeated searches. A known entry that is no longer found is read by its
+address (M-25): it is disconnected, removed, or no longer meets the criteria. A search returns
+disconnected records only if none is live. Memory is bounded: a watch knows the newest
+`WATCHED_ENTRIES` entries.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-# ---- what is looked for
+# ---- searches
 
 
 class Criteria(TypedDict, total=False):
@@ -82,10 +82,10 @@ def _check(field: str, value: object) -> None:
 
 
 def texts_of(value: Iterable[str]) -> tuple[str, ...]:
-    """Return several texts that an application gives, such as the resources of a hyperty.
+    """Return a collection of texts as a tuple, such as the resources of a hyperty.
 
     Raises:
-        TypeError: They are no texts, or one text instead of several.
+        TypeError: The value is a single text, or an element is not a text.
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"several texts are wanted, such as ['chat'], not {value!r}")
@@ -175,7 +175,7 @@ def _user_of(text: str) -> tuple[By, str]:
     return (By.GUID if scheme_of(user) == "user-guid" else By.USER), user
 
 
-# ---- what is found
+# ---- results
 
 
 @final
@@ -347,7 +347,7 @@ class DiscoveryWatch:
         return tuple(self._known)
 
     def feed(self, happened: WatchEvent) -> list[_Effect]:
-        """Take what happened; return what is to be done and reported, in order."""
+        """Take an input; return effects and changes, in order."""
         match happened:
             case Searched():
                 return self._searched(happened)

@@ -28,7 +28,7 @@ _RESTS: Final = {
 
 @final
 class StubMirror:
-    """Steps along with a stub that cannot be trusted to step by the tables.
+    """Repeats the reported steps of an untrusted stub on the tables.
 
     Args:
         stub: Its address.

@@ -1,4 +1,4 @@
-"""Limits of `dev`: the life of its local certificates, and how soon a change of a file is seen."""
+"""Limits of the command `dev`: life of its certificates, and interval of checks of files."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Numbers of discovery, with unit and source."""
+"""Limits and intervals of searches and watches, each with unit and source."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The numbers of bodies that travel in chunks, each with its unit and source."""
+"""Limits and times of transfers of large bodies in chunks, each with unit and source."""
 
 from typing import Final
 

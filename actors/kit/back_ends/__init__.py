@@ -1,1 +1,1 @@
-"""Services behind HTTP, as nodes and runtimes ask them."""
+"""Clients of registries and other services behind HTTP, for nodes and runtimes."""

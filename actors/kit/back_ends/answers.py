@@ -1,4 +1,4 @@
-"""The answers of services behind HTTP, in the protocol's terms (C-56).
+"""Conversion of HTTP answers of back ends to reply codes and reasons (C-56).
 
 `code_of` maps HTTP statuses to reply codes.
 """
@@ -17,7 +17,7 @@ _SHOWN: Final = 200
 
 @final
 class BackEndError(ReasonError):
-    """The back end was asked, and what came is no answer."""
+    """A back end sent an answer that cannot be used."""
 
     summary = "the back end failed"
 
@@ -39,7 +39,7 @@ _ANSWERS: Final = {
 
 
 def code_of(answer: HttpAnswer) -> Code:
-    """Return the code that a status stands for.
+    """Return the reply code for an HTTP status.
 
     Raises:
         BackEndError: It stands for none: the back end itself has failed.
@@ -51,7 +51,7 @@ def code_of(answer: HttpAnswer) -> Code:
 
 
 def words(answer: HttpAnswer) -> str:
-    """Return what a server says to a refusal, if it says anything that is short and plain.
+    """Return the reason in a refusal of a server, if it is a short plain text.
 
     Args:
         answer: The answer.

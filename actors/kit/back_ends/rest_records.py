@@ -1,8 +1,8 @@
 """Records of a domain registry behind a REST interface, with the rules of every registry (CON-02).
 
 Ownership is checked before anything is changed: a record is registered by the runtime that owns
-its address, and changed by the runtime that it names. The nodes and runtimes that ask the server
-keep these rules; the server does not know who asks.
+its address, and changed by the runtime that it names. The nodes and runtimes that use the server
+keep these rules; the server does not know the owners.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ _AWAY: Final = Answered(Code.TIMEOUT, AWAY)
 @final
 @attrs.frozen
 class RecordReply:
-    """The answer to a request, and what it changed.
+    """The answer to a request, and the change that others see.
 
     Attributes:
         status: The new status of the record, if others see a change of it; None: they do not.
@@ -66,7 +66,7 @@ def _no_change(_url: str) -> None:
 
 @final
 class RestRecords:
-    """Asks the server, within the rules; its methods raise what `HttpClient.ask` raises.
+    """Sends requests to the server, within the rules; methods raise the errors of `HttpClient.ask`.
 
     Args:
         client: Asks the server.

@@ -1,8 +1,8 @@
 """Searches of domain registries: in pages (M-26..M-28), and followed (M-29, M-30).
 
-`RecordSearch` is one search. `Watching` makes it again and again, and follows the status of what
-it has found; nothing of it runs between two calls, so an abandoned one costs nothing but the
-subscriptions, which end with the next report of each. `Discoverer` makes both for one component.
+`RecordSearch` is one search. `Watching` repeats a search and follows the status of the found
+entries. No task of it runs between two calls, so an abandoned watch leaves only subscriptions, each
+of which ends at its next report. `Discoverer` makes both for one component.
 """
 
 import math
@@ -92,7 +92,7 @@ class RecordSearch:
 
     Args:
         registry: Reads at the registry.
-        search: What is searched for; its `after` is not used.
+        search: The search; its `after` is not used.
     """
 
     def __init__(self, registry: RegistryReader, search: ReadRecord) -> None:
@@ -171,7 +171,7 @@ _LASTING: Final = frozenset({Code.MALFORMED, Code.UNAUTHENTICATED, Code.FORBIDDE
 @final
 @attrs.define(eq=False)
 class Discoverer:
-    """Searches in the name of one component of a runtime, and takes what is reported to it.
+    """Searches in the name of one component of a runtime, and takes status reports for it.
 
     Attributes:
         domain: Domain whose registry is searched unless another one is named.
@@ -186,11 +186,11 @@ class Discoverer:
     post: Callable[[str, MessageType, JsonObject], Awaitable[None]]
     _watching: dict[str, WeakSet["Watching"]] = attrs.field(factory=dict, init=False)
 
-    def search(self, sought: Query, domain: str | None, limit: int | None) -> RecordSearch:
+    def search(self, query: Query, domain: str | None, limit: int | None) -> RecordSearch:
         """Search a domain registry; nothing is sent before the first entry is wanted.
 
         Args:
-            sought: What is looked for.
+            query: The search.
             domain: Domain of the registry; None: the own one.
             limit: How many records a page has at most; None: as many as the registry likes.
 
@@ -199,23 +199,23 @@ class Discoverer:
             TypeError: The domain is no text.
             BadUrlError: It is no domain.
         """
-        return RecordSearch(self.reader(domain), sought.read(limit))
+        return RecordSearch(self.reader(domain), query.read(limit))
 
-    def watch(self, sought: Query, domain: str | None) -> "Watching":
+    def watch(self, query: Query, domain: str | None) -> "Watching":
         """Follow a search; nothing is sent before the first change is wanted.
 
         Args:
-            sought: What is looked for.
+            query: The search.
             domain: Domain of the registry; None: the own one.
 
         Raises:
             TypeError: The domain is no text.
             BadUrlError: It is no domain.
         """
-        return Watching(self, self.reader(domain), sought.read())
+        return Watching(self, self.reader(domain), query.read())
 
     def reader(self, domain: str | None) -> RegistryReader:
-        """Return what reads at the registry of a domain.
+        """Return a reader for the registry of a domain.
 
         Raises:
             TypeError: The domain is no text.
@@ -297,7 +297,7 @@ def _path(url: str) -> JsonObject:
 
 @final
 class Watching:
-    """The changes of what a search finds; an asynchronous iterator, and a context that ends it.
+    """The changes of the results of a search: an asynchronous iterator and context manager.
 
     It begins with all that the search finds, each as `appeared`. What is registered later appears
     within `WATCH_PERIOD` seconds; the status of a known entry comes at once. A reader that is
@@ -307,7 +307,7 @@ class Watching:
     Args:
         discoverer: Gets the reports.
         registry: Reads at the registry.
-        search: What is looked for.
+        search: The search.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Request handlers as methods of a hyperty: which request each takes, and their common schema.
+"""Request handlers as methods of a hyperty: selection by request, and their common JSON Schema.
 
 A request belongs to a handler by its verb and by the `resource` of its body, the path. Routers
 know whole addresses only (BUS-01), so a path below the address of a hyperty is no address.
@@ -37,7 +37,7 @@ F = TypeVar("F", bound=Callable[..., Awaitable[Sendable]])  # type: ignore[expli
 @final
 @attrs.frozen
 class _Wanted:
-    """What a handler takes.
+    """The requests of a handler: verb, path, or class of the value.
 
     Attributes:
         verb: Verb of the request.
@@ -51,7 +51,7 @@ class _Wanted:
 
     @property
     def words(self) -> str:
-        """What it takes, for people."""
+        """Description of the requests, for people."""
         path = f" of {self.path}" if self.path else ""
         return f"{self.verb}{path}"
 
@@ -214,7 +214,7 @@ NO_HANDLERS: Final = Handlers("Hyperty", ())
 
 
 def _meet(one: Handler, other: Handler) -> bool:
-    """Say whether two handlers of one verb and path take some value both."""
+    """Return whether some value fits two handlers of one verb and path."""
     if one.wanted.by_class is None or other.wanted.by_class is None:
         return True
     needed, known = _keys(one.wanted.by_class)

@@ -1,8 +1,8 @@
-"""Bodies in chunks, as a hyperty sends and reads them, and as its host keeps them (P2P-21).
+"""Transfers of large bodies of a hyperty: the active end, and the host of the passive end (P2P-21).
 
-Each chunk travels in a request of its own, whose answer acknowledges it. So the buses route,
-judge and refuse chunks like all requests, and at most `CHUNK_WINDOW` of a transfer are on their
-way.
+Each chunk travels in a request of its own, whose answer acknowledges it. So buses
+route, judge and refuse chunks like all requests. At most `CHUNK_WINDOW` chunks of a transfer are
+unacknowledged.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -68,7 +68,7 @@ def _read(body: JsonObject, key: str, kind: type[B]) -> B:
 
 
 def _beside(message: Message) -> JsonObject:
-    """Return the entries of a body that its chunks have, too: they take no other path."""
+    """Return the entries of a body that its chunks need as well, because they choose the path."""
     return {key: message.body[key] for key in (_P2P,) if key in message.body}
 
 
@@ -100,7 +100,7 @@ async def sent_ahead(
         body: The JSON of its body.
 
     Yields:
-        The body of the message in its stead.
+        The body that replaces the original body of the message.
 
     If cancelled, also in the context, the receiver is told to forget the body (P2P-22).
 
@@ -120,7 +120,7 @@ class _Upload:
     """One body on its way to a receiver.
 
     Attributes:
-        transfer: Number of the transfer; 0: there is nothing to end.
+        transfer: Number of the transfer; 0: it has not begun, or has ended.
     """
 
     def __init__(self, context: HypertyContext, message: Message, body: bytes) -> None:
@@ -158,7 +158,7 @@ class _Upload:
 
     @asynccontextmanager
     async def until_over(self) -> AsyncIterator[None]:
-        """Have the receiver forget the body if the context is left by an error."""
+        """Ask the receiver to forget the body if the context is left by an error."""
         is_over = False
         try:
             yield
@@ -253,12 +253,12 @@ async def _in_window(
 
 
 def _may_be_repeated(answer: Message) -> bool:
-    """Say whether the receiver has no room just now."""
+    """Return whether the receiver has no memory at present."""
     return answer.code == Code.UNAVAILABLE and _RETRY_AFTER in answer.body
 
 
 def _check(answer: Message) -> None:
-    """Refuse a refusal, and the answer of a receiver that does not know of chunks."""
+    """Raise for a refusal, and for the answer of a receiver that does not support chunks."""
     if answer.code > LAST_SUCCESS:
         raise BadMessageError(reason_in(answer), code_in_use(answer.code))
     if CHUNK not in answer.body:
@@ -266,7 +266,7 @@ def _check(answer: Message) -> None:
 
 
 async def _end(context: HypertyContext, message: Message, transfer: int) -> None:
-    """Have the other end forget a body; its answer is not awaited."""
+    """Ask the other end to forget a body; its answer is not awaited."""
     request = _about(context, message, ChunkStep.END, TransferEnded(transfer))
     with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
         await context.port.post(request)
@@ -285,7 +285,7 @@ def _with_body(message: Message, body: JsonObject) -> Message:
 
 @final
 class KeptBodies:
-    """The bodies on their way to one hyperty, and those of its answers, for one life of it."""
+    """Arriving bodies, and bodies of answers, of one hyperty until it ends or restarts."""
 
     def __init__(self, context: HypertyContext) -> None:
         self._arriving = AssembliesCore(context.transfers.arriving)
@@ -327,7 +327,7 @@ class KeptBodies:
                 raise BadMessageError("a chunk without one of its steps")
 
     def whole(self, message: Message) -> tuple[Message, WholeBody]:
-        """Return a message with its body, which has come before; `release` it in the end.
+        """Return a message with its body, which has arrived before; call `release` afterwards.
 
         Args:
             message: A message whose body has the entry `chunks`.
@@ -343,11 +343,11 @@ class KeptBodies:
             raise
 
     def release(self, whole: WholeBody) -> None:
-        """Note that the message of a body was handled."""
+        """Free the memory of a body whose message was handled."""
         self._arriving.release(whole)
 
     def hold(self, request: Message, answer: Message, body: bytes) -> Message:
-        """Return an answer with what stands for its body, which is kept until it was read.
+        """Hold the body of an answer until it was read; return the answer with a short body.
 
         Args:
             request: The request that is answered.

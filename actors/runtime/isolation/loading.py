@@ -1,4 +1,4 @@
-"""Hyperties from signed descriptors: how they are found, and at which step that failed (HYP-01).
+"""Hyperties from signed descriptors: how they are found, and the step of a failure (HYP-01).
 
 The steps are: descriptor, trust, constraints, address, sandbox, registration. A step that fails
 undoes those before it.
@@ -54,7 +54,7 @@ class LoadStep(StrEnum):
 
 @final
 class HypertyLoadError(ProtoflyError):
-    """A hyperty of a catalogue was not deployed, and nothing is left of it.
+    """A hyperty of a catalogue was not deployed; all completed steps were undone.
 
     Attributes:
         address: Catalogue address of its descriptor.
@@ -94,7 +94,7 @@ _STEPS: Final = {
 
 @contextmanager
 def load_errors(address: str) -> Iterator[None]:
-    """Turn the errors of loading a hyperty into one that says the step.
+    """Convert errors of a step into a `HypertyLoadError` with the step.
 
     Args:
         address: Catalogue address of the hyperty.

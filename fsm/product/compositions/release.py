@@ -1,8 +1,8 @@
 """A stub of another domain is released when it is idle, while messages come (PFY-03, STB-15).
 
 Participants: `fsm.registry.resolve.resolve` with its table of node stubs, a loader that runs the
-stub, and the bus with the route it knows. What may happen: messages come at any time, the known
-route gets too old, the stub cannot be loaded, the local messages come late.
+stub, and the bus with its cached route. Events: messages at any time, an expired route, a stub that
+cannot be loaded, and late local messages.
 """
 
 from collections.abc import Hashable
@@ -51,10 +51,10 @@ _TARGET: Final = "hyperty://b.ex/hb"
 
 @final
 class RoutesPlace(Host):
-    """The bus: a message goes by the route it knows, or it asks for one.
+    """The bus: it sends a message by its cached route, or asks the registry for one.
 
     Attributes:
-        route: The stub that messages go by.
+        route: The cached route, a stub.
         waits: Whether a message waits for its route.
     """
 
@@ -132,7 +132,7 @@ def _loader(now: Situation) -> LoaderPlace:
 
 
 def _is_settled(now: Situation) -> bool:
-    """Return whether the bus knows no stub but the one that runs, and no message waits."""
+    """Return whether the bus knows only the running stub, and no message waits."""
     bus, running = now.at(BUS, RoutesPlace), _loader(now).running
     stubs = now.at(REGISTRY, StubsPlace).core.node_stubs()
     is_same = list(stubs) == [one for one in [running] if one is not None]
@@ -203,4 +203,4 @@ def _compose(bounds: Bounds) -> Composition:
 
 
 RELEASE: Final = Plan("release", _compose, Bounds(losses=1, duplicates=1, channel=2))
-"""All its messages are local, so that nothing is lost."""
+"""The composition; all its messages are local, so none is lost."""

@@ -1,9 +1,9 @@
 """The registry's table of the stubs to message nodes, one per domain (RES-04, STB-11..16).
 
-A row is that of a domain, or of the identity provider of one (`domain-idp://<domain>`), which has a
-stub of its own if its catalogue describes one; else the domain's node serves it (C-59, PFY-12).
+Each domain has a row. The identity provider of a domain (`domain-idp://<domain>`) has a row of its
+own if its catalogue describes a stub for it; else the node of the domain serves it (C-59, PFY-12).
 
-A stub of another domain is transient: it is released when it was idle for a while (PFY-03).
+A stub of another domain is transient: it is released after a time without use (PFY-03).
 """
 
 import math
@@ -43,15 +43,15 @@ _WRITER: Final = "registry"
 
 @attrs.define(slots=True)
 class _Row:
-    """One domain's stub.
+    """The stub of one domain.
 
     Attributes:
         deployment: State of its deployment, as the loader reports it.
         connection: State of its connection, as the stub reports it; None: no report yet.
-        waiting: Questions that came while it was being deployed, oldest first.
-        begun: When it was asked for.
-        used: When its route was asked for last, or it was found to be in use.
-        release: Number of the `Release` that the bus was asked for; None: the stub was used since.
+        waiting: Searches that wait for its deployment, oldest first.
+        begun: Time at which its deployment was requested.
+        used: Time of the last search for its route, or of the last proof of its use.
+        release: Number of the open `Release` request to the bus; None: there is none.
     """
 
     url: str
@@ -80,7 +80,7 @@ _WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.
 
 @attrs.frozen(slots=True)
 class _Cooling:
-    """A domain whose stub failed: until when no other is deployed, and why it failed."""
+    """A pause after a failed stub of a domain: its end, and the reason of the failure."""
 
     until: float
     why: str
@@ -152,7 +152,7 @@ class NodeStubs:
         return [*begun, *waits, added, Deploy(row.url, plan)]
 
     def deployed(self, url: str, now: float) -> list[Effect]:
-        """Answer the waiting questions, in order (C-40).
+        """Answer the waiting searches, in order (C-40).
 
         Args:
             url: Address of the stub.
@@ -172,7 +172,7 @@ class NodeStubs:
         return [self._changed(Op.UPD, domain, row), *ended, *routes]
 
     def failed(self, url: str, why: str, now: float) -> list[Effect]:
-        """Refuse the waiting questions, each once; deploy again only after a while (STB-14).
+        """Refuse the waiting searches, each once; deploy again only after a pause (STB-14).
 
         Args:
             url: Address of the stub.
@@ -192,7 +192,7 @@ class NodeStubs:
         return [*self._removed(domain, row, why), *(each for effects in asked for each in effects)]
 
     def crashed(self, url: str, now: float) -> list[Effect]:
-        """Forget a stub that crashed: the next need deploys another, unless too often (R11).
+        """Remove a crashed stub; the next search deploys another, within a limit (R11).
 
         Args:
             url: Address of the stub.
@@ -210,11 +210,11 @@ class NodeStubs:
     # ---- release of idle stubs (PFY-03)
 
     def deadline(self) -> float:
-        """Return when a stub may have been idle for long enough."""
+        """Return the time of the next call of `tick`."""
         return min((self._idle_at(*each) for each in self._rows.items()), default=math.inf)
 
     def tick(self, now: float) -> list[Effect]:
-        """Have the bus look whether idle stubs are in use."""
+        """Ask the bus whether idle stubs are in use."""
         effects: list[Effect] = []
         for domain, row in self._rows.items():
             if self._idle_at(domain, row) <= now:
@@ -224,13 +224,13 @@ class NodeStubs:
         return effects
 
     def _idle_at(self, domain: str, row: _Row) -> float:
-        """Return when a stub has been idle for long enough; that of the own domain never is."""
+        """Return the time at which a stub may be released; infinity for the own domain."""
         if domain == self._config.domain or not row.is_deployed or row.release is not None:
             return math.inf
         return row.used + self._config.stub_idle
 
     def released(self, answer: Released, now: float) -> list[Effect]:
-        """Take the answer of the bus: a stub that is free, and was not asked for since, goes.
+        """Take the answer of the bus: a stub that is free and still unused is removed.
 
         The next message to its domain deploys another, with a new address (STB-15).
 
@@ -288,7 +288,7 @@ class NodeStubs:
         return [changed, *own, *([PathsLost(domain)] if is_new else [])]
 
     def _own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> list[OwnNode]:
-        """Say that the connection to the own node has become live, or is no longer."""
+        """Report that the connection to the own node became live, or ended."""
         is_live = row.connection is stub_connection.State.LIVE
         is_changed = is_live is not (was is stub_connection.State.LIVE)
         is_own = domain == self._config.domain
