@@ -158,7 +158,7 @@ async def test_strangers_and_the_runtimes_own_hyperties_manage_nothing(who, type
         assert (await order(domain["bob"].runtime, "read")).body["value"]["sets"] == []
 
 
-async def test_files_are_read_again_or_all_policies_are_kept(tmp_path, autojump_clock):
+async def test_files_are_read_again_or_all_policies_are_kept(tmp_path):
     file = given(tmp_path, one_policy())
     async with open_domain("alice", "bob", options=judged_by(file)) as domain:
         alice, bob = domain["alice"], domain["bob"]
