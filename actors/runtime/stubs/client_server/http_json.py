@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from actors.kit.back_ends.answers import code_of, words
 from actors.kit.http_client import HttpAnswer
-from actors.runtime.stubs.client_server.stub import ClientServerStub, client_of
+from actors.runtime.stubs.client_server.stub import ClientServerStub
 from actors.runtime.stubs.stub import StubContext
 from specs.addresses.address import domain_of
 from specs.errors import BadMessageError
@@ -51,18 +51,17 @@ _DOTS: Final = frozenset({".", ".."})
 
 @final
 class HttpJsonStub(ClientServerStub):
-    """Asks a plain REST server.
+    """Converts messages to calls of a plain REST server.
 
     Args:
-        context: What the stub may use.
+        context: Context of the stub.
 
     Raises:
         StubOptionError: The profile names no server, or has options; there are none.
     """
 
     def __init__(self, context: StubContext) -> None:
-        super().__init__(context)
-        self._client = client_of(NAME, context)
+        super().__init__(NAME, context)
 
     @override
     async def answer(self, request: Message) -> Message:
@@ -70,11 +69,7 @@ class HttpJsonStub(ClientServerStub):
         if method is None:
             why = f"{self.context.config.domain} has no message node, so nothing can be followed"
             raise BadMessageError(f"{why}; it can be read, created, updated, deleted or executed")
-        return _reply(request, await self._client.ask(method, self._path(request), _body(request)))
-
-    @override
-    async def aclose(self) -> None:
-        await self._client.aclose()
+        return _reply(request, await self.client.ask(method, self._path(request), _body(request)))
 
     def _path(self, request: Message) -> str:
         """Return the path of a call, each segment quoted; it leads nowhere but below the endpoint.

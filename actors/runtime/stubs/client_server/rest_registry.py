@@ -1,9 +1,9 @@
-"""The stub `rest-registry`: a domain that is a registry behind REST, and has no node (PFY-13).
+"""The stub `rest-registry`, for a domain with a registry behind REST and without a node (PFY-13).
 
-Registration, status and search go to the registry, in the calls that a node's connector makes. The
-stub makes the addresses of its runtime's hyperties itself: they are random. There is nothing to
-carry other messages, nor offers of direct links, and no changes are reported: such requests are
-answered 404.
+Registration, status and search go to the registry, by the calls of a node's REST connector. The
+stub itself allocates random addresses for the hyperties of its runtime. All other requests are
+answered 404: without a node, no messages are carried, no direct links are set up, and no changes
+are reported.
 """
 
 from typing import Final, final
@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, answer_body, registry_input
 from actors.kit.back_ends.rest_records import RestRecords
-from actors.runtime.stubs.client_server.stub import ClientServerStub, client_of
+from actors.runtime.stubs.client_server.stub import ClientServerStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.registry.records import Answered, Create, Find, Read, Touch
 from specs.addresses.address import address_allocation, domain_registry, session_manager
@@ -33,19 +33,19 @@ _UUID_BYTES: Final = 16
 
 @final
 class RestRegistryStub(ClientServerStub):
-    """Asks a registry behind REST for one runtime.
+    """Converts messages of one runtime to calls of a registry behind REST.
 
     Args:
-        context: What the stub may use.
+        context: Context of the stub.
 
     Raises:
         StubOptionError: The profile names no server, or has options; there are none.
     """
 
     def __init__(self, context: StubContext) -> None:
-        super().__init__(context)
+        super().__init__(NAME, context)
         config = context.config
-        self._records = RestRecords(client_of(NAME, context))
+        self._records = RestRecords(self.client)
         self._runtime = config.runtime
         self._none = f"{config.domain} has no message node"
         self._answers = {
@@ -69,13 +69,9 @@ class RestRegistryStub(ClientServerStub):
         return url if isinstance(url, str) else request.to
 
     @override
-    async def farewell(self) -> None:
+    async def disconnecting(self) -> None:
         for url in self._records.left(self._runtime):
             await self._records.disconnect(url)
-
-    @override
-    async def aclose(self) -> None:
-        await self._records.aclose()
 
     async def _of_registry(self, request: Message) -> Message:
         said = await self._said(Asked(request, self._runtime, self._runtime))
@@ -91,7 +87,7 @@ class RestRegistryStub(ClientServerStub):
                 return await self._records.read(read)
 
     async def _of_allocation(self, request: Message) -> Message:
-        """Make addresses: a random name is nobody else's."""
+        """Allocate random addresses, which are unique without a node."""
         if request.type is MessageType.DELETE:
             return reply_to(request, Code.OK)
         if request.type is not MessageType.CREATE:
@@ -107,7 +103,7 @@ class RestRegistryStub(ClientServerStub):
         return str(UUID(bytes=self.context.entropy(_UUID_BYTES), version=4))
 
     async def _of_sessions(self, request: Message) -> Message:
-        """Answer a sign of life: without a node there is no session to be opened."""
+        """Answer pings; refuse all other session controls, as there is no node."""
         method = read_body(request, SessionControl).method
         if method == SessionMethod.PING:
             return reply_to(request, Code.OK)

@@ -1,7 +1,7 @@
-"""A stub to a server that is asked by HTTP: each request is answered from one answer (PFY-05).
+"""The base of stubs that answer requests from a plain HTTP server (PFY-05).
 
-There is no session: the connection is `live` from the first request on, and each request stands
-for itself. A server that cannot be reached is a failed request, not a failed stub.
+There is no session: the connection is `live` from the first request on, and each request is one
+HTTP request. If the server cannot be reached, the request fails, not the stub.
 """
 
 from abc import abstractmethod
@@ -33,13 +33,13 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
 
-__all__ = ["ClientServerStub", "client_of"]
+__all__ = ["ClientServerStub"]
 
 _SLOW: Final = f"the server has not answered within {BACKEND_TIMEOUT:.0f} s"
 _BUSY: Final = f"{BACKEND_QUEUE} requests wait for the server already"
 
 
-def client_of(stub: str, context: StubContext) -> HttpClient:
+def _client_of(stub: str, context: StubContext) -> HttpClient:
     """Return a client of the server that a profile names.
 
     Args:
@@ -47,7 +47,7 @@ def client_of(stub: str, context: StubContext) -> HttpClient:
         context: Context of the stub.
 
     Raises:
-        StubOptionError: It names none, or the profile has options; these stubs know none.
+        StubOptionError: It names no server, or has options; these stubs have none.
     """
     read_options(stub, context.config.options, {})
     try:
@@ -57,16 +57,25 @@ def client_of(stub: str, context: StubContext) -> HttpClient:
 
 
 class ClientServerStub(Actor[Delivery]):
-    """Answers requests to a domain from the answers of a server.
+    """Answers requests to a domain by requests to a server.
 
-    A subclass asks the server; its errors become 502, and its silence 504.
+    A subclass converts requests and answers. Errors of the server become 502, its silence 504.
 
     Args:
-        context: What the stub may use.
+        name: Name of the stub, for errors.
+        context: Context of the stub.
+
+    Attributes:
+        context: Context of the stub.
+        client: Client of the server.
+
+    Raises:
+        StubOptionError: The profile names no server, or has options; these stubs have none.
     """
 
-    def __init__(self, context: StubContext) -> None:
+    def __init__(self, name: str, context: StubContext) -> None:
         self.context: Final = context
+        self.client: Final = _client_of(name, context)
         self._connection = StubConnection(context)
         self._permits = trio.CapacityLimiter(BACKEND_CONNECTIONS)
         self._lanes: dict[str, deque[tuple[Message, float]]] = {}
@@ -80,24 +89,20 @@ class ClientServerStub(Actor[Delivery]):
 
         Raises:
             HttpError: The server gave no answer.
-            BackEndError: Its answer is none.
-            BadMessageError: The request asks for nothing that the server has.
+            BackEndError: The answer cannot be used.
+            BadMessageError: The server does not support the request.
         """
 
     def lane(self, request: Message) -> str:
-        """Return what the requests concern that must keep their order; by default their receiver.
+        """Return a key; requests of one key keep their order. By default it is the receiver.
 
         Args:
             request: A request.
         """
         return request.to
 
-    async def farewell(self) -> None:
-        """Finish what must not stay undone; bounded by the caller. By default nothing."""
-
-    @abstractmethod
-    async def aclose(self) -> None:
-        """Close the connections to the server, within bounds."""
+    async def disconnecting(self) -> None:
+        """Complete the work before a disconnect, by default nothing. The caller bounds the time."""
 
     # ---- the actor
 
@@ -107,7 +112,7 @@ class ClientServerStub(Actor[Delivery]):
 
     @override
     async def stop(self) -> None:
-        await self.aclose()
+        await self.client.aclose()
 
     @override
     async def handle(self, message: Delivery) -> None:
@@ -115,7 +120,7 @@ class ClientServerStub(Actor[Delivery]):
         if asked.to == self.context.url:
             await self._command(asked)
         elif not asked.is_request:
-            # A server that is asked gets no events, and asks nothing itself.
+            # The server takes no events, and sends no requests.
             self.context.counters.drop(DropReason.NO_TARGET, asked, self.context.url)
         elif self._open >= BACKEND_QUEUE:
             await self.context.bus.post(refuse(asked, Code.UNAVAILABLE, _BUSY))
@@ -124,7 +129,7 @@ class ClientServerStub(Actor[Delivery]):
             self._enqueue(asked)
 
     async def _connect(self) -> None:
-        """Go live with the first request: there is nothing to be connected before."""
+        """Step to `live` at the first request; there is no connection to establish before."""
         if self._connection.state is State.CREATED:
             await self._connection.step(Trigger.CONNECT)
             await self._connection.step(Trigger.ESTABLISHED)
@@ -142,13 +147,13 @@ class ClientServerStub(Actor[Delivery]):
             await self.context.bus.post(reply_to(message, Code.ACCEPTED))
             return
         with trio.move_on_after(GOODBYE_TIMEOUT):
-            await self.farewell()
+            await self.disconnecting()
         if self._connection.state is State.LIVE:
             await self._connection.step(Trigger.CLOSED, "disconnect")
         await self.context.bus.post(reply_to(message, Code.OK))
 
     def _enqueue(self, request: Message) -> None:
-        """Let a request wait behind those that concern the same."""
+        """Queue a request behind the requests with the same key."""
         self._open += 1
         name, until = self.lane(request), trio.current_time() + BACKEND_TIMEOUT
         if name in self._lanes:

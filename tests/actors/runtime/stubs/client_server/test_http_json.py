@@ -261,7 +261,7 @@ class Slow(ClientServerStub):
     """Answers when it is let, one receiver after the other."""
 
     def __init__(self, context):
-        super().__init__(context)
+        super().__init__("slow", context)
         self.gates, self.asked = {}, []
 
     async def answer(self, request):
@@ -270,9 +270,6 @@ class Slow(ClientServerStub):
             raise HttpError("b.ex", "it is gone")
         await self.gates[request.to].wait()
         return reply_to(request, 200)
-
-    async def aclose(self):
-        await trio.lowlevel.checkpoint()
 
 
 @asynccontextmanager
