@@ -199,7 +199,7 @@ _STAND_INS: Final = {"domain": _ANY_DOMAIN, "name": "any", "node": f"wss://{_ANY
 """Values of options that a command needs and a file may leave to the command line."""
 
 _LEAST: Final = 4
-"""Characters of a value by which it is recognised in a sentence."""
+"""Minimum length of a value that is recognised in an error message."""
 
 
 @final
@@ -272,7 +272,7 @@ def _mentioned(text: str, flags: Iterable[str]) -> bool:
 
 
 def _blamed(text: str, named: Mapping[str, object], flags: Mapping[str, str]) -> list[str]:
-    """Return the options of a table that a sentence speaks of: by name, else by value."""
+    """Return the options of a table that an error message mentions, by name or else by value."""
     by_name = [name for name in named if _mentioned(text, [flags[name]])]
     return by_name or [name for name, value in named.items() if _is_in(text, value)]
 
@@ -288,7 +288,7 @@ def _is_in(text: str, value: object) -> bool:
 
 
 def _without(named: Mapping[str, object], name: str, text: str) -> dict[str, object]:
-    """Return options without one; of a list only without the values that a sentence names."""
+    """Return options without one; of a list option, remove only the values in the error message."""
     value = named[name]
     rest = [one for one in value if not _is_in(text, one)] if isinstance(value, list) else []
     kept = {key: one for key, one in named.items() if key != name}

@@ -316,6 +316,6 @@ class _Text(_Shown):
 
 
 def _near(path: Path) -> str:
-    """Return a path as short as it can be typed here."""
+    """Return a path relative to the current directory, if it is below."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

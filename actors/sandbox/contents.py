@@ -220,7 +220,7 @@ def _hyperty(where: str, found: object) -> type[Hyperty]:
 @final
 @attrs.frozen
 class _More:
-    """What a hyperty is given besides its code."""
+    """Parameters of a hyperty in a sandbox besides its code."""
 
     largest_body: int
     configuration: JsonObject = attrs.field(factory=dict)

@@ -178,7 +178,7 @@ class Revoked:
 @final
 @attrs.frozen(slots=True)
 class Named:
-    """A hyperty has this name, for policies; None: it is gone."""
+    """The name of a hyperty, for policies; None: the hyperty has ended."""
 
     component: str
     name: str | None
@@ -211,7 +211,7 @@ class ForwardAdded:
 @final
 @attrs.frozen(slots=True)
 class ForwardRemoved:
-    """Copy nothing more by this rule, unless others have added it, too; repeated is fine."""
+    """Remove a rule, unless other owners have added it as well. Idempotent."""
 
     rule: ForwardRule
     writer: str

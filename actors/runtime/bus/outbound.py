@@ -165,7 +165,7 @@ __all__ = ["Ending", "Outbound"]
 
 
 class Ending(Protocol):
-    """What becomes of messages that go nowhere, and of their permits."""
+    """Handling of messages without a route, and of their permits."""
 
     def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
         """End a message: a request is answered, anything else counted.
@@ -232,7 +232,7 @@ class _Window:
         self.unpermitted = 0
 
     def take(self) -> _Held:
-        """Take out the oldest of those that wait."""
+        """Remove and return the oldest waiting message."""
         held = self.held.popitem(last=False)[1]
         self.unpermitted -= held.permit is None
         return held
@@ -505,11 +505,11 @@ class Outbound:
         return LinkListener(stub, link, None if is_taken else behind)
 
     def deadline(self) -> float:
-        """Return when something that is held may go, or is refused."""
+        """Return when the next held message is released or refused."""
         return min((self._paths.deadline(), *map(_give_up_at, self._windows.values())))
 
     def tick(self, now: float) -> None:
-        """Let go what was held for long enough; refuse what waits for a stub for too long."""
+        """Release messages held long enough; refuse those that wait for a stub too long."""
         for window in self._windows.values():
             while _give_up_at(window) <= now:
                 held = window.take()
@@ -533,7 +533,7 @@ _NO_WINDOW: Final = Full(
 
 
 def _give_up_at(window: _Window) -> float:
-    """Return when the oldest message of those that wait for a window is refused."""
+    """Return when the oldest message that waits for a window is refused."""
     if not window.held:
         return math.inf
     return next(iter(window.held.values())).since + WINDOW_TIMEOUT

@@ -43,7 +43,7 @@ Sendable: TypeAlias = (
     "Mapping[str, Sendable] | Sequence[Sendable] | attrs.AttrsInstance"
     " | str | int | float | bool | None"
 )
-"""What a hyperty sends: JSON that may have instances of attrs classes in it."""
+"""Input of hyperties: JSON that may contain instances of attrs classes."""
 
 NAMES: Final[Mapping[str, object]] = {
     "Json": object,
@@ -64,7 +64,7 @@ ANY_JSON: Final[tuple[object, ...]] = (
 
 _UNIONS: Final = (UnionType, Union)
 _MOST_FLAWS: Final = 3
-"""Flaws of one value that a refusal names."""
+"""Maximum number of errors of one value that a refusal names."""
 
 _Hook: TypeAlias = Callable[[Any, Any], Any]  # type: ignore[explicit-any] # as cattrs has it
 _MakeHook: TypeAlias = Callable[[Any, Any], _Hook]  # type: ignore[explicit-any]
@@ -115,7 +115,7 @@ def read_as(value: Json, kind: type[T]) -> T:
 
 
 def _said(error: BaseException, _: type | None) -> str:
-    """Return what is wrong, for a refusal."""
+    """Return the errors of a value as the reason of a refusal."""
     if isinstance(error, ForbiddenExtraKeysError):
         keys = ", ".join(sorted(repr(key) for key in error.extra_fields))
         return f"the key {keys} is unknown"
@@ -125,7 +125,7 @@ def _said(error: BaseException, _: type | None) -> str:
 
 
 def _placed(flaw: str) -> str:
-    """Write a flaw with its place in front."""
+    """Return an error with its place in front."""
     why, _, place = flaw.rpartition(" @ ")
     return f"{place}: {why}"
 
@@ -134,7 +134,7 @@ def _placed(flaw: str) -> str:
 
 
 def _exactly(kind: type, word: str) -> Callable[[object, object], object]:
-    """Return what reads a value of a plain type, without conversion."""
+    """Return a reader for values of a plain type, without conversion."""
 
     def read(value: object, asked: object) -> object:
         if _is_words(asked):  # of an Enum of texts or numbers
@@ -153,7 +153,7 @@ def _exactly(kind: type, word: str) -> Callable[[object, object], object]:
 
 
 def _checked(make: _MakeHook, kinds: tuple[type, ...], word: str) -> _MakeHook:
-    """Return a factory of hooks that look at the type of a JSON value before they go on."""
+    """Return a factory of hooks that first check the type of a JSON value."""
 
     def factory(kind: type, converter: Converter) -> _Hook:
         inner = make(kind, converter)

@@ -1,1 +1,1 @@
-"""Stubs that lead to a server without a message node, by request and response (PFY-05)."""
+"""Stubs for domains with a plain HTTP server instead of a message node (PFY-05)."""
