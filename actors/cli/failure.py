@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.http.errors import HttpPlaceError, OpenMetricsError
+from actors.http.config import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
 from actors.node.errors import RegistryFileError, StateFileError

@@ -1,4 +1,4 @@
-"""The configuration of an HTTP service."""
+"""The configuration of an HTTP service, and the errors that its operator has to correct."""
 
 import ssl
 from pathlib import Path
@@ -7,8 +7,9 @@ from typing import final
 import attrs
 
 from actors.kit.arguments import as_path
+from specs.errors import PlaceError, ProtoflyError
 
-__all__ = ["HttpConfig", "ShownCatalogue"]
+__all__ = ["HttpConfig", "HttpPlaceError", "OpenMetricsError", "ShownCatalogue"]
 
 
 @final
@@ -27,10 +28,10 @@ class HttpConfig:
 
     Attributes:
         listen: `host:port`; port 0 picks a free one.
-        token: What a reader of metrics has to show; None: nothing, on this machine only.
-        tls: What connections are encrypted by; None: they are not.
-        rest: Whether runtimes may have their sessions over it; of a node only.
-        catalogue: What is served at /.well-known/; None: nothing. Of a node only.
+        token: Bearer token for readers of metrics; None: readers on this machine only.
+        tls: Context that encrypts connections; None: no TLS.
+        rest: Whether runtimes may have sessions over HTTP; nodes only.
+        catalogue: Catalogue at /.well-known/; None: no catalogue. Nodes only.
     """
 
     listen: str
@@ -38,3 +39,19 @@ class HttpConfig:
     rest: bool = False
     catalogue: ShownCatalogue | None = None
     tls: ssl.SSLContext | None = None
+
+
+@final
+class OpenMetricsError(ProtoflyError):
+    """Every client that reaches the address could read the metrics."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"metrics at {where} can be read from other machines without a token")
+        self.where = where
+
+
+@final
+class HttpPlaceError(PlaceError):
+    """The address for health and metrics cannot be used."""
+
+    summary = "cannot serve health and metrics on {}"

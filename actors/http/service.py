@@ -20,8 +20,7 @@ import h11
 import trio
 from typing_extensions import override
 
-from actors.http.config import HttpConfig
-from actors.http.errors import HttpPlaceError, OpenMetricsError
+from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import MetricsPage, ReadyPage, health
 from actors.http.site import (
     STATEMENT_KEYS,

@@ -10,8 +10,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.http.config import HttpConfig
-from actors.http.errors import HttpPlaceError, OpenMetricsError
+from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import ReadyPage
 from actors.http.readiness import Part, Readiness
 from actors.http.service import open_http, site_of
