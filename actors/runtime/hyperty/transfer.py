@@ -165,7 +165,8 @@ class _Upload:
             is_over = True
         finally:
             if not is_over and self.transfer:
-                await _end(self._context, self._message, self.transfer)
+                with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                    await _end(self._context, self._message, self.transfer)
 
 
 async def fetched(context: HypertyContext, request: Message, answer: Message) -> Message:
@@ -214,7 +215,8 @@ async def _fetched(context: HypertyContext, request: Message, said: ChunkedBody)
         is_over = True
     finally:
         if not is_over:
-            await _end(context, request, said.transfer)
+            with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                await _end(context, request, said.transfer)
     return joined(chunks, said)
 
 
@@ -267,9 +269,7 @@ def _check(answer: Message) -> None:
 
 async def _end(context: HypertyContext, message: Message, transfer: int) -> None:
     """Ask the other end to forget a body; its answer is not awaited."""
-    request = _about(context, message, ChunkStep.END, TransferEnded(transfer))
-    with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-        await context.port.post(request)
+    await context.port.post(_about(context, message, ChunkStep.END, TransferEnded(transfer)))
 
 
 def _with_body(message: Message, body: JsonObject) -> Message:
