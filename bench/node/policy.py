@@ -7,6 +7,7 @@ from typing import Final, final
 import attrs
 import click
 
+from actors.node.policy.engine import NodePolicies
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
 from actors.policy.config import PolicyConfig
 from actors.policy.engine import PolicyEngine, Tasks
@@ -75,7 +76,7 @@ def _engine(number: int) -> Policy:
     """Make an engine of typical rules, none of which applies to the message but the last."""
     store = PolicyStore(PolicyConfig(files=()))
     store.add(read_set(_document(number), "bench"))
-    return PolicyEngine(store, Tasks(), Place(_DOMAIN), lambda: 0.0)
+    return NodePolicies(PolicyEngine(store, Tasks()), Place(_DOMAIN), lambda: 0.0)
 
 
 def _document(number: int) -> JsonObject:

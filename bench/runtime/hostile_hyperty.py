@@ -47,7 +47,7 @@ class _Provoked:
         self.begun = trio.Event()
 
     async def deploy(self) -> None:
-        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough))
+        self._url = (await self._runtime.settle_apart("rough", HypertyCode.of(Rough))).url
         await self._caller.request(self._url, "well?")
 
     async def provoke(self, how: str) -> None:
