@@ -16,7 +16,7 @@ __all__ = ["PolicyConfig", "PolicyFileError"]
 
 @final
 class PolicyFileError(PlaceError):
-    """A policy file cannot be used, and so none of them is; the reason says what to do."""
+    """A policy file cannot be used, so no file takes effect; the reason says what to do."""
 
     summary = "cannot use the policy file {}"
 

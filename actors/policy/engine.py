@@ -153,10 +153,10 @@ class PolicyEngine:
         return self._ruling(pdp, SILENT, is_outgoing) if pdp.is_silent else None
 
     def judge(self, request: Request) -> Ruling:
-        """Rule on a message by the policies that are in force now.
+        """Judge a message by the policies in effect.
 
         Args:
-            request: The message, and what is known of it.
+            request: The message and its attributes.
         """
         # Taken once: a change that comes meanwhile is for the next message.
         pdp = self._store.pdp
@@ -169,7 +169,7 @@ class PolicyEngine:
         return _unforged(request.message, ruling) if pdp.is_stamping else ruling
 
     def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
-        """Return what follows from a verdict by itself: the same for many messages."""
+        """Return the ruling of a verdict without its obligations; equal verdicts share one."""
         if pdp is not self._pdp:
             self._pdp = pdp
             self._rulings.clear()
@@ -180,7 +180,7 @@ class PolicyEngine:
         return ruling
 
     def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
-        """Do what a decision obliges to; a permission that cannot be kept is none."""
+        """Execute the obligations of a decision; a permission becomes a denial if one fails."""
         message = request.message
         order = Order(message, ruling.decision, ruling.policy, request.user)
         failed = self._tasks.impossible(tasks) or self._tasks.do(tasks, order, Moment.BEFORE)

@@ -59,7 +59,7 @@ def is_of_runtime_language(document: object) -> bool:
 
 
 def translated(document: object, source: str) -> JsonObject:
-    """Return the policy set that says the same as a policy of upstream's runtime.
+    """Return the policy set that is equivalent to a policy of upstream's runtime.
 
     Args:
         document: The policy, as read from JSON or TOML; `groups` has the lists that its conditions
@@ -215,7 +215,7 @@ def _refused(at: Place, operation: str) -> Exception:
 
 
 def _plain(name: str, operator: str, form: Callable[[str], str] = str) -> _Write:
-    """Return what translates an attribute that can only be equal to something."""
+    """Return a translator for an attribute that supports equality only."""
 
     def write(at: Place, operation: str, parameters: list[str]) -> JsonObject:
         if operation != "equals":
@@ -227,7 +227,7 @@ def _plain(name: str, operator: str, form: Callable[[str], str] = str) -> _Write
 
 
 def _of_user(operator: str, form: Callable[[str], str] = str) -> _Write:
-    """Return what translates an attribute of the sender's user; without one it is false."""
+    """Return a translator for an attribute of the sender's user; without a user it is false."""
     of_name = _plain("srcUsername", operator, form)
 
     def write(at: Place, operation: str, parameters: list[str]) -> JsonObject:

@@ -61,7 +61,7 @@ class RecordReply:
 
 
 def _no_change(_url: str) -> None:
-    """Owe the server nothing."""
+    """Do nothing before a change."""
 
 
 @final
@@ -80,7 +80,7 @@ class RestRecords:
         self._live: dict[str, dict[str, bool]] = {}
 
     def left(self, runtime: str) -> tuple[str, ...]:
-        """Forget a runtime; return the addresses of its records that end with its session.
+        """Remove a runtime; return the addresses of its records that end with its session.
 
         Args:
             runtime: Address of the runtime.
@@ -95,7 +95,7 @@ class RestRecords:
 
         Raises:
             HttpError: The server gave no answer.
-            BackEndError: Its answer is none.
+            BackEndError: The answer cannot be used.
         """
         call = create_call(asked)
         if isinstance(call, Answered):
@@ -115,7 +115,7 @@ class RestRecords:
 
         Raises:
             HttpError: The server gave no answer.
-            BackEndError: Its answer is none.
+            BackEndError: The answer cannot be used.
         """
         held = await self._held(asked.url)
         if held is None:
@@ -137,7 +137,7 @@ class RestRecords:
 
         Raises:
             HttpError: The server gave no answer.
-            BackEndError: Its answer is none.
+            BackEndError: The answer cannot be used.
         """
         call = read_call(asked)
         if isinstance(call, Answered):
@@ -165,7 +165,7 @@ class RestRecords:
 
         Raises:
             HttpError: The server gave no answer.
-            BackEndError: Its answer is none.
+            BackEndError: The answer cannot be used.
         """
         call = touch_call(Touch(url, "", {"status": State.DISCONNECTED.value}))
         is_done = code_of(await self._ask(call)) is Code.OK
@@ -178,7 +178,7 @@ class RestRecords:
 
         Raises:
             HttpError: The server gave no answer.
-            BackEndError: Its answer is none.
+            BackEndError: The answer cannot be used.
         """
         answer = await self._ask(_UPDATED)
         if code_of(answer) is not Code.OK:

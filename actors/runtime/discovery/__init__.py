@@ -1,1 +1,1 @@
-"""Discovery: who is registered where, and the parts of a runtime that say what it has."""
+"""Searches of domain registries, and the parts of a runtime that answer its own components."""

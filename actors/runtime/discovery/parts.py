@@ -215,7 +215,7 @@ def _passed_on(request: Message, answer: Message) -> Message:
 
 
 def _idm(services: PartServices, _: PartClient) -> Answer:
-    """Say who is logged in; there is no token among it."""
+    """Return the logged-in user, its provider, and the key of the runtime; never a token."""
 
     async def answer(request: Message) -> Message:
         await trio.lowlevel.checkpoint()
@@ -234,7 +234,7 @@ def _idm(services: PartServices, _: PartClient) -> Answer:
 
 
 def _subscriptions(services: PartServices, _: PartClient) -> Answer:
-    """Say what is reported, observed and followed; of more than a few the first by address."""
+    """Return the reported, observed and followed addresses; of a long list the first ones."""
 
     async def answer(request: Message) -> Message:
         read_body(request, Nothing)
@@ -287,7 +287,7 @@ _PARTS: Final[Mapping[str, Callable[[PartServices, PartClient], Answer]]] = {
     "subscriptions": _subscriptions,
     "graph-connector": _graph_connector,
 }
-"""What makes the answers of each part, by its name below the runtime."""
+"""Factories of the answers, by the name of the part below the runtime."""
 
 
 async def start_parts(

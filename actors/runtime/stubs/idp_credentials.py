@@ -1,8 +1,8 @@
-"""Login tokens of the user's identity provider, by the stub that its catalogue describes (PFY-12).
+"""Login tokens from an identity provider that is reached by an idp-proxy stub (PFY-12).
 
-The provider is asked like any component, at `domain-idp://<domain>` (M-55): the runtime fetches its
-idp-proxy stub when the first token is wanted, and runs it in a sandbox. What the provider asks of
-the user is between the two; the runtime passes on what the operator has configured.
+Requests go to `domain-idp://<domain>` (M-55). When the first token is needed, the runtime fetches
+the stub from the catalogue of the domain and runs it in a sandbox. The configured parameters are
+passed to the provider unchanged.
 """
 
 from typing import final
@@ -28,7 +28,7 @@ _REFUSALS = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 @final
 class IdpCredentials(Credentials):
-    """Asks the identity provider of a user for an assertion, for each login.
+    """Requests an assertion from the identity provider of a user for each login.
 
     The provider gets `contents` (the domain whose node is shown the token), `origin` (the runtime),
     `usernameHint` (the user) and `key` (the thumbprint of the runtime's key), and `params`. It
@@ -36,10 +36,10 @@ class IdpCredentials(Credentials):
 
     Args:
         user: Address of the user; its domain is that of the provider.
-        params: What else the provider is to get, such as a secret of the user.
+        params: Further parameters for the provider, such as a secret of the user.
 
     Raises:
-        ValueError: The user is of no domain.
+        ValueError: The address of the user has no domain.
     """
 
     def __init__(self, user: str, params: JsonObject | None = None) -> None:
@@ -56,7 +56,7 @@ class IdpCredentials(Credentials):
         return f"IdpCredentials({self._user!r})"
 
     def ask_by(self, port: MiniBusPort, ids: IdSource, key: str) -> None:
-        """Set the port of the runtime that asks.
+        """Set the port and key of the runtime.
 
         Args:
             port: Sends the requests.
@@ -67,12 +67,12 @@ class IdpCredentials(Credentials):
 
     @override
     async def token(self, audience: str) -> str:
-        """Ask the provider.
+        """Request a token from the provider.
 
-        If cancelled, it may have made a token.
+        If cancelled, the provider may have issued a token.
 
         Raises:
-            CredentialsError: It gives none, or cannot be reached.
+            CredentialsError: The provider refuses, or cannot be reached.
         """
         port = self._port
         if port is None:
