@@ -27,9 +27,9 @@ HONEST = {Code.OK, Code.TIMEOUT, Code.NOT_FOUND, Code.UNAVAILABLE}
 FORGOTTEN = {Code.UNAUTHENTICATED}
 """What a node that has begun anew says until a runtime has claimed its addresses again."""
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(290)
 
 
 def shown_as(case):
