@@ -29,6 +29,9 @@ class MessageType(StrEnum):
 LEAST_RETRY: Final = 0.001
 """Seconds that a refusal asks to wait at least: it is written in milliseconds."""
 
+MOST_RETRY: Final = 3600.0
+"""Seconds that a refusal asks to wait at most (ours)."""
+
 EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
 """Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
 
@@ -219,7 +222,7 @@ def refuse(message: Message, code: int, why: str, retry_after: float | None = No
         raise BadMessageError(f"nothing answers {instance_id(message)}: it is an answer")
     body: JsonObject = {"description": why}
     if retry_after is not None:
-        body["retryAfter"] = round(max(retry_after, LEAST_RETRY), 3)
+        body["retryAfter"] = round(min(max(retry_after, LEAST_RETRY), MOST_RETRY), 3)
     return _answer(message, code, body)
 
 

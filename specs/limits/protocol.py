@@ -299,6 +299,9 @@ PACE_SHARE: Final = 0.95
 """Share of the rate of a session that its runtime uses for messages (ours: the rest is for session
 controls, and for clocks that differ)."""
 
+LEAST_PACE: Final = 1.0
+"""Messages a second that a stub sends at least, however few its node says it accepts (ours)."""
+
 PACE_SLICE: Final = 0.01
 """Seconds for which messages above a rate wait at least, so that they leave together (ours)."""
 

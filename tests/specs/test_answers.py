@@ -1,5 +1,7 @@
 """What a program asks of an answer: whether it says yes, its value, and its error."""
 
+import math
+
 import pytest
 
 from specs.errors import AnswerError
@@ -38,6 +40,14 @@ def test_a_refusal_says_when_to_try_again(said, seconds):
     with pytest.raises(AnswerError, match=r"^503$") as raised:
         answer.raise_for_code()
     assert raised.value.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"), [(0.0, 0.001), (2.5, 2.5), (1e12, 3600.0), (math.inf, 3600.0)]
+)
+def test_a_refusal_asks_for_a_wait_that_a_program_can_keep(wanted, said):
+    answer = refuse(REQUEST, Code.UNAVAILABLE, "later", wanted)
+    assert answer.body["retryAfter"] == said
 
 
 @pytest.mark.parametrize("message", [REQUEST, EVENT])

@@ -58,6 +58,9 @@ _ACCEPTED: Final = 202
 _TRIES: Final = 5
 """As many connections may have been hung up unseen, and one that was not."""
 
+_ID_DIGITS: Final = 16
+"""Digits of the number of an event; a longer one is ignored, as if the event had none."""
+
 _EVENTS: Final = {"accept": "text/event-stream"}
 
 
@@ -337,7 +340,7 @@ class EventReader:
             value = value.removeprefix(b" ")
             if name == b"data":
                 data.append(value)
-            elif name == b"id" and value.isdigit():
+            elif name == b"id" and value.isdigit() and len(value) <= _ID_DIGITS:
                 self.last = int(value)
         return b"\n".join(data) if data else None
 

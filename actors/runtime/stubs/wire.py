@@ -29,6 +29,7 @@ from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, ProtoflyError
 from specs.identity import READ, read_sender
 from specs.jsonvalue import JsonObject
+from specs.limits.protocol import LEAST_PACE
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
@@ -45,6 +46,7 @@ __all__ = [
     "Stray",
     "StubOptionError",
     "WireMaker",
+    "pace_of",
     "read_options",
 ]
 
@@ -272,15 +274,15 @@ def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
             granted.session_token,
             is_emptied=bool(granted.emptied),
             sender=read_sender(granted.identity),
-            pace=_pace(granted),
+            pace=pace_of(granted),
         )
 
 
-def _pace(granted: SessionGranted) -> Rate | None:
-    """Return what the node accepts from the session; None: it does not say, or not of use."""
+def pace_of(granted: SessionGranted) -> Rate | None:
+    """Return the rate that a node accepts from a session; None: it names none that is of use."""
     if not granted.rate or granted.burst is None:
         return None
-    return Rate(granted.rate, granted.burst)
+    return Rate(max(granted.rate, LEAST_PACE), granted.burst)
 
 
 Value = TypeVar("Value", bound=attrs.AttrsInstance)

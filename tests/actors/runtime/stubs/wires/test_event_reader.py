@@ -30,3 +30,10 @@ def test_an_event_without_an_end_is_not_kept_for_ever():
 
 def test_odd_fields_are_let_be():
     assert EventReader().take(b"event: x\nid: y\n\ndata:z\n\n") == [b"z"]
+
+
+def test_a_number_of_any_length_is_no_error():
+    """T19: the server may be hostile; the digits of a number take long to read, too."""
+    reader = EventReader()
+    assert reader.take(b"id: 7\nid: " + b"9" * 5000 + b"\ndata: z\n\n") == [b"z"]
+    assert reader.last == 7
