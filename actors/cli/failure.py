@@ -82,7 +82,7 @@ _TRIAL: Final[ContextVar[_Trial | None]] = ContextVar("trial", default=None)
 
 @contextmanager
 def dry_run(*, ports: bool) -> Iterator[None]:
-    """Let `run` only check what its work needs, while the context is open.
+    """Restrict `run` to a check of what its work needs, while the context is open.
 
     Args:
         ports: Whether addresses to listen at must be free.

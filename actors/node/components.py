@@ -251,7 +251,7 @@ class PathService(LocalService):
         return self._tables.follow(Subscribe(by, resources, frozenset(asking)))
 
     def _is_published(self, resource: str) -> bool:
-        """Say whether the owner of an address subscribes to it, too (REG-12)."""
+        """Return whether the owner of an address subscribes to that address (REG-12)."""
         owner = self._tables.rights.owner_of(resource)
         return owner in self._tables.subscriptions.subscribers(resource)
 

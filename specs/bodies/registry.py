@@ -169,7 +169,7 @@ class RecordChanged:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Discover:
-    """Have the own runtime search (M-31).
+    """A request to the own runtime to search (M-31).
 
     Attributes:
         criteria: As of `ReadRecord`; `domain` is that of the registry which is searched.

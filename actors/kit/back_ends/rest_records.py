@@ -191,9 +191,9 @@ class RestRecords:
         await self._client.aclose()
 
     async def _change(self, asked: Create | Touch, call: RestCall) -> RecordReply:
-        """Have the server change a record; for any result, it ends with the session.
+        """Change a record at the server; for any result, the record ends with the session.
 
-        But what was registered in upstream's form lasts.
+        A record that was registered in upstream's form lasts.
         """
         url = asked.url
         self._changing(url)

@@ -388,7 +388,7 @@ class Admission:
         return next((up for up in _upwards(by) if up in self._origins), None)
 
     def is_local(self, from_: str) -> bool:
-        """Say whether an address is one of this runtime.
+        """Return whether an address belongs to this runtime.
 
         Args:
             from_: The address.

@@ -27,7 +27,7 @@ class Copies:
     """Hosts the forward rules; part of the bus's task.
 
     A copy passes the same checks as a message of its sender to its own receiver. Nothing of its
-    fate concerns the sender: who has asked gets the answer of the first receiver only.
+    failure concerns the sender: a requester gets the answer of the first receiver only.
     """
 
     _admission: Admission

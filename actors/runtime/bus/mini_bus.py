@@ -102,9 +102,9 @@ class MiniBusPort(ABC):
         """
 
     async def room(self, count: int, *, is_first: bool = False) -> None:  # noqa: B027 - see below
-        """Tell the Message BUS that this stub of a node takes so many messages more.
+        """Report to the Message BUS how many more messages this node stub takes.
 
-        From the first call on the bus gives it no more than that: further messages wait in the
+        From the first call on, the bus gives it no more than that: further messages wait in the
         bus, and their senders with them. In a sandbox process nothing is told, and the bus gives
         all that there is.
 

@@ -423,7 +423,7 @@ class Outbound:
         self._hops.say(Op.QUEUE, message)
 
     def room(self, stub: str, count: int, now: float, *, is_first: bool) -> None:
-        """Take it that a stub takes more messages; those that waited for that go.
+        """Send the waiting messages for which a stub has room again.
 
         Args:
             stub: Address of the stub.
@@ -446,7 +446,7 @@ class Outbound:
             self._ending.give_back(held.permit, held.by, now)
 
     def stub_left(self, stub: str, now: float) -> None:
-        """Take it that a stub is gone: what waits for it is refused.
+        """Refuse the messages that wait for a stub that is gone.
 
         Args:
             stub: Address of the stub.

@@ -258,7 +258,7 @@ class Discoverer:
             await self._leave(url)
 
     async def follow(self, url: str, watching: "Watching") -> None:
-        """Have the status of a record reported.
+        """Subscribe to the status of a record.
 
         Args:
             url: Address of the record.

@@ -57,7 +57,7 @@ class _Wanted:
 
 
 def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callable[[F], F]:  # type: ignore[explicit-any] # see F
-    """Let a method of a hyperty handle requests.
+    """Mark a method of a hyperty as a handler of requests.
 
     The method is asynchronous. Its one parameter is the `value` of the request, read into the
     annotated type: an attrs class, a type of JSON, or a list, mapping or optional of these. It
@@ -139,7 +139,7 @@ class Handler:
         return answer
 
     def fits(self, keys: frozenset[str]) -> bool:
-        """Say whether an object with these keys is of the class by which this is chosen."""
+        """Return whether an object with these keys is of the class that selects this handler."""
         needed, known = _keys(self.wanted.by_class)
         return needed <= keys <= known
 

@@ -27,9 +27,9 @@ HONEST = {Code.OK, Code.TIMEOUT, Code.NOT_FOUND, Code.UNAVAILABLE}
 FORGOTTEN = {Code.UNAUTHENTICATED}
 """What a node that has begun anew says until a runtime has claimed its addresses again."""
 
-PATIENCE = 180.0
+PATIENCE = 60.0
 
-pytestmark = pytest.mark.timeout(290)
+pytestmark = pytest.mark.timeout(120)
 
 
 def shown_as(case):
@@ -49,6 +49,8 @@ async def come_to_rest_and_back(set_up, stage, how):
         assert await set_up.ask() == Code.OK
     await set_up.heal(how)
     await set_up.insist()
+    # The other processes do not run faster: on busy cores their answers came late for this clock.
+    set_up.clock.rate = 1.0
     with trio.fail_after(PATIENCE):
         await set_up.go_live()
 
