@@ -54,7 +54,7 @@ _Write: TypeAlias = Callable[[Place, str, list[str]], JsonObject]
 
 
 def is_of_runtime_language(document: object) -> bool:
-    """Return whether a document is a policy of upstream's runtime: with a `key`, without an `id`."""
+    """Return whether a document is a policy of upstream's runtime: it has a key, and no `id`."""
     return isinstance(document, dict) and "key" in document and "id" not in document
 
 
