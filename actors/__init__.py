@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         SessionError,
         TokenFile,
     )
+    from actors.runtime.stubs.idp_credentials import IdpCredentials
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.bus.forward_rules import ForwardRefusedError
     from fsm.errors import UnknownMachineError
@@ -102,6 +103,7 @@ __all__ = [
     "HypertyFailedError",
     "HypertyLoadError",
     "HypertyState",
+    "IdpCredentials",
     "Interceptor",
     "Invited",
     "Json",
@@ -179,6 +181,7 @@ _PLACES: Final = MappingProxyType(
             "SessionError",
             "TokenFile",
         ),
+        "actors.runtime.stubs.idp_credentials": ("IdpCredentials",),
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.handlers": ("handles",),

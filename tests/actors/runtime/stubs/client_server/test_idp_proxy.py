@@ -6,6 +6,7 @@ import attrs
 import pytest
 import trio
 
+import actors
 from actors.catalogue.archive import pack
 from actors.catalogue.client import CatalogueAccess
 from actors.kit.trace import NULL_TRACER
@@ -14,7 +15,6 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import SessionError
-from actors.runtime.stubs.idp_credentials import IdpCredentials
 from fsm.catalogue.descriptor_io import Reach
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.message import MessageType
@@ -112,7 +112,7 @@ async def open_world(publish, folder, word=WORD):
             name="ra",
             node=node.url,
             catalogues=access,
-            credentials=IdpCredentials(ALICE, {"word": word}),
+            credentials=actors.IdpCredentials(ALICE, {"word": word}),
         )
         async with open_runtime(config, network, NULL_TRACER) as runtime:
             yield World(provider, runtime)
@@ -144,7 +144,7 @@ async def test_a_user_that_the_provider_does_not_know_is_not_logged_in(tmp_path)
 
 
 def test_credentials_show_no_secret():
-    credentials = IdpCredentials(ALICE, {"word": WORD})
+    credentials = actors.IdpCredentials(ALICE, {"word": WORD})
     assert WORD not in repr(credentials)
     with pytest.raises(ValueError, match="is no user"):
-        IdpCredentials("alice")
+        actors.IdpCredentials("alice")
