@@ -11,6 +11,7 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
+from actors.kit.counters import Counters
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
@@ -32,7 +33,7 @@ from specs.identity import SenderIdentity
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
 from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.message import Message, stamped
-from specs.reply_code import DropReason
+from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
 from transports.errors import LinkError
@@ -67,6 +68,7 @@ class LinkUse:
     actor: str
     bus: MiniBusPort
     tracer: Tracer
+    counters: Counters
     sender: SenderIdentity
 
 
@@ -90,23 +92,25 @@ class P2PLink:
         self._why = ""
 
     def send(self, message: Message) -> bool:
-        """Take a message to be written; False: it is too big, or too many wait.
+        """Take a message to be written; False: too many wait.
 
         Raises:
-            BadMessageError: It cannot be written at all.
+            BadMessageError: It cannot be written at all; 413: it is too large.
         """
         line = encode(stamped(message, self._use.stub))
-        if len(line) > MAX_MESSAGE_BYTES or not self._core.send(message):
+        if len(line) > MAX_MESSAGE_BYTES:
+            raise BadMessageError(f"larger than {MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
+        if not self._core.send(message):
             return False
         self._lines.append(line)
         self._wake.set()
         return True
 
     async def take(self, delivery: Delivery) -> bool:
-        """Do with a delivery of the bus what it is for; False: too many wait, or it is too big.
+        """Do with a delivery of the bus what it is for; False: too many wait.
 
         Raises:
-            BadMessageError: It cannot be written at all.
+            BadMessageError: It cannot be written at all; 413: it is too large.
         """
         if delivery.behind is not None:
             self._core.announce(delivery.behind)
@@ -207,12 +211,13 @@ class P2PLink:
     async def _take_message(self, item: Message | BadLine) -> None:
         if isinstance(item, BadLine):
             self._core.skipped(trio.current_time())
+            self._use.counters.drop(DropReason.MALFORMED, where=self._use.actor)
             if item.answer is not None:
                 self.send(item.answer)
             return
         numbered = self._core.received(item, trio.current_time())
         if self._use.stub in item.via:
-            self._trace_drop(item, DropReason.LOOP)
+            self._dropped(item, DropReason.LOOP)
         else:
             arrived = stamped(item, self._use.stub, self._use.sender)
             self._trace(Op.RCV, arrived, numbered.seq)
@@ -296,7 +301,8 @@ class P2PLink:
         if use.tracer.hops:
             use.tracer.message(use.actor, op, message, stub=use.stub, link=self.name, seq=seq)
 
-    def _trace_drop(self, message: Message, reason: DropReason) -> None:
+    def _dropped(self, message: Message, reason: DropReason) -> None:
+        self._use.counters.drop(reason, message, self._use.actor)
         self._use.tracer.message(self._use.actor, Op.DROP, message, reason=reason.value)
 
 

@@ -59,6 +59,7 @@ from fsm.p2p.link_io import (
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.errors import BadMessageError
 from specs.limits.p2p import PENDING_PROOFS
+from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
@@ -288,7 +289,7 @@ class P2PStub(Actor[P2PMessage]):
         message, name = delivery.message, self.end_for(delivery)
         end, _ = self._ends.get(name, (None, None))
         if name in message.via and delivery.purpose is Purpose.SEND:
-            self._trace_drop(message, DropReason.LOOP)
+            self._dropped(message, DropReason.LOOP)
         elif end is not None and end.link is not None:
             await self._write(end.link, delivery, name)
         elif delivery.purpose is not Purpose.ANNOUNCE:
@@ -299,17 +300,19 @@ class P2PStub(Actor[P2PMessage]):
         try:
             is_taken = await link.take(delivery)
         except BadMessageError as error:
-            self._trace_drop(message, DropReason.MALFORMED)
+            self._dropped(message, DropReason.MALFORMED)
             await self._refuse(message, name, error.code, error.reason)
             return
         if not is_taken:
-            self._trace_drop(message, DropReason.OVERFLOW)
-            why = "the link takes no more, or not so much at once"
-            await self._refuse(message, name, Code.TOO_LARGE, why)
+            self._dropped(message, DropReason.OVERFLOW)
+            why = f"{STUB_QUEUE} messages wait for the link already"
+            await self._refuse(message, name, Code.UNAVAILABLE, why, RETRY_AFTER)
 
-    async def _refuse(self, message: Message, name: str, code: Code, why: str) -> None:
+    async def _refuse(
+        self, message: Message, name: str, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
         if message.is_request:
-            await self.context.bus.post(refuse(message, code, why), name)
+            await self.context.bus.post(refuse(message, code, why, retry_after), name)
 
     # --- effects --------------------------------------------------------------------------
 
@@ -448,7 +451,14 @@ class P2PStub(Actor[P2PMessage]):
             case do.UseLink(name):
                 self._trace_link(Op.OPEN, end, name)
                 context = self.context
-                use = LinkUse(end.name, context.url, context.bus, context.tracer, end.identity)
+                use = LinkUse(
+                    end.name,
+                    context.url,
+                    context.bus,
+                    context.tracer,
+                    context.counters,
+                    end.identity,
+                )
                 end.link = P2PLink(end.proven.pop(name), use)
                 self.spawn(self._run, end.name, end.link)
             case do.CloseLink(name) if name in end.proven:
@@ -503,7 +513,8 @@ class P2PStub(Actor[P2PMessage]):
         fact = Fact(k=Kind.LINK, op=op, link=link, a=own, b=end.remote, kind="p2p", stub=end.name)
         self.context.tracer.record(self.context.url, fact)
 
-    def _trace_drop(self, message: Message, reason: DropReason) -> None:
+    def _dropped(self, message: Message, reason: DropReason) -> None:
+        self.context.counters.drop(reason, message, self.context.url)
         self.context.tracer.message(self.context.url, Op.DROP, message, reason=reason.value)
 
 

@@ -27,9 +27,11 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_io import Dial, Loss
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Candidate, ChangeObject, LinkSecurity
+from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
-from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType
+from specs.reply_code import DropReason
 from specs.trace import Op
 from tests.support.link_tls import own_tls, peer_tls
 from tests.support.runtime.p2p_bus import KeepingPort
@@ -67,6 +69,7 @@ class End:
     link: P2PLink
     port: KeepingPort
     tracer: MemoryTracer
+    counters: Counters
 
 
 @attrs.frozen
@@ -84,9 +87,9 @@ def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
 
 
 def end(proven: ProvenLink, stub: str) -> End:
-    port, tracer = KeepingPort(stub), MemoryTracer()
-    use = LinkUse(stub, stub, port, tracer, SenderIdentity(RB))
-    return End(P2PLink(proven, use), port, tracer)
+    port, tracer, counters = KeepingPort(stub), MemoryTracer(), Counters()
+    use = LinkUse(stub, stub, port, tracer, counters, SenderIdentity(RB))
+    return End(P2PLink(proven, use), port, tracer, counters)
 
 
 def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
@@ -227,6 +230,7 @@ async def test_a_message_that_has_crossed_the_stub_is_dropped(autojump_clock):
         pair.dialler.link.send(message(2))
         await pair.listener.port.wait_for(1)
         assert [each.id for each in pair.listener.port.posted] == [2]
+        assert pair.listener.counters.drops == {DropReason.LOOP: 1}
 
 
 async def test_a_cut_link_owes_exactly_what_was_not_acknowledged(autojump_clock):
@@ -287,6 +291,7 @@ async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump
         while b'{"p2p":"ack","seq":2}' not in lines:
             lines += (await peer.receive()).split(b"\n")
         (line,) = [line for line in lines if not line.startswith(b'{"p2p"')]
+        assert pair.listener.counters.drops == {DropReason.MALFORMED: 1}
         (answer,) = decode_frame(line)
         assert (answer.id, answer.code) == (5, 400)
         assert [each.id for each in pair.listener.port.posted] == [6]
@@ -312,7 +317,17 @@ async def test_what_a_peer_says_of_its_user_is_replaced_by_what_the_link_knows(a
 
 async def test_a_too_large_message_is_refused(autojump_clock):
     async with running_pair() as (pair, _):
-        assert not pair.dialler.link.send(message(1, value="x" * 100_000))
+        with pytest.raises(BadMessageError, match="larger than") as refused:
+            pair.dialler.link.send(message(1, value="x" * 100_000))
+    assert refused.value.code == 413
+
+
+async def test_a_link_takes_so_many_messages_and_no_more_until_it_has_written(autojump_clock):
+    async with running_pair() as (pair, _):
+        taken = [pair.dialler.link.send(message(number)) for number in range(1, STUB_QUEUE + 2)]
+        assert taken == [True] * STUB_QUEUE + [False]
+        await pair.listener.port.wait_for(STUB_QUEUE)
+        assert pair.dialler.link.send(message(STUB_QUEUE + 2))
 
 
 # ---- what a new negotiation leaves of the one before

@@ -5,9 +5,12 @@ import trio
 import trio.lowlevel
 import trio.testing
 
+from actors.runtime.p2p.link import P2PLink
 from fsm.judge.trace_line import Verdict
 from specs.addresses.address import status_of
+from specs.limits.protocol import RETRY_AFTER
 from specs.message import MessageType
+from specs.reply_code import DropReason
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
     P2P_KINDS,
@@ -94,6 +97,19 @@ async def test_an_unwritable_message_is_refused_and_affects_no_link(value, autoj
         assert asked.code in {413, 500}
         assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
         assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")
+
+
+async def test_a_full_link_is_answered_503_and_when_to_try_again(autojump_clock, monkeypatch):
+    """R11: as a full node stub; the messages before are not affected."""
+    async with open_domain("alice", "bob") as domain:
+        await go_live(domain)
+        alice, bob = domain["alice"], domain["bob"]
+        with monkeypatch.context() as full:
+            full.setattr(P2PLink, "send", lambda _, message: False)
+            answer = await alice.ask(bob, 1)
+        assert (answer.code, answer.body["retryAfter"]) == (503, RETRY_AFTER)
+        assert alice.runtime.counters.drops[DropReason.OVERFLOW] == 1
+        assert (await alice.ask(bob, 2)).code == 200
 
 
 OPT_OUT = {"value": 1, "p2p": False}
