@@ -1,0 +1,339 @@
+"""Real browsers for tests: Debian's Chromium and Firefox, driven by WebDriver BiDi on Trio."""
+
+import base64
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
+from tempfile import TemporaryDirectory
+
+import attrs
+import httpcore
+import orjson
+import pytest
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
+
+START = 60  # seconds that a browser may take to start on a machine whose cores are busy
+PATIENCE = 30  # seconds that a page may take until what is waited for is there
+FRAME = 1 << 26  # a screenshot is one message
+
+CHROMIUM = (
+    "--headless",
+    "--no-sandbox",  # tests may run as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+KEYS = {
+    "Backspace": "\ue003",
+    "Tab": "\ue004",
+    "Enter": "\ue007",
+    "Shift": "\ue008",
+    "Escape": "\ue00c",
+    "Space": " ",
+    "End": "\ue010",
+    "Home": "\ue011",
+    "ArrowLeft": "\ue012",
+    "ArrowUp": "\ue013",
+    "ArrowRight": "\ue014",
+    "ArrowDown": "\ue015",
+}
+
+needs_chromium = pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("chromedriver")),
+    reason="no Chromium; apt-get install chromium chromium-driver",
+)
+needs_firefox = pytest.mark.skipif(
+    not shutil.which("firefox-esr"), reason="no Firefox; apt-get install firefox-esr"
+)
+
+
+class BrowserError(Exception):
+    """The browser refused a command, or a function in a page threw."""
+
+
+@attrs.define(eq=False)
+class Page:
+    """A tab; functions are JavaScript, what they take and return is JSON."""
+
+    browser: "Browser"
+    context: str
+    messages: list[str] = attrs.field(factory=list)
+    """What the console said, `level: text`, uncaught errors included."""
+    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    async def goto(self, url: str, wait: str = "complete") -> None:
+        """Load a page; `wait` may be `none`, `interactive` or `complete`."""
+        await self._call("browsingContext.navigate", url=url, wait=wait)
+
+    async def reload(self) -> None:
+        await self._call("browsingContext.reload", wait="complete")
+
+    async def evaluate(self, function: str, *arguments: object) -> object:
+        """Call a function in the page and wait for its promise.
+
+        Raises:
+            BrowserError: The function threw.
+        """
+        wrapped = (
+            f"async (text) => JSON.stringify(await ({function})(...JSON.parse(text))) ?? 'null'"
+        )
+        result = await self._call(
+            "script.callFunction",
+            functionDeclaration=wrapped,
+            arguments=[{"type": "string", "value": orjson.dumps(arguments).decode()}],
+            awaitPromise=True,
+            target={"context": self.context},
+        )
+        if result["type"] == "exception":
+            raise BrowserError(result["exceptionDetails"]["text"])
+        return orjson.loads(result["result"]["value"])
+
+    async def until(self, function: str, *arguments: object, patience: float = PATIENCE) -> object:
+        """Call a function at every change of the page until what it returns is true; return that.
+
+        Raises:
+            BrowserError: It was never true.
+        """
+        waiting = f"""async (patience, ...args) => {{
+            const end = performance.now() + patience * 1000;
+            for (;;) {{
+                const value = await ({function})(...args);
+                if (value || performance.now() > end) return value;
+                await new Promise((next) => setTimeout(next, 20));
+            }}
+        }}"""
+        value = await self.evaluate(waiting, patience, *arguments)
+        if not value:
+            raise BrowserError(f"never true: {function}; console: {self.messages}")
+        return value
+
+    async def said(self, part: str) -> str:
+        """Wait for a message of the console that has a text in it."""
+        while True:
+            if found := [message for message in self.messages if part in message]:
+                return found[0]
+            await self._news.wait()
+
+    def hear(self, message: str) -> None:
+        """Note a message of the console."""
+        self.messages.append(message)
+        self._news.set()
+        self._news = trio.Event()
+
+    async def text(self) -> str:
+        """Return the text that is shown."""
+        return str(await self.evaluate("() => document.body.innerText"))
+
+    async def press(self, *keys: str, held: str | None = None) -> None:
+        """Press keys one by one, by their names or as text, while another may be held."""
+        values = [KEYS.get(key, key) for key in keys]
+        actions = [
+            {"type": kind, "value": value} for value in values for kind in ("keyDown", "keyUp")
+        ]
+        if held is not None:
+            down, up = ({"type": kind, "value": KEYS[held]} for kind in ("keyDown", "keyUp"))
+            actions = [down, *actions, up]
+        await self._perform({"type": "key", "id": "keys", "actions": actions})
+
+    async def type(self, text: str) -> None:
+        """Type a text into what has the focus."""
+        await self.press(*text)
+
+    async def click(self, selector: str) -> None:
+        """Click the middle of the first element that fits, as a mouse does."""
+        x, y = await self.evaluate(
+            """(selector) => {
+                const element = document.querySelector(selector);
+                if (!element) throw new Error(`nothing fits ${selector}`);
+                element.scrollIntoView({block: "center", behavior: "instant"});
+                const box = element.getBoundingClientRect();
+                return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];
+            }""",
+            selector,
+        )
+        moves = [
+            {"type": "pointerMove", "x": x, "y": y},
+            {"type": "pointerDown", "button": 0},
+            {"type": "pointerUp", "button": 0},
+        ]
+        await self._perform({"type": "pointer", "id": "mouse", "actions": moves})
+
+    async def screenshot(
+        self, width: int | None = None, height: int = 800, *, whole: bool = False
+    ) -> bytes:
+        """Return a PNG of what is visible, or of the whole page, after a change of the size."""
+        if width is not None:
+            await self.resize(width, height)
+        origin = "document" if whole else "viewport"
+        shot = await self._call("browsingContext.captureScreenshot", origin=origin)
+        return base64.b64decode(shot["data"])
+
+    async def resize(self, width: int, height: int = 800) -> None:
+        size = {"width": width, "height": height}
+        await self._call("browsingContext.setViewport", viewport=size)
+
+    async def cdp(self, method: str, **params: object) -> dict:
+        """Call Chromium's own DevTools protocol, e.g. `Emulation.setEmulatedMedia`."""
+        session = await self._call("goog:cdp.getSession")
+        sent = {"method": method, "params": params, "session": session["session"]}
+        return (await self.browser.call("goog:cdp.sendCommand", sent))["result"]
+
+    async def prefer(self, scheme: str) -> None:
+        """Say that the user prefers `dark` or `light` pages (Chromium only)."""
+        scheme = {"name": "prefers-color-scheme", "value": scheme}
+        await self.cdp("Emulation.setEmulatedMedia", features=[scheme])
+
+    async def close(self) -> None:
+        await self._call("browsingContext.close")
+
+    async def _perform(self, source: dict) -> None:
+        await self._call("input.performActions", actions=[source])
+
+    async def _call(self, method: str, **params: object) -> dict:
+        named = {} if method.startswith("script.") else {"context": self.context}
+        return await self.browser.call(method, named | params)
+
+
+@attrs.define(eq=False)
+class Browser:
+    """A browser process; `async with open_browser(...)` starts and ends it."""
+
+    socket: WebSocketConnection
+    _ids: count = attrs.field(factory=partial(count, 1), init=False)
+    _waiting: dict[int, trio.MemorySendChannel] = attrs.field(factory=dict, init=False)
+    _pages: dict[str, Page] = attrs.field(factory=dict, init=False)
+
+    async def new_page(self, *, isolated: bool = False) -> Page:
+        """Open a tab, in a profile of its own if `isolated`: no cookies, storage, cache shared."""
+        user = await self.call("browser.createUserContext", {}) if isolated else {}
+        tab = await self.call("browsingContext.create", {"type": "tab"} | user)
+        context = tab["context"]
+        page = self._pages[context] = Page(self, context)
+        return page
+
+    async def call(self, method: str, params: dict) -> dict:
+        """Call a method of WebDriver BiDi.
+
+        Raises:
+            BrowserError: The browser refused.
+        """
+        number = next(self._ids)
+        send, receive = trio.open_memory_channel(1)
+        self._waiting[number] = send
+        message = {"id": number, "method": method, "params": params}
+        await self.socket.send_message(orjson.dumps(message).decode())
+        try:
+            answer = await receive.receive()
+        except trio.EndOfChannel:
+            raise BrowserError(f"the browser ended at {method}") from None
+        finally:
+            self._waiting.pop(number, None)
+        if answer["type"] == "error":
+            raise BrowserError(f"{method}: {answer['error']}: {answer['message']}")
+        return answer["result"]
+
+    async def read(self) -> None:
+        """Hand out what the browser says until its connection ends."""
+        try:
+            while True:
+                message = orjson.loads(await self.socket.get_message())
+                if (send := self._waiting.get(message.get("id"))) is not None:
+                    send.send_nowait(message)
+                elif message.get("method") == "log.entryAdded":
+                    entry = message["params"]
+                    page = self._pages.get(entry["source"].get("context"))
+                    if page is not None:
+                        page.hear(f"{entry['level']}: {entry['text']}")
+        except ConnectionClosed:
+            for send in self._waiting.values():
+                send.close()
+
+
+@asynccontextmanager
+async def _process(command: list, folder: str, sign: bytes) -> AsyncIterator[str]:
+    """Run a program in a group of its own; yield what stands after a sign on its output."""
+    said = trio.Path(folder, "said")
+    async with await said.open("wb") as log:
+        process = await trio.lowlevel.open_process(
+            command,
+            stdout=log.fileno(),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=os.environ | {"HOME": folder},
+        )
+        try:
+            with trio.fail_after(START):
+                while not (found := re.search(sign + rb"(\S+?)\.?\s", await said.read_bytes())):
+                    assert process.poll() is None, await said.read_text()
+                    await trio.sleep(0.02)
+            yield found[1].decode()
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            with trio.CancelScope(shield=True):
+                await process.wait()
+
+
+@asynccontextmanager
+async def _chromium(folder: str, *options: str) -> AsyncIterator[str]:
+    driver = [shutil.which("chromedriver"), "--port=0"]
+    async with _process(driver, folder, b"started successfully on port ") as port:
+        profile = f"--user-data-dir={folder}/profile"
+        wanted = {
+            "webSocketUrl": True,
+            "acceptInsecureCerts": True,
+            "goog:chromeOptions": {"args": [*CHROMIUM, profile, *options]},
+        }
+        async with httpcore.AsyncConnectionPool() as pool:
+            url = f"http://127.0.0.1:{port}/session"
+            body = orjson.dumps({"capabilities": {"alwaysMatch": wanted}})
+            response = await pool.request("POST", url, content=body)
+            value = orjson.loads(response.content)["value"]
+            assert "capabilities" in value, value
+            try:
+                yield value["capabilities"]["webSocketUrl"]
+            finally:
+                with trio.move_on_after(10, shield=True):
+                    await pool.request("DELETE", f"{url}/{value['sessionId']}")
+
+
+@asynccontextmanager
+async def _firefox(folder: str, *options: str) -> AsyncIterator[str]:
+    profile = trio.Path(folder, "profile")
+    await profile.mkdir()
+    command = [shutil.which("firefox-esr"), "--headless", "--no-remote", "--profile", str(profile)]
+    command += ["--remote-debugging-port", "0", *options, "about:blank"]
+    async with _process(command, folder, b"BiDi listening on ") as url:
+        yield f"{url}/session"
+
+
+BROWSERS = {"chromium": _chromium, "firefox": _firefox}
+
+
+@asynccontextmanager
+async def open_browser(name: str = "chromium", *options: str) -> AsyncIterator[Browser]:
+    """Start Chromium or Firefox with a new profile and end it; options are its own."""
+    with TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as folder:
+        async with (
+            BROWSERS[name](folder, *options) as url,
+            open_websocket_url(url, max_message_size=FRAME) as socket,
+            trio.open_nursery() as nursery,
+        ):
+            browser = Browser(socket)
+            nursery.start_soon(browser.read)
+            if name == "firefox":
+                wanted = {"alwaysMatch": {"acceptInsecureCerts": True}}
+                await browser.call("session.new", {"capabilities": wanted})
+            await browser.call("session.subscribe", {"events": ["log.entryAdded"]})
+            yield browser
+            nursery.cancel_scope.cancel()
