@@ -133,11 +133,11 @@ async def open_stage(kind: Kind, tracing: Tracing, traces: str) -> AsyncIterator
     trace = () if directory is None else ("--trace", str(directory))
     common = ("--domain", _DOMAIN, *trace)
     async with (
-        _child("node", *common, "--allow-legacy", *_NO_LIMITS) as (node, ready),
+        _child("node", *common, "--allow-legacy", *_NO_LIMITS) as (node, node_ready),
         _child(
             "runtime",
             *common,
-            *("--name", "bob", "--node", str(ready["url"]), "--p2p", str(kind)),
+            *("--name", "bob", "--node", str(node_ready["url"]), "--p2p", str(kind)),
             *("--hyperty", "echo=actors.hyperties:Echo"),
         ) as (bob, ready),
         open_tracer(directory, "alice") as inner,
@@ -147,7 +147,7 @@ async def open_stage(kind: Kind, tracing: Tracing, traces: str) -> AsyncIterator
         if not isinstance(hyperties, dict):
             raise StageError("bob has no hyperty")
         config = RuntimeConfig(
-            domain=_DOMAIN, name="alice", node=str(ready["url"]), kinds=(kind,),
+            domain=_DOMAIN, name="alice", node=str(node_ready["url"]), kinds=(kind,),
             ids=fresh_ids(),
         )  # fmt: skip
         watch, callers = _Watch(inner), {path: Caller() for path in Leg}
