@@ -33,10 +33,11 @@ from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.bus.forward_rules import ForwardRule
-from fsm.registry.discovery import Criteria
+from fsm.registry.discovery import Criteria, Query
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.bodies.word import StatusValue
+from specs.jsonvalue import Json
 from transports.link import Network
 
 __all__ = ["Runtime", "open_node", "open_runtime"]
@@ -301,7 +302,26 @@ class Runtime:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is not in 1..256.
         """
-        return self._running.discover(domain=domain, limit=limit, **criteria)
+        return self._running.discoverer.search(Query(**criteria), domain, limit)
+
+    async def read_record(self, url: str, attribute: str | None = None) -> Json:
+        """Read the record of a hyperty or data object in its domain's registry.
+
+        Args:
+            url: Address of the hyperty or object.
+            attribute: Dotted path in the record, such as `status`; None: the whole record.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            TypeError: An argument is of a wrong kind.
+            ValueError: The attribute is empty.
+            BadUrlError: `url` is no address.
+            SearchError: As of `read_record` of a hyperty.
+            ActorStoppedError: The runtime has closed.
+        """
+        check_text(url, "url")
+        return await self._running.discoverer.record(url, attribute)
 
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
         """Follow what `discover` finds: entries that appear, change, or vanish.
@@ -318,7 +338,7 @@ class Runtime:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        return self._running.watch(domain=domain, **criteria)
+        return self._running.discoverer.watch(Query(**criteria), domain)
 
     @property
     def status(self) -> StatusValue:

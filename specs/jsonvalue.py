@@ -11,6 +11,7 @@ parts with a frozen one costs what it does not share.
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum, auto, unique
 from types import NoneType
 from typing import Final, NoReturn, TypeAlias, final
 
@@ -57,6 +58,49 @@ def _are_json(values: Collection[object], depth: int) -> bool:
     if set(map(type, values)) <= _SURE:
         return True
     return depth > 0 and all(is_json(one, depth - 1) for one in values)
+
+
+@final
+@unique
+class Absence(Enum):
+    """The absence of a value; null is a value."""
+
+    ABSENT = auto()
+
+
+ABSENT: Final = Absence.ABSENT
+
+_MOST_DIGITS: Final = 9
+"""Digits in the number of an element; no list that fits into a message has more."""
+
+
+def index_in(elements: list[Json], segment: str) -> int | None:
+    """Return the index of the element that a segment of a path names; None: it names none.
+
+    Args:
+        elements: The list.
+        segment: The segment.
+    """
+    if not (segment.isascii() and segment.isdigit() and len(segment) <= _MOST_DIGITS):
+        return None
+    return index if (index := int(segment)) < len(elements) else None
+
+
+def value_at(value: Json, path: str) -> "Json | Absence":
+    """Return the value at a path, which may be null; `ABSENT`: there is none.
+
+    Args:
+        value: The whole value.
+        path: Dotted; segments are keys of objects and indices of lists.
+    """
+    for name in path.split("."):
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and (index := index_in(value, name)) is not None:
+            value = value[index]
+        else:
+            return ABSENT
+    return value
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:

@@ -17,6 +17,8 @@ import attrs
 
 from specs.bodies.answer import (
     AddressesGiven,
+    AttributeAway,
+    AttributeRead,
     ChildrenReported,
     Done,
     Listed,
@@ -41,6 +43,7 @@ from specs.bodies.answer import (
 from specs.bodies.link import Command, LinkStatus, ListChange, Nothing, Path
 from specs.bodies.object import (
     Child,
+    ChildAttribute,
     ChildName,
     ChildrenSign,
     Delegate,
@@ -71,6 +74,7 @@ from specs.bodies.sync import (
     ObjectAnew,
     ObjectName,
     Observe,
+    ReadAttribute,
     Subscription,
 )
 from specs.errors import SpecError
@@ -278,6 +282,7 @@ _RESUMED: Final = Answers(SessionResumed)
 _STATED: Final = Answers(StatementRenewed)
 _GIVEN: Final = Answers(AddressesGiven)
 _RECORD: Final = Answers(RecordFound, late=RecordsAway)
+_ATTRIBUTE: Final = Answers(AttributeRead, late=AttributeAway)
 _FOUND: Final = Answers(RecordsFound, late=RecordsAway)
 _CREATED: Final = Answers(ObjectCreated)
 _OBSERVED: Final = Answers(ObjectShown, wait=ChildrenReported)
@@ -325,7 +330,8 @@ KINDS: Final = (
     Kind("M-22", _UPD, "R/registry",           "DR",                    "value:{} !attribute",               UpdateRecord,    _DONE,     "change a record"),
     Kind("M-23", _UPD, "R/registry",           "DR",                    "attribute=status value",            UpdateRecord,    _DONE,     "unregister", "C-52"),
     Kind("M-24", _UPD, "R/registry",           "DR",                    "!value !attribute",                 UpdateRecord,    _DONE,     "keep a registration alive", "C-53"),
-    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL",                      ReadRecord,      _RECORD,   "read a record", "C-54"),
+    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL !attribute",           ReadRecord,      _RECORD,   "read a record", "C-54"),
+    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL attribute",            ReadRecord,      _ATTRIBUTE,"read one attribute of a record", "C-54"),
     Kind("M-26", _REA, "x",                    "DR",                    "resource:USER",                     ReadRecord,      _FOUND,    "search by user"),
     Kind("M-27", _REA, "x",                    "DR",                    "resource:GUID",                     ReadRecord,      _FOUND,    "search by global identifier"),
     Kind("M-28", _REA, "x",                    "DR",                    "resource:IDP",                      ReadRecord,      _FOUND,    "search by an identity provider's name"),
@@ -344,17 +350,19 @@ KINDS: Final = (
     Kind("M-38", _SUB, "R/sm",                 "O/subscription",        "source version",                    Subscription,    _RENEWED,  "renew the subscription of an observer"),
     Kind("M-39", _FWD, "O",                    "H",                     "message:{}",                        Forward,         _DONE,     "ask the reporter about an observer"),
     Kind("M-40", _UPD, "O",                    "O/changes",             "version",                           Change,          None,      "publish a change", "C-35, C-77"),
-    Kind("M-41", _REA, "H",                    "O",                     "",                                  Nothing,         _SHOWN,    "read an object"),
+    Kind("M-41", _REA, "H",                    "O",                     "!attribute",                        Nothing,         _SHOWN,    "read an object"),
+    Kind("M-41", _REA, "H",                    "O",                     "attribute",                         ReadAttribute,   _ATTRIBUTE,"read one attribute of an object"),
     Kind("M-42", _UNS, "H",                    "R/sm",                  "resource",                          ObjectName,      _DONE,     "observe no more"),
     Kind("M-43", _UNS, "R/sm",                 "O/subscription",        "source",                            Subscription,    _DONE,     "unsubscribe an observer", "C-75"),
     Kind("M-44", _UNS, "R/sm",                 "MN/sm",                 "resources:O/changes",               Path,            _DONE,     "remove the path of an observer"),
     Kind("M-45", _UNS, "H",                    "H2",                    "resource:O",                        ObjectName,      _DONE,     "expel an observer"),
-    Kind("M-46", _DEL, "H",                    "R/sm",                  "resource",                          EndReport,       _DONE,     "delete an object"),
+    Kind("M-46", _DEL, "H",                    "R/sm",                  "resource",                          EndReport,       _DONE,     "delete an object, or one attribute of it"),
     Kind("M-47", _DEL, "O/subscription",       "O/changes",             "",                                  Nothing,         _SOURCED,  "notify that an object is deleted", "C-74, C-81"),
     Kind("M-48", _CRE, "H",                    "O/children/<n>",        "resource",                          Child,           _SOURCED,  "create a child object", "C-81"),
     Kind("M-49", _UPD, "H",                    "O/children/<n>",        "resource value",                    Child,           None,      "change a child object"),
     Kind("M-49", _UPD, "O",                    "O/children/<n>",        "digest !resource",                  ChildrenSign,    None,      "report what children there are"),
-    Kind("M-50", _DEL, "H",                    "O/children/<n>",        "resource",                          ChildName,       None,      "delete a child object"),
+    Kind("M-50", _DEL, "H",                    "O/children/<n>",        "resource !attribute",               ChildName,       None,      "delete a child object"),
+    Kind("M-50", _DEL, "H",                    "O/children/<n>",        "resource attribute",                ChildAttribute,  None,      "delete one attribute of a child object"),
     Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value !resource",      Resume,          _OBJECTS,  "resume reported objects"),
     Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value resource",       StoreObject,     _DONE,     "store an object that was handed over"),
     Kind("M-52", _SUB, "H",                    "R/sm",                  "resume=true !resource",             Resume,          _DONE,     "resume observed objects"),

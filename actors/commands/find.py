@@ -1,5 +1,6 @@
 """`python -m actors find`: find hyperties and data objects, and follow what is found."""
 
+import json
 import signal
 from typing import Final, final
 
@@ -8,7 +9,7 @@ import click
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.options import check_user, if_given
+from actors.cli.options import check_address, check_user, if_given
 from actors.cli.output import plain, say
 from actors.commands.temporary_runtime import TemporaryRuntime, registry_option, temporary_runtime
 from actors.runtime.runtime import Runtime
@@ -52,7 +53,7 @@ class _Search:
 
     async def find(self, runtime: Runtime) -> ExitCode:
         """Print all entries."""
-        search = runtime.discover(domain=self.registry, **self.criteria)
+        search = runtime.discoverer.search(Query(**self.criteria), self.registry, None)
         if self.is_json:
             count = 0
             async for entry in search:
@@ -76,11 +77,27 @@ class _Search:
 
     async def _follow(self, runtime: Runtime) -> None:
         table = _Table("CHANGE", *_HEAD)
-        async for change in runtime.watch(domain=self.registry, **self.criteria):
+        query = Query(**self.criteria)
+        async for change in runtime.discoverer.watch(query, self.registry):
             if self.is_json:
                 say("change", change=change.change.value, **attrs.asdict(change.entry))
             else:
                 table.print([(change.change.value, *_row(change.entry))])
+
+
+@final
+@attrs.frozen
+class _Record:
+    """The record of one address, or one attribute of it, printed as JSON."""
+
+    address: str
+    attribute: str | None
+
+    async def print(self, runtime: Runtime) -> ExitCode:
+        """Read and print it."""
+        value = await runtime.discoverer.record(self.address, self.attribute)
+        click.echo(json.dumps(value))
+        return ExitCode.OK
 
 
 def _found(count: int) -> ExitCode:
@@ -124,6 +141,15 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
     show_default=True,
     help="Scheme of the addresses that are found, such as comm for data objects.",
 )
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    callback=if_given(check_address),
+    help="Address of one hyperty or data object: print its record as JSON.",
+)
+@click.option(
+    "--attribute", metavar="PATH", help="Print only this attribute of the record, such as status."
+)
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("--watch", "is_watch", is_flag=True, help="Follow what is found until Ctrl-C.")
 def command(  # noqa: PLR0913 - one for each option
@@ -136,14 +162,21 @@ def command(  # noqa: PLR0913 - one for each option
     resources: tuple[str, ...],
     reporter: str | None,
     scheme: str,
+    address: str | None,
+    attribute: str | None,
     is_json: bool,
     is_watch: bool,
 ) -> int:
     """Find the hyperties of USER, such as user://a.example/bob, or by name, schema or resource.
 
     An entry must meet all given criteria. Disconnected entries are shown only if none is live.
-    With --watch, new, changed and vanished entries are shown as it happens.
+    With --watch, new, changed and vanished entries are shown as it happens. With --address, the
+    one record of that address is read.
     """
+    if address is not None:
+        return temporary.run(_Record(address, attribute or None).print)
+    if attribute is not None:
+        raise click.UsageError("--attribute is of the record of one --address")
     criteria = Criteria(
         user=user,
         name=name,

@@ -13,6 +13,7 @@ __all__ = [
     "as_path",
     "as_path_or_none",
     "as_paths",
+    "check_attribute",
     "check_text",
     "check_texts",
     "check_type",
@@ -65,6 +66,21 @@ def check_text(value: object, what: str) -> None:
         TypeError: It is not a text.
     """
     check_type(value, (str,), what)
+
+
+def check_attribute(value: object) -> None:
+    """Refuse an argument that is neither None nor the path of an attribute.
+
+    Args:
+        value: The argument.
+
+    Raises:
+        TypeError: It is neither a text nor None.
+        ValueError: It is empty.
+    """
+    check_type(value, (str, NoneType), "attribute")
+    if value == "":
+        raise ValueError("attribute is a dotted path, and an empty one names nothing")
 
 
 def check_texts(values: object, what: str) -> None:

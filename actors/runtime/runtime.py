@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Final, NoReturn, Unpack, final
+from typing import Final, NoReturn, final
 
 import attrs
 import trio
@@ -15,7 +15,7 @@ from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
 from actors.runtime.bus.messages import Granted, Named, Origin
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.discovery.search import RecordSearch, Watching
+from actors.runtime.discovery.search import Discoverer
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyMaker, Lifecycle, Profile
@@ -31,7 +31,6 @@ from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessa
 from actors.runtime.sync.context import ComponentLeft
 from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.registry.discovery import Criteria, Query
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import LocalAdded
 from specs.addresses.address import runtime as runtime_url
@@ -411,37 +410,10 @@ class Runtime:
         port = CorePort(sender, self._parts.bus)
         return await port.request(Message(number, kind, sender, to, body))
 
-    def discover(
-        self, *, domain: str | None = None, limit: int | None = None, **criteria: Unpack[Criteria]
-    ) -> RecordSearch:
-        """Search a domain registry; nothing is sent before the first entry is wanted.
-
-        Args:
-            domain: Domain of the registry; None: the own one.
-            limit: How many entries a page has at most; None: as many as the registry likes.
-            criteria: What all of the entries have.
-
-        Raises:
-            TypeError: A criterion is of a wrong kind, or none is given.
-            ValueError: A criterion is empty.
-            BadUrlError: User, reporter or domain is no address.
-            BadMessageError: The limit is none.
-        """
-        return self._parts.discoverer.search(Query(**criteria), domain, limit)
-
-    def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
-        """Follow what `discover` finds; nothing is sent before the first change is wanted.
-
-        Args:
-            domain: Domain of the registry; None: the own one.
-            criteria: What all of the entries have.
-
-        Raises:
-            TypeError: A criterion is of a wrong kind, or none is given.
-            ValueError: A criterion is empty.
-            BadUrlError: User, reporter or domain is no address.
-        """
-        return self._parts.discoverer.watch(Query(**criteria), domain)
+    @property
+    def discoverer(self) -> Discoverer:
+        """Searches domain registries in the name of the runtime."""
+        return self._parts.discoverer
 
     async def lend(self, part: str) -> None:
         """Let code beside the runtime send as a part of it; it is checked like any part.

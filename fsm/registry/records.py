@@ -32,7 +32,7 @@ from fsm.machines.registration import REGISTRATION, State
 from specs.addresses.address import canonical, host_of, is_below, last_segment, scheme_of
 from specs.addresses.descriptor import is_other_stub
 from specs.errors import BadUrlError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Absence, Json, JsonObject, value_at
 from specs.limits.node import INDEXED_NAMES, MAX_RECORD_BYTES
 from specs.limits.protocol import SEARCH_PAGE
 from specs.reply_code import Code
@@ -381,9 +381,28 @@ class Touch:
 @final
 @attrs.frozen(slots=True)
 class Read:
-    """A request for one record (M-25)."""
+    """A request for one record, or one attribute of it (M-25).
+
+    Attributes:
+        attribute: Dotted path of the attribute; None: the whole record.
+    """
 
     url: str
+    attribute: str | None = None
+
+    def answer(self, record: JsonObject, *, is_live: bool) -> "Answered":
+        """Return the answer: 408 if the record is disconnected, 404 if it lacks the attribute.
+
+        Args:
+            record: The record.
+            is_live: Whether what it names can be reached.
+        """
+        shown = record if self.attribute is None else value_at(record, self.attribute)
+        if isinstance(shown, Absence):
+            return Answered(Code.NOT_FOUND, f"the record has no {self.attribute}")
+        if is_live:
+            return Answered(Code.OK, value=shown, is_attribute=self.attribute is not None)
+        return Answered(Code.TIMEOUT, AWAY, [shown])
 
 
 @final
@@ -451,12 +470,14 @@ class Answered:
 
     Attributes:
         after: Cursor of the next page of a search; None: there is none.
+        is_attribute: Whether `value` is that of one attribute; then null is a value, too.
     """
 
     code: Code
     why: str = ""
     value: Json = None
     after: str | None = None
+    is_attribute: bool = False
 
 
 Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered

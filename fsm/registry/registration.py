@@ -207,9 +207,8 @@ class RegistrationCore:
         held = self._rows.get(asked.url)
         if held is None or held.status not in _VISIBLE:
             return UNKNOWN
-        if _is_live(held, now):
-            return Answered(Code.OK, value=held.value)
-        return Answered(Code.TIMEOUT, AWAY, [_shown_away(held)])
+        is_live = _is_live(held, now)
+        return asked.answer(held.value if is_live else _shown_away(held), is_live=is_live)
 
     def _search(self, asked: Find, now: float) -> Answered:
         search, after = asked.search, asked.after

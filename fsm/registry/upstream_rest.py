@@ -186,10 +186,10 @@ def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
     """
     meant = [one for one in records if one.get("status") in _SEEN and _is_meant(asked, one)]
     live = [one for one in meant if one["status"] == State.LIVE.value]
-    if isinstance(asked, Read) and live:
-        return Answered(Code.OK, value=live[0])
     if not meant:
         return UNKNOWN
+    if isinstance(asked, Read):
+        return asked.answer((live or meant)[0], is_live=bool(live))
     page = _first_page(asked, live or meant)
     more = len(live or meant) - len(page)
     left = f"; {more} more are not shown" if more else ""
@@ -198,10 +198,8 @@ def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
     return Answered(Code.TIMEOUT, f"{AWAY}{left}", [*page])
 
 
-def _first_page(asked: Read | Find, records: list[JsonObject]) -> Sequence[JsonObject]:
+def _first_page(asked: Find, records: list[JsonObject]) -> Sequence[JsonObject]:
     """Return the first page of records, in the order of the server."""
-    if isinstance(asked, Read):
-        return records
     lanes: dict[str, list[Found]] = {}
     for nth, one in enumerate(records):
         runtime = str(one.get("runtime", ""))

@@ -112,6 +112,9 @@ class ConsentCore:
         entity = _object_in(message.to)
         if entity is None or not self._observes(by, entity):
             return
+        if message.type is MessageType.READ and "attribute" in message.body:
+            # An attribute that is absent is answered 404, too, and may be an object.
+            return
         self._forget_late(now)
         key = (message.from_, message.to, message.id)
         asked = _Asked(entity, by, _observer(message), message.type, now + REPLY_TIMEOUT)

@@ -35,6 +35,7 @@ from fsm.sync.reporter_io import (
     ObserversNotified,
     Published,
     Released,
+    RemovalAsked,
     ReporterAccepted,
     ReporterEffect,
     ReporterInput,
@@ -46,6 +47,7 @@ from fsm.sync.reporter_io import (
 )
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.jsonvalue import ABSENT, value_at
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.reply_code import Code
 
@@ -230,8 +232,8 @@ class ReporterCore:
                 return self._come_or_go(happened)
             case ReporterAccepted() | ReporterRefused():
                 return self._decided(happened)
-            case ChangeAsked(by, change):
-                return self._change(by, change)
+            case ChangeAsked() | RemovalAsked():
+                return self._write(happened)
             case DeleteAsked() | RuntimeNotified() | ObserversNotified():
                 return self._end(happened)
             case Held() | Released() | DelegatedTo():
@@ -341,10 +343,17 @@ class ReporterCore:
 
     # --- the object -----------------------------------------------------------------------
 
-    def _change(self, by: str, change: ChangeObject) -> list[ReporterEffect]:
-        refused = self._refusal(by)
+    def _write(self, asked: ChangeAsked | RemovalAsked) -> list[ReporterEffect]:
+        refused = self._refusal(asked.by)
         if refused is not None:
             return [refused]
+        if isinstance(asked, ChangeAsked):
+            return self._change(asked.by, asked.change)
+        if value_at(self._object.data, asked.attribute) is ABSENT:
+            return [Obeyed()]
+        return self._change(asked.by, ChangeObject(self._object.url, asked.attribute))
+
+    def _change(self, by: str, change: ChangeObject) -> list[ReporterEffect]:
         version = self._object.version + 1
         data = changed(self._object.data, change)
         self._object = attrs.evolve(self._object, version=version, data=data)

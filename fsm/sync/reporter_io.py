@@ -29,6 +29,7 @@ __all__ = [
     "Published",
     "Question",
     "Released",
+    "RemovalAsked",
     "Renewed",
     "ReporterAccepted",
     "ReporterAsked",
@@ -154,6 +155,19 @@ class ChangeAsked:
 
 @final
 @attrs.frozen(slots=True)
+class RemovalAsked:
+    """A request to delete one attribute of the object; only its reporter may (M-46).
+
+    Attributes:
+        attribute: Dotted path; if it is absent, nothing is changed.
+    """
+
+    by: str
+    attribute: str
+
+
+@final
+@attrs.frozen(slots=True)
 class DeleteAsked:
     """A request to delete the object; only its reporter may (M-46)."""
 
@@ -204,6 +218,7 @@ ReporterInput: TypeAlias = (
     | UnsubscribeAsked
     | LeaseOver
     | ChangeAsked
+    | RemovalAsked
     | DeleteAsked
     | RuntimeNotified
     | ObserversNotified

@@ -11,7 +11,7 @@ import attrs
 
 from specs.bodies.registry import Allocated, FoundRecord
 from specs.bodies.session import SessionGranted, StatementGiven, TurnServer
-from specs.bodies.sync import Lease, Snapshot
+from specs.bodies.sync import Lease, Snapshot, Version
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_ID
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code
@@ -160,6 +160,29 @@ class RecordsAway:
     value: tuple[FoundRecord, ...] | None = None
     description: str | None = None
     next: Filled | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class AttributeRead:
+    """One attribute of a record or data object, which may be null (M-25, M-41).
+
+    Attributes:
+        version: Of the data object.
+    """
+
+    value: Json
+    version: Version | None = None
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class AttributeAway:
+    """One attribute of a disconnected record; without a value: no answer came in time (M-25)."""
+
+    code: Annotated[int, Whole(Code.TIMEOUT, Code.TIMEOUT)] = int(Code.TIMEOUT)
+    value: Annotated[tuple[Json, ...], Size(1, 1)] | None = None
+    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

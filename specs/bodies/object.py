@@ -24,7 +24,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
 from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, MAX_ALLOWED_OBSERVERS
 from specs.message import Message, MessageType
-from specs.schema.field import Address, Addresses, checked, wire
+from specs.schema.field import Address, Addresses, Filled, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
 
 __all__ = [
@@ -248,6 +248,20 @@ class ChildName:
     """Delete a child object (M-50)."""
 
     resource: Annotated[str, CHILD]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChildAttribute:
+    """Delete one attribute of a child object (M-50).
+
+    Attributes:
+        attribute: Dotted path in the value of the child.
+        version: Version of the child without this deletion: it is applied to that one only.
+    """
+
+    resource: Annotated[str, CHILD]
+    attribute: Filled
+    version: Annotated[int, Whole(1, MAX_ID)]
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -149,6 +149,7 @@ class ReadRecord:
         resource: An address, or `/<scheme>/user/...` and the like.
         criteria: Narrows a search: `scheme`, `resources`, `dataSchemes`, and `user`, `guid`,
             `name`, `reporter`.
+        attribute: Only this attribute of the one record: dotted path, as `messageSchema.type`.
         limit: How many records a page of a search has at most.
         after: Where the page begins: `next` of the page before it; absent: at the newest record.
     """
@@ -157,6 +158,7 @@ class ReadRecord:
     criteria: JsonObject | None = None
     limit: Annotated[int, Whole(1, SEARCH_PAGE)] | None = None
     after: Filled | None = None
+    attribute: Filled | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -175,9 +177,11 @@ class Discover:
         criteria: As of `ReadRecord`; `domain` is that of the registry which is searched.
         limit: As of `ReadRecord`.
         after: As of `ReadRecord`.
+        attribute: As of `ReadRecord`.
     """
 
     resource: Annotated[str, LOCAL_SEARCH]
     criteria: JsonObject | None = None
     limit: Annotated[int, Whole(1, SEARCH_PAGE)] | None = None
     after: Filled | None = None
+    attribute: Filled | None = None

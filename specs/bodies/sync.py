@@ -182,14 +182,27 @@ class CreateObject:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class EndReport:
-    """Ask the sync manager to delete an object (M-46).
+    """Ask the sync manager to delete an object, or one attribute of it (M-46).
 
     Attributes:
         store: Whether a stored object stays stored, and waits for its reporter (SYN-28).
+        attribute: Delete only this attribute: dotted path in the value; the object stays.
     """
 
     resource: Address
     store: bool | None = None
+    attribute: Filled | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ReadAttribute:
+    """Read one attribute of an object (M-41).
+
+    Attributes:
+        attribute: Dotted path in the value of the object.
+    """
+
+    attribute: Filled
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

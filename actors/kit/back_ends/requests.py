@@ -67,12 +67,14 @@ def registry_input(asked: Asked) -> Create | Touch | Read | Find:
             read = read_body(message, ReadRecord)
             search = search_of(read.resource, read.criteria)
             if search is not None:
+                if read.attribute is not None:
+                    raise BadMessageError("attribute is for one record, not for a search")
                 if search.by is By.RUNTIME and search.value != asked.by:
                     raise BadMessageError(_OWN_AFFAIR, Code.FORBIDDEN)
                 return Find(search, read.limit or SEARCH_PAGE, read.after)
             if read.limit is not None or read.after is not None:
                 raise BadMessageError("limit and after are for a search, not for one record")
-            return Read(_url(address_of(read.resource)))
+            return Read(_url(address_of(read.resource)), read.attribute)
         case other:
             raise BadMessageError(f"the registry knows create, read and update, not {other}")
 
@@ -114,7 +116,7 @@ def answer_body(said: Answered) -> JsonObject:
     body: JsonObject = {}
     if said.why:
         body["description"] = said.why
-    if said.value is not None:
+    if said.value is not None or said.is_attribute:
         body["value"] = said.value
     if said.after is not None:
         body["next"] = said.after

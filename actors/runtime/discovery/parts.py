@@ -203,7 +203,9 @@ def _discovery(services: PartServices, _: PartClient) -> Answer:
             registry = services.discoverer.reader(domain)
         except BadUrlError as error:
             raise BadMessageError(str(error)) from error
-        wanted = ReadRecord(asked.resource, criteria or None, asked.limit, asked.after)
+        wanted = ReadRecord(
+            asked.resource, criteria or None, asked.limit, asked.after, asked.attribute
+        )
         return _passed_on(request, await registry.read(write_body(wanted)))
 
     return answer

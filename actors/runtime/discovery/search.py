@@ -17,6 +17,7 @@ from weakref import WeakSet
 import attrs
 import trio
 
+from actors.kit.arguments import check_attribute
 from fsm.registry.discovery import (
     DiscoveryWatch,
     EntryChange,
@@ -31,11 +32,11 @@ from fsm.registry.discovery import (
     WatchEvent,
     entry_of,
 )
-from specs.addresses.address import domain_name, domain_of, domain_registry
+from specs.addresses.address import canonical, domain_name, domain_of, domain_registry
 from specs.bodies.link import Path
 from specs.bodies.registry import FoundRecord, ReadRecord, RecordChanged
 from specs.errors import BadMessageError, ProtoflyError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonObject, frozen
 from specs.limits.discovery import FOUND_AT_ONCE, WATCH_PERIOD, WATCHED_ENTRIES
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
@@ -68,7 +69,7 @@ class RegistryReader:
 
 @final
 class SearchError(ProtoflyError):
-    """A registry did not answer a search, or refused it.
+    """A registry did not answer a search or read, or refused it.
 
     Attributes:
         code: Code of its answer.
@@ -76,7 +77,7 @@ class SearchError(ProtoflyError):
     """
 
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"the registry answered {code} to a search: {reason}")
+        super().__init__(f"the registry answered {code}: {reason}")
         self.code = code
         self.reason = reason
 
@@ -213,6 +214,34 @@ class Discoverer:
             BadUrlError: It is no domain.
         """
         return Watching(self, self.reader(domain), query.read())
+
+    async def record(self, url: str, attribute: str | None = None) -> Json:
+        """Read one record, or one attribute of it, in the registry of its domain (M-25).
+
+        Args:
+            url: Address of the hyperty or data object.
+            attribute: Dotted path in the record; None: the whole record.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            TypeError: The attribute is no text.
+            ValueError: It is empty.
+            BadUrlError: `url` is no address.
+            SearchError: The registry refuses, or does not answer; 404: it has no such record, or
+                the record lacks the attribute.
+            ActorStoppedError: The runtime has closed.
+        """
+        check_attribute(attribute)
+        address = canonical(url)
+        read = write_body(ReadRecord(address, attribute=attribute))
+        answer = await self.reader(domain_of(address)).read(read)
+        value = answer.body.get("value")
+        if answer.code == Code.TIMEOUT and isinstance(value, list) and value:
+            return frozen(value[0])
+        if answer.code > LAST_SUCCESS:
+            raise SearchError(answer.code, reason_in(answer))
+        return frozen(value)
 
     def reader(self, domain: str | None) -> RegistryReader:
         """Return a reader for the registry of a domain.

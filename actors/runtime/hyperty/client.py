@@ -7,12 +7,14 @@ from typing import Unpack, final
 
 import trio
 
-from actors.kit.arguments import check_text, check_texts, check_type
+from actors.kit.arguments import check_attribute, check_text, check_texts, check_type
+from actors.kit.errors import ActorStoppedError
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.bodies import large_body, own, sendable, uncopied
 from actors.runtime.hyperty.transfer import fetched, sent_ahead
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
@@ -21,9 +23,9 @@ from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
 from specs.bodies.sync import Observe
 from specs.errors import BadMessageError
-from specs.jsonvalue import JsonInput
-from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import Code
+from specs.jsonvalue import Json, JsonInput, frozen
+from specs.message import Message, MessageType, reason_in, refuse, reply_to
+from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = ["HypertyClient"]
 
@@ -442,6 +444,66 @@ class HypertyClient:
         """
         check_text(url, "url")
         return open_taken_over(self._context, url, store=store)
+
+    @final
+    async def read(self, url: str, attribute: str | None = None) -> Json:
+        """Read the value of a data object, or one attribute of it, without observing it.
+
+        The reporter and its permitted observers may.
+
+        Args:
+            url: Address of the object.
+            attribute: Dotted path in the value, such as `items.0.title`; None: the whole value.
+
+        Returns:
+            The value, immutable on every level; None: the attribute is null.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            TypeError: An argument is of a wrong kind.
+            ValueError: The attribute is empty.
+            ObjectError: 401: the hyperty may not read it, or is undeployed; 404: there is no such
+                object, or it lacks the attribute; 408: no answer in time; 410: the runtime has
+                closed.
+        """
+        check_text(url, "url")
+        check_attribute(attribute)
+        try:
+            answer = await self._context.read(url, attribute)
+        except ActorStoppedError as exc:
+            raise ObjectError(url, Code.GONE, "the runtime has closed") from exc
+        if answer.code > LAST_SUCCESS:
+            raise ObjectError(url, answer.code, reason_in(answer))
+        value = answer.body.get("value")
+        if attribute is not None:
+            return frozen(value)
+        return frozen(value.get("data") if isinstance(value, dict) else None)
+
+    @final
+    async def read_record(self, url: str, attribute: str | None = None) -> Json:
+        """Read the record of a hyperty or data object in its domain's registry.
+
+        Args:
+            url: Address of the hyperty or object.
+            attribute: Dotted path in the record, such as `status`; None: the whole record.
+
+        Returns:
+            The record or attribute, also of an entry that is disconnected; None: the attribute
+            is null.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            TypeError: An argument is of a wrong kind.
+            ValueError: The attribute is empty.
+            BadUrlError: `url` is no address.
+            SearchError: The registry refuses, or does not answer; 404: it has no such record, or
+                the record lacks the attribute.
+            ActorStoppedError: The runtime has closed.
+        """
+        check_text(url, "url")
+        return await self._context.discoverer.record(url, attribute)
 
     @final
     def observe(

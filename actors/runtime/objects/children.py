@@ -9,11 +9,12 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.arguments import check_text
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
-from actors.runtime.sync.reporter.children import VERBS, child_body, read_said
+from actors.runtime.sync.reporter.children import child_message, read_said
 from fsm.sync.children import (
     Act,
     AllChildren,
@@ -33,9 +34,10 @@ from fsm.sync.children import (
 )
 from fsm.sync.children_copy import ChildrenCopyCore
 from fsm.sync.value.json import as_json
+from fsm.sync.value.value import check_path, without_attribute
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonInput
+from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
 from specs.limits.sync import CHILD_ATTEMPTS
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
@@ -135,6 +137,23 @@ class Child:
             NotJsonError: The value is not JSON; nothing was sent.
         """
         await self._children.change(Act.UPDATE, self.id, value)
+
+    async def remove(self, path: str) -> None:
+        """Delete one attribute or element of the value, and notify all observers of the object.
+
+        If it is absent, nothing happens.
+
+        Args:
+            path: Dotted path, as for `ReportedObject.set`.
+
+        If cancelled, as of `update`.
+
+        Raises:
+            TypeError: The path is not a text.
+            ObjectError: 400: the path is empty or has too many segments; 403, 404 and 410: as of
+                `update`.
+        """
+        await self._children.remove(self.id, path)
 
     async def delete(self) -> None:
         """Delete the child, and notify all observers of the object.
@@ -276,17 +295,54 @@ class Children(Mapping[str, Child], ChildrenHeard):
                 room for the value.
             NotJsonError: The value is not JSON; nothing was sent.
         """
+        async with self._own(name):
+            await self._say(act, name, value)
+
+    async def remove(self, name: str, path: str) -> None:
+        """Delete one attribute of a child; `Child.remove` calls it.
+
+        Args:
+            name: Name of the child.
+            path: Dotted path of the attribute.
+
+        If cancelled, the attribute may be deleted here, and the message not be sent yet.
+
+        Raises:
+            TypeError: The path is not a text.
+            ObjectError: 400: the path is empty or has too many segments; 403: another hyperty
+                created the child; 404: it was deleted; 410: the object is gone or left, or the
+                runtime has closed.
+        """
+        check_text(path, "path")
+        try:
+            check_path(path or None)
+        except BadMessageError as exc:
+            raise ObjectError(name, exc.code, exc.reason) from exc
+        if not path:
+            raise ObjectError(name, Code.MALFORMED, "no attribute is named")
+        async with self._own(name) as kept:
+            if value_at(kept.value, path) is not ABSENT:
+                version = self._context.ids.next(self._context.url)
+                op = self._op(Act.UPDATE, name, version, without_attribute(kept.value, path))
+                await self._send(attrs.evolve(op, value=None, removes=path, base=kept.version))
+
+    @asynccontextmanager
+    async def _own(self, name: str) -> AsyncIterator[Kept]:
+        """Yield a child of the hyperty, which nobody changes meanwhile."""
         if name.rpartition("#")[0] != self._context.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
             await self._known.wait()
-            if self.kept(name) is None:
+            kept = self.kept(name)
+            if kept is None:
                 raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
-            await self._say(act, name, value)
+            yield kept
 
     async def _say(self, act: Act, name: str, value: JsonInput) -> None:
         """Send an operation to all observers; none of them answers."""
-        op = self._op(act, name, self._context.ids.next(self._context.url), value)
+        await self._send(self._op(act, name, self._context.ids.next(self._context.url), value))
+
+    async def _send(self, op: ChildOp) -> None:
         self.feed(ChildSaid(op))
         try:
             await self._context.port.post(self._message(op))
@@ -313,8 +369,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     def _message(self, op: ChildOp) -> Message:
         (to,) = children_addresses(self._url)
-        body = child_body(op.act, op.name, op.value)
-        return Message(op.version, VERBS[op.act], self._context.url, to, body)
+        return child_message(op, to)
 
     # --- what others do -------------------------------------------------------------------
 

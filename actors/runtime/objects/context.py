@@ -24,7 +24,7 @@ from actors.runtime.sync.registration import CHANGES
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObserverList, ObserversChange
-from specs.bodies.sync import ObjectAnew, ObjectName
+from specs.bodies.sync import ObjectAnew, ObjectName, ReadAttribute
 from specs.child import parent_of
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
@@ -32,7 +32,7 @@ from specs.limits.bus import MAX_ATTEMPTS, OPEN_REQUESTS
 from specs.limits.sync import HAND_OVERS
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body
+from transports.bodies import read_body, write_body
 
 __all__ = ["ChildrenHeard", "HypertyContext", "ObserverMoves", "Observers", "ReportedObservers"]
 
@@ -334,6 +334,25 @@ class HypertyContext:
             ActorStoppedError: The runtime has closed.
         """
         await self.post(self.manager, type_, body)
+
+    async def read(self, url: str, attribute: str | None = None) -> Message:
+        """Read a data object, or one attribute of it, and return the answer, as of `ask` (M-41).
+
+        Args:
+            url: Address of the object.
+            attribute: Dotted path in its value; None: the whole object.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        body = {} if attribute is None else write_body(ReadAttribute(attribute))
+        answer = await self.ask(url, MessageType.READ, body)
+        if answer.code == Code.UNAUTHENTICATED:
+            # It may have gone by a link, which proves nothing; the node knows the requester.
+            answer = await self.ask(url, MessageType.READ, {**body, "p2p": False})
+        return answer
 
     async def ask_manager(self, type_: MessageType, body: JsonObject, about: str) -> Message:
         """Send a request to the sync manager, and return its successful answer.

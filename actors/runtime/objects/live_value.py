@@ -19,8 +19,8 @@ from typing_extensions import override
 
 from actors.runtime.objects.error import ObjectError, SchemaError
 from fsm.sync.value.json import NotJsonError, Steps, as_json, dotted
-from fsm.sync.value.value import index_in, same
-from specs.jsonvalue import Json, JsonObject
+from fsm.sync.value.value import same
+from specs.jsonvalue import Json, JsonObject, index_in
 from specs.limits.sync import VALUE_DEPTH
 from specs.reply_code import Code
 

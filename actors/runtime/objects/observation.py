@@ -522,10 +522,7 @@ class _Observation:
 
     async def _read(self, read: int) -> None:
         """Read the whole object (M-41), and feed the result to the core."""
-        answer = await self._context.ask(self._copy.url, MessageType.READ, {})
-        if answer.code == Code.UNAUTHENTICATED:
-            # It may have gone by a link, which proves nothing; the node knows the requester.
-            answer = await self._context.ask(self._copy.url, MessageType.READ, {"p2p": False})
+        answer = await self._context.read(self._copy.url)
         if answer.code == Code.UNAUTHENTICATED:
             # Its subscription may be over, and no message could report it: another is asked for.
             answer = await self._resume()

@@ -10,7 +10,6 @@ dot, a null that was none before (a change to nothing removes), arrays of anothe
 """
 
 import json
-from enum import Enum, auto, unique
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -18,20 +17,27 @@ import attrs
 from specs.bodies.sync import Change, ChangeObject
 from specs.bodies.word import AttributeType, Operation
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject, frozen_object
+from specs.jsonvalue import (
+    ABSENT,
+    Absence,
+    Json,
+    JsonObject,
+    frozen_object,
+    index_in,
+    value_at,
+)
 from specs.limits.protocol import MAX_JSON_DEPTH
 
 __all__ = [
     "ObjectChange",
-    "at",
     "can_be_set",
     "changed",
     "check_path",
     "described",
     "difference",
-    "index_in",
     "same",
     "without",
+    "without_attribute",
 ]
 
 
@@ -52,20 +58,8 @@ _ARRAY: Final = AttributeType.ARRAY.value
 _ADD: Final = Operation.ADD.value
 _REMOVE: Final = Operation.REMOVE.value
 
-_MOST_DIGITS: Final = 9
-"""Digits in the number of an element; no list that fits into a message has more."""
-
-
-@unique
-class _Nothing(Enum):
-    """The absence of a value; null is a value."""
-
-    GONE = auto()
-
-
-_GONE: Final = _Nothing.GONE
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True)
-_Place: TypeAlias = "Json | _Nothing"
+_Place: TypeAlias = "Json | Absence"
 
 
 def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
@@ -85,6 +79,17 @@ def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
     return after if isinstance(after, dict) else value
 
 
+def without_attribute(value: Json, path: str) -> Json:
+    """Return a value without what is at a path; the same value if nothing is there.
+
+    Args:
+        value: The value before, which is not changed in place.
+        path: Dotted; segments are keys of objects and indices of lists.
+    """
+    after = _after(value, path.split("."), Change(1, path))
+    return value if isinstance(after, Absence) else after
+
+
 def can_be_set(value: JsonObject, path: str) -> bool:
     """Return whether a value can be set at a path: elements of lists on it must exist.
 
@@ -102,18 +107,6 @@ def can_be_set(value: JsonObject, path: str) -> bool:
         else:
             here = here.get(segment) if isinstance(here, dict) else None
     return True
-
-
-def index_in(elements: list[Json], segment: str) -> int | None:
-    """Return the index of the element that a segment of a path names; None: it names none.
-
-    Args:
-        elements: The list.
-        segment: The segment.
-    """
-    if not (segment.isascii() and segment.isdigit() and len(segment) <= _MOST_DIGITS):
-        return None
-    return index if (index := int(segment)) < len(elements) else None
 
 
 def same(one: Json, other: Json) -> bool:
@@ -181,8 +174,8 @@ def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _
         if change.value is None or change.operation == _REMOVE:
             return present
         present = {}
-    new = _after(present.get(name, _GONE), rest, change)
-    if isinstance(new, _Nothing):
+    new = _after(present.get(name, ABSENT), rest, change)
+    if isinstance(new, Absence):
         return {key: kept for key, kept in present.items() if key != name}
     return {**present, name: new}
 
@@ -194,14 +187,14 @@ def _in_list(
     if index is None:
         return elements
     new = _after(elements[index], rest, change)
-    kept: list[Json] = [] if isinstance(new, _Nothing) else [new]
+    kept: list[Json] = [] if isinstance(new, Absence) else [new]
     return [*elements[:index], *kept, *elements[index + 1 :]]
 
 
 def _changed_here(present: _Place, change: Change | ChangeObject) -> _Place:
     if change.attribute_type == _ARRAY and change.operation is not None:
         return _changed_array(present, change)
-    return _GONE if change.value is None else change.value
+    return ABSENT if change.value is None else change.value
 
 
 def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
@@ -257,10 +250,10 @@ def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectCh
     if path is None:
         return ObjectChange("", before, after, change.version)
     is_removal = change.value is None and change.operation is None
-    new = None if is_removal else at(after, path)
+    new = None if is_removal else _at(after, path)
     if new is None and not is_removal and same(before, after):
         return ObjectChange("", before, after, change.version)
-    return ObjectChange(path, at(before, path), new, change.version)
+    return ObjectChange(path, _at(before, path), new, change.version)
 
 
 def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[ObjectChange, ...]:
@@ -277,21 +270,10 @@ def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[Obj
     )
 
 
-def at(value: Json, path: str) -> Json:
-    """Return the value at a path; None: there is none.
-
-    Args:
-        value: The whole value.
-        path: Dotted; segments are keys of objects and indices of lists.
-    """
-    for name in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and (index := index_in(value, name)) is not None:
-            value = value[index]
-        else:
-            return None
-    return value
+def _at(value: JsonObject, path: str) -> Json:
+    """Return the value at a path; None: it is null, or there is none."""
+    found = value_at(value, path)
+    return None if isinstance(found, Absence) else found
 
 
 # --- between ------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ from fsm.sync.reporter_io import (
     Denied,
     Granted,
     LeaseOver,
+    Obeyed,
     ObserversNotified,
     Published,
     Question,
     Refused,
+    RemovalAsked,
     ReporterAccepted,
     ReporterAsked,
     ReporterRefused,
@@ -322,3 +324,31 @@ def test_objects_are_never_changed_in_place():
     core = ReporterCore(first)
     write(core, set_to("t", 1))
     assert first == attrs.evolve(first, data={"t": 0})
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [("a", {"b": [1, 2]}), ("b.0", {"a": None, "b": [2]})],
+    ids=["null", "element"],
+)
+def test_one_attribute_is_deleted_by_a_change_of_its_own(path, left):
+    """MSG-13, M-46: observers see it as the next version."""
+    core = reporter(a=None, b=[1, 2])
+    assert said(core.feed(RemovalAsked(HA, path))) == [Published(Change(2, path, source=HA))]
+    assert (core.snapshot.version, core.snapshot.data) == (2, left)
+    assert changed({"a": None, "b": [1, 2]}, Change(2, path)) == left
+
+
+def test_a_deletion_of_an_absent_attribute_is_no_change():
+    """MSG-13: idempotent."""
+    core = reporter(a=1)
+    assert core.feed(RemovalAsked(HA, "b.c")) == [Obeyed()]
+    assert core.snapshot.version == 1
+
+
+@pytest.mark.parametrize("path", ["a", "absent"])
+def test_only_the_reporter_deletes_an_attribute(path):
+    """I-D1."""
+    core = reporter(a=1)
+    assert core.feed(RemovalAsked(HB, path)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
+    assert core.snapshot.data == {"a": 1}

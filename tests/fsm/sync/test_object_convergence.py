@@ -334,9 +334,9 @@ class NobodyLeaves(ReporterCore):
 class DeletedInWords(ReporterCore):
     """A deleted object is changed on."""
 
-    def _change(self, by, change):
+    def _write(self, asked):
         was, self._deleted = self._deleted, False
-        reported, self._deleted = super()._change(by, change), was
+        reported, self._deleted = super()._write(asked), was
         return reported
 
 

@@ -8,7 +8,7 @@ read bodies about children, and write them.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -34,7 +34,8 @@ from fsm.sync.leases import IsObserved, RepeatTimes
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
 from fsm.sync.value.json import NotJsonError, as_json
-from specs.bodies.object import Child, ChildName, ChildrenSign
+from fsm.sync.value.value import check_path
+from specs.bodies.object import Child, ChildAttribute, ChildName, ChildrenSign
 from specs.bodies.sync import DataObject
 from specs.child import RESOURCES, children_addresses
 from specs.errors import BadMessageError
@@ -46,16 +47,15 @@ from specs.trace import Op
 from transports.bodies import read_body, write_body
 
 __all__ = [
-    "VERBS",
     "Observes",
     "ReportedChildren",
     "as_child_value",
-    "child_body",
+    "child_message",
     "read_op",
     "read_said",
 ]
 
-VERBS = {
+_VERBS: Final = {
     Act.CREATE: MessageType.CREATE,
     Act.UPDATE: MessageType.UPDATE,
     Act.DELETE: MessageType.DELETE,
@@ -69,7 +69,9 @@ def read_op(message: Message) -> ChildOp:
     Raises:
         BadMessageError: It is none, or does something to the child of another.
     """
-    if message.type is MessageType.DELETE:
+    if message.type is MessageType.DELETE and "attribute" in message.body:
+        check_path(read_body(message, ChildAttribute).attribute)
+    elif message.type is MessageType.DELETE:
         read_body(message, ChildName)
     else:
         as_child_value(read_body(message, Child).value)
@@ -106,15 +108,21 @@ def as_child_value(value: object) -> Json:
         raise BadMessageError(f"the value of a child: {exc}") from exc
 
 
-def child_body(act: Act, name: str, value: Json) -> JsonObject:
-    """Write what is said of a child.
+def child_message(op: ChildOp, to: str) -> Message:
+    """Write what its creator does to a child.
 
     Args:
-        act: Operation of the creator.
-        name: Name of the child.
-        value: Value of the child.
+        op: The operation.
+        to: Address of the children.
     """
-    return write_body(ChildName(name) if act is Act.DELETE else Child(name, value))
+    verb = _VERBS[op.act]
+    if op.removes is not None:
+        verb, body = MessageType.DELETE, write_body(ChildAttribute(op.name, op.removes, op.base))
+    elif op.act is Act.DELETE:
+        body = write_body(ChildName(op.name))
+    else:
+        body = write_body(Child(op.name, op.value))
+    return Message(op.version, verb, op.creator, to, body)
 
 
 Observes: TypeAlias = Callable[[str, str], bool]

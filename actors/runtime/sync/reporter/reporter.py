@@ -45,10 +45,12 @@ from specs.bodies.sync import (
     DataObject,
     EndReport,
     InviteObservers,
+    ReadAttribute,
     Subscription,
 )
 from specs.child import child_resources, parent_of
 from specs.errors import BadMessageError
+from specs.jsonvalue import Absence, value_at
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -208,13 +210,18 @@ class ObjectLifecycle:
     # --- end ------------------------------------------------------------------------------
 
     async def delete(self, request: Message, body: EndReport) -> None:
-        """Delete an object (M-46).
+        """Delete an object, or one attribute of it, which is published as a change (M-46).
 
         Args:
             request: The request.
             body: Body of the request.
         """
-        if body.store and self._services.stored.rest(body.resource, request.from_):
+        if body.attribute is not None:
+            check_path(body.attribute)
+            await self._cores.ask(
+                body.resource, request, core.RemovalAsked(request.from_, body.attribute)
+            )
+        elif body.store and self._services.stored.rest(body.resource, request.from_):
             await self._context.answer(request, Code.OK)
         else:
             await self._cores.ask(body.resource, request, core.DeleteAsked(request.from_))
@@ -411,11 +418,25 @@ class Admissions:
     async def _read(self, reported: ReporterCore, request: Message) -> None:
         if reported.is_deleted:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
-        elif reported.may_read(request.from_):
+        elif not reported.may_read(request.from_):
+            await self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
+        elif "attribute" in request.body:
+            await self._read_attribute(reported.snapshot, request)
+        else:
             shown = self._services.children.with_children(reported.snapshot)
             await self._context.answer(request, Code.OK, value=write_body(shown))
+
+    async def _read_attribute(self, thing: DataObject, request: Message) -> None:
+        try:
+            path = read_body(request, ReadAttribute).attribute
+        except BadMessageError as exc:
+            await self._context.refuse(request, exc.code, exc.reason)
+            return
+        found = value_at(thing.data, path)
+        if isinstance(found, Absence):
+            await self._context.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
         else:
-            await self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
+            await self._context.answer(request, Code.OK, value=found, version=thing.version)
 
 
 def _is_refused(effects: list[core.ReporterEffect]) -> bool:

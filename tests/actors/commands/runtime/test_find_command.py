@@ -45,6 +45,9 @@ async def test_hyperties_are_found_and_asked_by_user_and_name():
         assert (entry["schema"], entry["url"]) == ("protofly.entry/1", bobs)
         assert (entry["runtime"], entry["user"], entry["name"]) == (bob.url, BOB, "greeter")
 
+        one = await call("find", *place(node), "--address", bobs, "--attribute", "user")
+        assert (one.status, one.out) == (ExitCode.OK, [f'"{BOB}"'])
+
         asked = await call("request", *place(node), BOB, "greeter", '{"value": 1}')
         answer = orjson.loads(asked.out[0])
         assert (answer["sender"], answer["value"]) == (bobs, {"value": 1})
@@ -122,6 +125,7 @@ class Lines:
     [
         (["find"], "a criterion is missing"),
         (["find", "--name", ""], "name is empty"),
+        (["find", "--name", "x", "--attribute", "user"], "of the record of one --address"),
         (["find", "hyperty://a.example/1"], "is no user"),
         (["find", "--reporter", "x"], "no address"),
         (["find", "--name", "x", "--scheme", "a/b"], "no scheme"),

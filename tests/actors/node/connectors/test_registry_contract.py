@@ -62,6 +62,34 @@ async def test_a_registered_record_is_read_unchanged(world):
     assert (answer.from_, answer.to) == (DR, f"{RA}/registry")
 
 
+async def test_one_attribute_of_a_record_is_read(world):
+    """MSG-11, M-25."""
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb)
+
+    assert (await read(ra, url, attribute="runtime")).body["value"] == RB
+    assert (await read(ra, url, attribute="resources.0")).body["value"] == "chat"
+    assert (await read(ra, f"/hyperty/url/{url}", attribute="user")).body["value"] == BOB
+    lacking = await read(ra, url, attribute="resources.7")
+    assert (lacking.code, lacking.body["description"]) == (404, "the record has no resources.7")
+    search = await read(ra, BOB, attribute="user")
+    assert (search.code, search.body["description"]) == (
+        400,
+        "attribute is for one record, not for a search",
+    )
+
+
+async def test_one_attribute_of_a_disconnected_record_is_read_with_408(world):
+    """MSG-11, M-25."""
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb)
+    await update(rb, url, attribute="status", value="disconnected")
+
+    answer = await read(ra, url, attribute="status")
+
+    assert (answer.code, answer.body["value"]) == (408, ["disconnected"])
+
+
 @pytest.mark.parametrize(
     "resource", ["hyperty://a.ex/nobody", "user://idp.ex/nobody", "comm://a.ex/x"]
 )

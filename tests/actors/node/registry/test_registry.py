@@ -133,6 +133,28 @@ async def test_searches_find_what_fits(resource, criteria, code, autojump_clock)
         assert [one["url"] for one in answer.body.get("value", [])] == ([url] * (code == 200))
 
 
+async def test_one_attribute_of_a_record_is_read(autojump_clock):
+    """MSG-11: as one record and a page of a search are."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+
+        assert (await read(ra, url)).body["value"] == record(url)
+        assert (await read(ra, url, attribute="user")).body["value"] == BOB
+        assert (await read(ra, BOB, limit=1)).body["value"] == [record(url)]
+
+
+async def test_an_attribute_that_is_null_is_read_as_null_and_not_as_absent(autojump_clock):
+    """MSG-11."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb, note=None)
+
+        answer = await read(ra, url, attribute="note")
+
+        assert (answer.code, answer.body) == (200, {"code": 200, "value": None})
+
+
 async def test_a_changed_list_is_found_by_its_new_texts_only(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)

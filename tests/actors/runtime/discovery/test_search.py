@@ -29,7 +29,7 @@ async def test_all_pages_are_read_newest_first(autojump_clock):
 async def test_a_wrong_limit_is_refused_at_once(autojump_clock):
     async with open_domain("alice") as domain:
         with pytest.raises(BadMessageError, match="limit must be >= 1"):
-            domain["alice"].runtime.discover(user=USER, limit=0)
+            domain["alice"].hyperty.discover(user=USER, limit=0)
 
 
 class Registry:

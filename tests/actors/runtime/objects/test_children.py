@@ -49,6 +49,31 @@ async def test_an_observer_creates_changes_and_deletes_a_child(autojump_clock):
             assert child.value is None
 
 
+async def test_an_attribute_of_a_child_is_deleted_everywhere(autojump_clock):
+    """MSG-13, M-50, I-D10: by its creator only."""
+    async with world() as here:
+        alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)
+        carol = await here.there.deploy(Open)
+        async with (
+            alice.report("comm", {}) as thing,
+            bob.observe(thing.url) as mine,
+            carol.observe(thing.url) as other,
+        ):
+            child = await mine.children.create({"txt": "hi", "tags": ["a", "b"]})
+            await child.remove("tags.0")
+            await child.remove("absent")
+            await child.remove("txt")
+            for children in (thing.children, mine.children, other.children):
+                await seen(children, [{"tags": ["b"]}])
+            with pytest.raises(actors.ObjectError) as refused:
+                await other.children[child.id].remove("tags")
+            assert refused.value.code == 403
+            for path in ("", ".".join("a" * 200)):
+                with pytest.raises(actors.ObjectError) as wrong:
+                    await child.remove(path)
+                assert wrong.value.code == 400
+
+
 async def test_the_reporter_creates_children_too_and_the_names_only_grow(autojump_clock):
     """I-D10: k strictly grows per creator."""
     async with world() as here:

@@ -46,6 +46,40 @@ async def test_an_observer_has_the_value_and_follows_each_change(autojump_clock)
             assert dict(thing.value) == expected
 
 
+async def test_a_value_or_one_attribute_is_read_without_observing(autojump_clock):
+    """MSG-11, M-41."""
+    async with world() as w:
+        sensor, reader = await w.here.deploy(Open), await w.there.deploy(Closed)
+        async with sensor.report("ctxt", {"t": 20, "log": [{"n": None}]}, public=True) as thing:
+            assert await reader.read(thing.url) == {"t": 20, "log": [{"n": None}]}
+            assert await reader.read(thing.url, "log.0") == {"n": None}
+            assert await reader.read(thing.url, "log.0.n") is None
+            with pytest.raises(actors.ObjectError, match="the object has no log") as refused:
+                await reader.read(thing.url, "log.1")
+            assert refused.value.code == 404
+            with pytest.raises(ValueError, match="empty"):
+                await reader.read(thing.url, "")
+            with pytest.raises(TypeError):
+                (await reader.read(thing.url))["t"] = 1
+            record = await reader.read_record(thing.url)
+            assert record["reporter"] == sensor.url
+            assert await w.there.read_record(sensor.url, "status") == "live"
+            with pytest.raises(actors.SearchError) as unknown:
+                await reader.read_record(thing.url, "no")
+            assert unknown.value.code == 404
+            assert thing.observers == ()
+
+
+async def test_outsiders_read_no_attribute(autojump_clock):
+    """SYN-19."""
+    async with world() as w:
+        sensor, reader = await w.here.deploy(Open), await w.there.deploy(Closed)
+        async with sensor.report("ctxt", {"t": 20}) as thing:
+            with pytest.raises(actors.ObjectError) as refused:
+                await reader.read(thing.url, "t")
+            assert refused.value.code == 401
+
+
 async def test_a_reader_cannot_write_the_value(autojump_clock):
     async with world() as w:
         sensor, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)

@@ -1,5 +1,7 @@
 """The sync manager between whole runtimes: create, invite, observe, change, delete (SYN-01..22)."""
 
+from functools import partial
+
 import attrs
 import pytest
 import trio
@@ -116,6 +118,38 @@ async def test_observers_read_and_outsiders_do_not(autojump_clock):
         assert (await bob.ask(MessageType.READ, url)).code == 401
         await bob.observe(url)
         assert (await bob.ask(MessageType.READ, url)).body["value"]["data"] == {"t": 1}
+
+
+async def test_observers_read_one_attribute_and_outsiders_do_not(autojump_clock):
+    """MSG-11, SYN-18, SYN-19."""
+    async with parties() as (alice, bob):
+        url = await alice.create(t={"deep": [1, None]})
+        read = partial(bob.ask, MessageType.READ, url)
+        assert (await read(attribute="t.deep")).code == 401
+        await bob.observe(url)
+        answer = (await read(attribute="t.deep.1")).body
+        assert (answer["code"], answer["value"], answer["version"]) == (200, None, 1)
+        absent = await read(attribute="t.deep.2")
+        assert (absent.code, absent.body["description"]) == (404, "the object has no t.deep.2")
+        assert (await read(attribute="")).code == 400
+        await alice.change(url, "u", 1)
+        await trio.sleep(1)
+        assert [each.body["value"] for each in bob.member.hyperty.events] == [1]
+
+
+async def test_a_deleted_attribute_is_deleted_for_all_observers(autojump_clock):
+    """MSG-13, M-46: by its reporter, as an ordered change; the object stays."""
+    async with parties() as (alice, bob):
+        url = await alice.create(t=1, u=2)
+        await bob.observe(url)
+        gone = partial(alice.ask, MessageType.DELETE, resource=url, attribute="t")
+        assert (await gone()).body == {"code": 200, "version": 2}
+        assert (await gone()).body == {"code": 200}
+        assert (await bob.ask(MessageType.READ, url)).body["value"]["data"] == {"u": 2}
+        await trio.sleep(1)
+        (event,) = bob.member.hyperty.events
+        assert (event.body["version"], event.body["attribute"]) == (2, "t")
+        assert "value" not in event.body
 
 
 async def test_a_deleted_object_is_deleted_for_all_observers(autojump_clock):

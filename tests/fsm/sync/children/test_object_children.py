@@ -236,3 +236,41 @@ def test_a_message_says_what_is_done_and_its_id_when():
     message = Message(9, MessageType.UPDATE, HB, TO, {"resource": f"{HB}#4", "value": 1})
     assert op_in(message) == ChildOp(Act.UPDATE, f"{HB}#4", HB, 4, 9, 1)
     assert misnamed(message) is None
+
+
+def removal(version, base, path="a", number=1):
+    return ChildOp(Act.UPDATE, child_name(HB, number), HB, number, version, removes=path, base=base)
+
+
+def test_one_attribute_of_a_child_is_deleted():
+    """MSG-13, M-50: the rest of the child stays, with a new version."""
+    children = filled(create(1, 5, {"a": None, "b": [1]}))
+    assert children.take(removal(6, 5)) == ChildShown(f"{HB}#1", {"b": [1]}, 6)
+    assert children.take(removal(7, 6, "b.0")) == ChildShown(f"{HB}#1", {"b": []}, 7)
+    assert children.size == filled(create(1, 5, {"b": []})).size
+
+
+def test_a_deletion_of_an_attribute_is_applied_to_the_version_that_it_names_only():
+    """Where a message was lost the child stays as it is, and the digest shows that."""
+    children, complete = filled(create(1, 5, {"a": 1})), filled(create(1, 5, {"a": 1}))
+    complete.take(op(Act.UPDATE, 1, 6, {"a": 1, "b": 2}))
+    complete.take(removal(7, 6))
+    assert children.take(removal(7, 6)) is None
+    assert children.find(f"{HB}#1").value == {"a": 1}
+    assert children.sign != complete.sign
+    children.take(op(Act.UPDATE, 1, 8, {"b": 2}))
+    complete.take(op(Act.UPDATE, 1, 8, {"b": 2}))
+    assert children.sign == complete.sign
+
+
+def test_a_deletion_of_an_attribute_of_an_absent_child_changes_nothing():
+    children = filled(create(1, 5), op(Act.DELETE, 1, 6))
+    assert children.take(removal(7, 5)) is None
+    assert len(children) == 0
+
+
+def test_only_its_creator_deletes_an_attribute_of_a_child():
+    """I-D10."""
+    body = {"resource": f"{HB}#1", "attribute": "a", "version": 5}
+    assert op_in(Message(9, MessageType.DELETE, HB, TO, body)) == removal(9, 5)
+    assert op_in(Message(9, MessageType.DELETE, HC, TO, body)) is None

@@ -55,6 +55,13 @@ def test_a_read_that_fails_for_the_moment_refuses_no_observer(code, is_no):
     assert verdict(asked(type_=READ), code) == (Declined(OBJ, RB, HB) if is_no else None)
 
 
+@pytest.mark.parametrize("code", [200, 401, 404])
+def test_a_read_of_one_attribute_decides_nothing(code):
+    """MSG-11: an attribute that is absent is answered 404, too, and one may be an object."""
+    read = Message(1, READ, HB, OBJ, {"attribute": "a"})
+    assert verdict(read, code) is None
+
+
 @pytest.mark.parametrize("by", [RB, RC, None])
 def test_consent_by_another_runtime_does_not_count(by):
     assert verdict(asked(), 200, by=by) is None

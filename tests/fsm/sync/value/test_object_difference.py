@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsm.sync.value.value import ObjectChange, at, changed, described, difference, same
+from fsm.sync.value.value import ObjectChange, changed, described, difference, same
 from specs.bodies.sync import Change
-from specs.jsonvalue import frozen_object
+from specs.jsonvalue import ABSENT, frozen_object, value_at
 
 NAMES = st.sampled_from(["a", "b", "0", "1", "x.y", ""])
 LEAVES = st.sampled_from([None, True, False, 0, 1, 2.5, "text"])
@@ -23,6 +23,11 @@ EDITS = st.builds(
     st.sampled_from(["add", "remove"]),
 )
 WHOLE = st.builds(lambda value: Change(2, None, value), OBJECTS)
+
+
+def at(value, path):
+    found = value_at(value, path)
+    return None if found is ABSENT else found
 
 
 def applied(value, changes):
