@@ -33,7 +33,7 @@ from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.bus.forward_rules import ForwardRule
-from fsm.registry.discovery import Criteria, Query
+from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.bodies.word import StatusValue
@@ -302,7 +302,7 @@ class Runtime:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is not in 1..256.
         """
-        return self._running.discoverer.search(Query(**criteria), domain, limit)
+        return self._running.discoverer.discover(domain=domain, limit=limit, **criteria)
 
     async def read_record(self, url: str, attribute: str | None = None) -> Json:
         """Read the record of a hyperty or data object in its domain's registry.
@@ -338,7 +338,7 @@ class Runtime:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        return self._running.discoverer.watch(Query(**criteria), domain)
+        return self._running.discoverer.watch(domain=domain, **criteria)
 
     @property
     def status(self) -> StatusValue:

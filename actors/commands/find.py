@@ -53,7 +53,7 @@ class _Search:
 
     async def find(self, runtime: Runtime) -> ExitCode:
         """Print all entries."""
-        search = runtime.discoverer.search(Query(**self.criteria), self.registry, None)
+        search = runtime.discoverer.discover(domain=self.registry, **self.criteria)
         if self.is_json:
             count = 0
             async for entry in search:
@@ -77,8 +77,7 @@ class _Search:
 
     async def _follow(self, runtime: Runtime) -> None:
         table = _Table("CHANGE", *_HEAD)
-        query = Query(**self.criteria)
-        async for change in runtime.discoverer.watch(query, self.registry):
+        async for change in runtime.discoverer.watch(domain=self.registry, **self.criteria):
             if self.is_json:
                 say("change", change=change.change.value, **attrs.asdict(change.entry))
             else:

@@ -17,7 +17,6 @@ from actors.commands.temporary_runtime import (
 )
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
-from fsm.registry.discovery import Query
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_LIST
@@ -70,7 +69,7 @@ def command(*, temporary: TemporaryRuntime, registry: str | None, to: str, rest:
 async def _ask_user(
     user: str, name: str, registry: str | None, value: Json, runtime: Runtime
 ) -> ExitCode:
-    search = runtime.discoverer.search(Query(user=user, name=name), registry, None)
+    search = runtime.discoverer.discover(user=user, name=name, domain=registry)
     found = await search.first(MAX_LIST)
     what = f"{plain(name)!r} of {user}"
     where = f"the registry of {registry}" if registry else "the registry"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Final, Self, Unpack, final
 from weakref import WeakSet
 
 import attrs
@@ -19,6 +19,7 @@ import trio
 
 from actors.kit.arguments import check_attribute
 from fsm.registry.discovery import (
+    Criteria,
     DiscoveryWatch,
     EntryChange,
     FoundEntry,
@@ -187,32 +188,38 @@ class Discoverer:
     post: Callable[[str, MessageType, JsonObject], Awaitable[None]]
     _watching: dict[str, WeakSet["Watching"]] = attrs.field(factory=dict, init=False)
 
-    def search(self, query: Query, domain: str | None, limit: int | None) -> RecordSearch:
+    def discover(
+        self, *, domain: str | None = None, limit: int | None = None, **criteria: Unpack[Criteria]
+    ) -> RecordSearch:
         """Search a domain registry; nothing is sent before the first entry is wanted.
 
         Args:
-            query: The search.
             domain: Domain of the registry; None: the own one.
             limit: How many records a page has at most; None: as many as the registry likes.
+            criteria: What all of the entries have.
 
         Raises:
+            TypeError: A criterion is of a wrong kind, or unknown, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is none.
-            TypeError: The domain is no text.
-            BadUrlError: It is no domain.
         """
+        query = Query(**criteria)
         return RecordSearch(self.reader(domain), query.read(limit))
 
-    def watch(self, query: Query, domain: str | None) -> "Watching":
+    def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> "Watching":
         """Follow a search; nothing is sent before the first change is wanted.
 
         Args:
-            query: The search.
             domain: Domain of the registry; None: the own one.
+            criteria: What all of the entries have.
 
         Raises:
-            TypeError: The domain is no text.
-            BadUrlError: It is no domain.
+            TypeError: A criterion is of a wrong kind, or unknown, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
         """
+        query = Query(**criteria)
         return Watching(self, self.reader(domain), query.read())
 
     async def record(self, url: str, attribute: str | None = None) -> Json:

@@ -18,7 +18,7 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
-from fsm.registry.discovery import Criteria, Query
+from fsm.registry.discovery import Criteria
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
 from specs.bodies.sync import Observe
@@ -317,7 +317,7 @@ class HypertyClient:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is not in 1..256.
         """
-        return self._context.discoverer.search(Query(**criteria), domain, limit)
+        return self._context.discoverer.discover(domain=domain, limit=limit, **criteria)
 
     @final
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
@@ -339,7 +339,7 @@ class HypertyClient:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        return self._context.discoverer.watch(Query(**criteria), domain)
+        return self._context.discoverer.watch(domain=domain, **criteria)
 
     @final
     def report(  # noqa: PLR0913 - all but the first two are named, and have a default

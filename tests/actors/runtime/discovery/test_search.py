@@ -19,7 +19,7 @@ async def found(search):
 
 async def test_all_pages_are_read_newest_first(autojump_clock):
     async with open_domain("alice", "bob") as domain:
-        alice, bob = domain["alice"].runtime, domain["bob"].runtime
+        alice, bob = domain["alice"].hyperty, domain["bob"].runtime
         urls = [await bob.deploy("many", Echo) for _ in range(5)]
         assert await found(alice.discover(name="many", limit=2)) == urls[::-1]
         assert [one.url for one in await alice.discover(name="many")] == urls[::-1]

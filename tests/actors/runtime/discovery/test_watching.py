@@ -33,7 +33,7 @@ async def following(watching, many):
 async def test_entries_appear_change_and_vanish(who, autojump_clock):
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"], domain["bob"].runtime
-        by = alice.hyperty if who == "a hyperty" else alice.runtime
+        by = alice.hyperty if who == "a hyperty" else alice.runtime.discoverer
         first = await bob.deploy("clock", Echo)
         async with by.watch(name="clock") as watching:
             assert await following(watching, 1) == [(Change.APPEARED, first, "live")]
@@ -135,7 +135,7 @@ async def test_a_cancelled_wait_loses_no_change(autojump_clock):
 )
 async def test_a_wrong_criterion_is_an_error_at_the_call(criteria, error, autojump_clock):
     async with open_domain("alice") as domain:
-        for by in (domain["alice"].hyperty, domain["alice"].runtime):
+        for by in (domain["alice"].hyperty, domain["alice"].runtime.discoverer):
             with pytest.raises(error):
                 by.discover(**criteria)
             with pytest.raises(error):
@@ -167,7 +167,7 @@ async def test_entries_of_another_domain_are_followed_there(autojump_clock):
             for domain in nodes
         ]
         clock = await there.deploy("clock", Echo)
-        watching = here.watch(name="clock", domain="b.ex")
+        watching = here.discoverer.watch(name="clock", domain="b.ex")
         assert await following(watching, 1) == [(Change.APPEARED, clock, "live")]
         await wait_all_tasks_blocked()
         await there.undeploy(clock)
