@@ -18,7 +18,13 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long coverage check lint bench soak simulate lock
+.PHONY: demo drawings test test-long coverage check lint bench soak simulate lock
+
+# The drawings of all machines that the dashboard shows; they are kept in the repository.
+drawings: $(STAMP)
+	@for machine in $$($(BIN)/python -c "from fsm.machine_list import MACHINES; print(*MACHINES)"); do \
+		$(BIN)/python -m fsm draw $$machine --format svg -o web/dashboard/machines/$$machine.svg || exit; \
+	done
 
 demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)

@@ -23,8 +23,10 @@ from typing_extensions import override
 from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import MetricsPage, ReadyPage, health
 from actors.http.site import (
+    ROOT,
     STATEMENT_KEYS,
     Feed,
+    Folder,
     Gate,
     HttpService,
     KeysPage,
@@ -34,6 +36,7 @@ from actors.http.site import (
     WellKnown,
     json_page,
 )
+from actors.http.web_files import WEB, WebFiles
 from actors.kit.counters import Counters, Measured
 from actors.kit.listener import ListenerActor
 from actors.kit.log import get_logger
@@ -209,13 +212,16 @@ class Conversation(Actor[Never]):
 
     async def _stream(self, feed: Feed) -> bool:
         """Write an answer as it comes; hang up on a peer that does not read it."""
-        await self._send(self._head(feed))
-        while part := await feed.source.next():
-            with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
-                await self._send(h11.Data(data=part))
-            if patience.cancelled_caught:
-                return False
-        await self._send(h11.EndOfMessage())
+        try:
+            await self._send(self._head(feed))
+            while part := await feed.source.next():
+                with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+                    await self._send(h11.Data(data=part))
+                if patience.cancelled_caught:
+                    return False
+            await self._send(h11.EndOfMessage())
+        finally:
+            feed.source.close()
         return self._may_go_on()
 
     def _head(self, answer: Page | Feed, *more: tuple[str, str]) -> h11.Response:
@@ -320,13 +326,16 @@ def site_of(  # noqa: PLR0913 - what a process serves
         shown: The metrics to show, beside gauges; None: all.
     """
     keys_page = {} if keys is None else {STATEMENT_KEYS: KeysPage(keys)}
-    catalogue = config.catalogue
+    shown_catalogue = config.catalogue
+    catalogue: dict[str, Folder] = {}
+    if shown_catalogue is not None:
+        catalogue = {ROOT: WellKnown(shown_catalogue.domain, shown_catalogue.directory).answer}
     return Site(
         public={"/healthz": health, "/readyz": ready, **keys_page},
         guarded={"/metrics": MetricsPage(counters, shown)},
         gate=Gate(config.token),
         services=services,
-        catalogue=None if catalogue is None else WellKnown(catalogue.domain, catalogue.directory),
+        folders={WEB: WebFiles().answer, **catalogue},
     )
 
 

@@ -36,8 +36,10 @@ from transports.urls import is_this_machine
 
 __all__ = [
     "METHODS",
+    "ROOT",
     "STATEMENT_KEYS",
     "Feed",
+    "Folder",
     "Gate",
     "HttpService",
     "KeysPage",
@@ -47,6 +49,7 @@ __all__ = [
     "Visit",
     "WellKnown",
     "json_page",
+    "unless_known",
 ]
 
 METHODS: Final = ("GET", "HEAD")
@@ -116,6 +119,10 @@ class Parts(ABC):
         Cancelled: nothing is lost that can be asked for again.
         """
 
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the source holds: the response is over, whoever ended it. Idempotent."""
+
 
 @final
 @attrs.frozen
@@ -175,14 +182,14 @@ class WellKnown:
     async def answer(self, visit: Visit) -> Page:
         """Return what stands at a path below `ROOT`, or what is said instead."""
         if visit.method not in METHODS:
-            return _METHOD
+            return READ_ONLY
         try:
             content, kind = await self._content(visit.path.removeprefix("/"))
         except NotServedError:
             return _NOT_PUBLISHED
         except SourceAwayError:
             return _AWAY
-        return _unless_known(content, kind, visit)
+        return unless_known(visit, content, kind)
 
     async def _content(self, path: str) -> tuple[bytes, str]:
         if path in _FILES:
@@ -208,16 +215,23 @@ class WellKnown:
         return orjson.dumps(content[name]), "application/json"
 
 
-def _unless_known(content: bytes, kind: str, visit: Visit) -> Page:
-    """Return a page, or only that it is the one that is known already (RFC 9110, 13.1.2)."""
+def unless_known(visit: Visit, content: bytes, kind: str, *headers: tuple[str, str]) -> Page:
+    """Return a page, or only that it is the one that is known already (RFC 9110, 13.1.2).
+
+    Args:
+        visit: The request.
+        content: Content of the page.
+        kind: Its media type.
+        *headers: Further headers.
+    """
     tag = f'"{sha256(content).hexdigest()}"'
-    headers = (("etag", tag), ("cache-control", "no-cache"))
+    all_headers = (("etag", tag), ("cache-control", "no-cache"), *headers)
     known = [
         one.strip().removeprefix("W/") for one in (visit.header("if-none-match") or "").split(",")
     ]
     if tag in known or known == ["*"]:
-        return Page(HTTPStatus.NOT_MODIFIED, b"", kind, headers)
-    return Page(HTTPStatus.OK, content, kind, headers)
+        return Page(HTTPStatus.NOT_MODIFIED, b"", kind, all_headers)
+    return Page(HTTPStatus.OK, content, kind, all_headers)
 
 
 STATEMENT_KEYS: Final = f"{ROOT}jwks.json"
@@ -252,6 +266,10 @@ _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x
 """Headers that a proxy adds: their sender is not the client itself."""
 
 
+_OTHER_SITES: Final = ("cross-site", "same-site")
+"""Values of a header by which a browser says that a page of another origin asks."""
+
+
 class HttpService(ABC):
     """One path where more can be asked than a page.
 
@@ -283,6 +301,11 @@ class HttpService(ABC):
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
+Folder: TypeAlias = Callable[[Visit], Awaitable[Page]]
+"""Answers every visit below a path."""
+
+_NO_FOLDERS: Final[Mapping[str, Folder]] = MappingProxyType({})
+
 
 @final
 class Gate:
@@ -301,6 +324,8 @@ class Gate:
         if self._token is not None:
             return None if self._is_known(visit) else _UNKNOWN
         if any(visit.header(name) is not None for name in _PROXIED):
+            return _REMOTE
+        if visit.header("sec-fetch-site") in _OTHER_SITES:
             return _REMOTE
         return None if is_this_machine(_host(visit.header("host") or "")) else _REMOTE
 
@@ -321,7 +346,7 @@ _REMOTE: Final = json_page(
     {"error": "without a token this is readable on its own machine only"},
 )
 _MISSING: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "nothing is served here"})
-_METHOD: Final = json_page(
+READ_ONLY: Final = json_page(
     HTTPStatus.METHOD_NOT_ALLOWED,
     {"error": "only GET and HEAD are served"},
     ("allow", ", ".join(METHODS)),
@@ -333,7 +358,11 @@ class Site:
     """Answers visits.
 
     Args:
-        catalogue: What else stands below /.well-known/; None: nothing.
+        public: Pages for everybody, by path.
+        guarded: Pages for readers that the gate admits.
+        gate: Admits readers.
+        services: Paths where more can be asked than a page.
+        folders: What answers below a path that ends with a slash, if nothing else has the path.
     """
 
     def __init__(
@@ -342,13 +371,13 @@ class Site:
         guarded: Mapping[str, Source],
         gate: Gate,
         services: Mapping[str, HttpService] = _NO_SERVICES,
-        catalogue: WellKnown | None = None,
+        folders: Mapping[str, Folder] = _NO_FOLDERS,
     ) -> None:
         self._public = public
         self._guarded = guarded
         self._gate = gate
         self._services = services
-        self._catalogue = catalogue
+        self._folders = folders
 
     def body_limit(self, visit: Visit) -> int:
         """Return how many bytes of a body are wanted; 0: none are."""
@@ -365,9 +394,6 @@ class Site:
 
     async def answer(self, visit: Visit) -> Page | Feed:
         """Return what is asked for, or what is said instead."""
-        is_file = visit.path.startswith(ROOT) and visit.path not in self._public
-        if self._catalogue is not None and is_file:
-            return await self._catalogue.answer(visit)
         service = self._services.get(visit.path)
         if service is not None:
             if visit.method in service.methods:
@@ -378,9 +404,12 @@ class Site:
         is_guarded = visit.path in self._guarded
         source = (self._guarded if is_guarded else self._public).get(visit.path)
         if source is None:
+            for root, folder in self._folders.items():
+                if visit.path.startswith(root):
+                    return await folder(visit)
             return _MISSING
         if visit.method not in METHODS:
-            return _METHOD
+            return READ_ONLY
         refusal = self._gate.refusal(visit) if is_guarded else None
         return await source() if refusal is None else refusal
 

@@ -63,6 +63,10 @@ class EventParts(Parts):
         first, self._sent = self._sent + 1, self._sent + len(lines)
         return _events(first, lines) or None
 
+    @override
+    def close(self) -> None:
+        """Do nothing: the messages stay with the session."""
+
     async def _was_read(self) -> bool:
         with trio.move_on_after(REST_CURSOR_WAIT):
             return await self._link.wait_read(self._sent)

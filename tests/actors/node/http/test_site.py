@@ -150,3 +150,9 @@ async def test_the_public_keys_of_the_domain_are_shown(has_catalogue, tmp_path):
     assert b'"d"' not in page.body
     other = await served.answer(Visit("GET", "/.well-known/other.json", LOCAL))
     assert other.status == HTTPStatus.NOT_FOUND
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_without_a_token_no_page_of_another_origin_reads_metrics(site):
+    assert await status("/metrics", *LOCAL, ("sec-fetch-site", site)) == HTTPStatus.FORBIDDEN
+    assert await status("/metrics", *LOCAL, ("sec-fetch-site", "same-origin")) == HTTPStatus.OK

@@ -1,0 +1,80 @@
+"""The files of the package `web`, which browsers load: pages, styles and modules.
+
+They hold no data of the process, so that everybody may have them; what a page shows is read from
+guarded paths. The list of files is made once, and only a path that stands in it is read.
+"""
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, final
+
+import trio
+
+from actors.http.site import METHODS, READ_ONLY, Page, Visit, json_page, unless_known
+
+__all__ = ["POLICY", "WEB", "WebFiles"]
+
+WEB: Final = "/web/"
+"""Prefix of the paths of the files."""
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The Content-Security-Policy of pages: nothing inline, nothing of other origins, no frames."""
+
+_PAGE: Final = "text/html; charset=utf-8"
+_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".html": _PAGE,
+        ".css": "text/css; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".json": "application/json",
+        ".svg": "image/svg+xml",
+        ".ts": "text/plain; charset=utf-8",
+    }
+)
+"""Media types by suffix; no other file is served."""
+
+_PAGE_HEADERS: Final = (
+    ("content-security-policy", POLICY),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+)
+_MISSING: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "no file is served here"})
+
+
+@final
+class WebFiles:
+    """Answers visits below `WEB`."""
+
+    def __init__(self) -> None:
+        self._files: Final = dict(_files())
+
+    async def answer(self, visit: Visit) -> Page:
+        """Return the file at a path, or what is said instead."""
+        if visit.method not in METHODS:
+            return READ_ONLY
+        file = self._files.get(visit.path.removeprefix(WEB))
+        if file is None:
+            return _MISSING
+        try:
+            content = await trio.Path(file).read_bytes()
+        except OSError:
+            return _MISSING
+        kind = _KINDS[file.suffix]
+        headers = _PAGE_HEADERS if kind == _PAGE else ()
+        return unless_known(visit, content, kind, *headers)
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield the files of the package by their paths in it; none where it is not installed."""
+    found = find_spec("web")
+    for folder in () if found is None else found.submodule_search_locations or ():
+        root = Path(folder)
+        for path in sorted(root.rglob("*")):
+            if path.suffix in _KINDS and path.is_file():
+                yield path.relative_to(root).as_posix(), path

@@ -1,0 +1,1 @@
+"""Files that are served to browsers; no code of Python."""
