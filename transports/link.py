@@ -189,6 +189,13 @@ class Link(AsyncResource, ABC):
             trio.BusyResourceError: Another task is receiving, which is a bug.
         """
 
+    def arrived(self) -> bytes | None:
+        """Return another frame that has arrived already; None: `receive` must wait for it.
+
+        Only the receiving task may call it, between two calls of `receive`.
+        """
+        return None
+
     def ping(self) -> None:
         """Ask the other end for a sign of life, which sets `heard_at`.
 

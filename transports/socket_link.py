@@ -199,6 +199,10 @@ class SocketLink(Link):
             self._inbox = self._inbox or None
             return frame
 
+    @override
+    def arrived(self) -> bytes | None:
+        return self._inbox.popleft() if self._inbox else None
+
     def _check_readable(self) -> None:
         self._check_open()
         if self._is_over_limit:

@@ -37,6 +37,10 @@ _REGISTRY: Final = f"domain://{REGISTRY_HOST}"
 _HYPERTY_PATH: Final = "/hyperty/"
 """Upstream's runtime writes it before the address of a hyperty that it unregisters."""
 
+_TEXT_KEYS: Final = ("description", "desc", "Message")
+_TELLING: Final = frozenset({*_TEXT_KEYS, *LIST_KEYS, "childrenResources", "via", "version"})
+"""Fields of a body that may show how a peer spells."""
+
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -94,9 +98,7 @@ def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
         runtime_alias=_alias_shown(ends, known),
         upper_types=_capitals_shown(raw.get("type"), known),
         list_key=_list_key_shown(raw, fields, known),
-        text_key=next(
-            (k for k in ("description", "desc", "Message") if k in fields), known.text_key
-        ),
+        text_key=next((k for k in _TEXT_KEYS if k in fields), known.text_key),
         allocation=_allocation_shown(ends, known),
         via_text=isinstance(fields["via"], str) if "via" in fields else known.via_text,
         is_upstream=known.is_upstream,
@@ -104,6 +106,22 @@ def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
         names=_names_shown(raw.get("from"), known),
     )
     return known if shown == known and shown.names is known.names else shown
+
+
+def envelope_of(raw: JsonObject) -> tuple[str, str, str, bool] | None:
+    """Return all that shows how the peer spells this message, where no field of its body does.
+
+    Messages with the same envelope show the same. None: it takes a look at the whole message.
+    """
+    id_, type_, from_, to, body = map(raw.get, ("id", "type", "from", "to", "body"))
+    if not (isinstance(type_, str) and isinstance(from_, str) and isinstance(to, str)):
+        return None
+    if id_ is None or not isinstance(body, dict) or not body.keys().isdisjoint(_TELLING):
+        return None
+    value = body.get("value")
+    if isinstance(value, dict) and "version" in value:
+        return None
+    return type_, from_, to, isinstance(id_, str)
 
 
 def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:

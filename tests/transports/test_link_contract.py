@@ -45,6 +45,22 @@ async def test_a_frame_may_be_empty_or_not_ascii(ends):
     assert await receiver.receive() == "gr\u00fc\u00df \U0001f44b".encode()
 
 
+async def test_frames_that_have_arrived_can_be_taken_without_waiting(ends):
+    """A kind may leave it to `receive`; none loses a frame, or changes the order."""
+    sender, receiver = ends
+    sent = [b"%d" % number for number in range(10)]
+    await sender.send_many(sent)
+
+    got = []
+    while len(got) < len(sent):
+        got.append(await receiver.receive())
+        while (frame := receiver.arrived()) is not None:
+            got.append(frame)
+    assert got == sent
+    await trio.aclose_forcefully(receiver)
+    assert receiver.arrived() is None
+
+
 async def test_the_largest_frame_arrives(ends):
     sender, receiver = ends
     async with trio.open_nursery() as nursery:

@@ -7,7 +7,7 @@ The acceptor of runtimes whose link is made of HTTP requests (CON-06).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar, Final, TypeAlias, final
 
 import attrs
@@ -15,9 +15,10 @@ from typing_extensions import override
 
 from actors.kit.counters import Form
 from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
-from specs.dialects.dialect import PLAIN, Dialect, dialect_of
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of, envelope_of
 from specs.identity import IDENTITY, NOBODY, Stamp
 from specs.jsonvalue import JsonObject
+from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, encode, frames
 
@@ -79,6 +80,8 @@ class Acceptor(ABC):
     dialect: Dialect = PLAIN
     has_shown: bool = False
     stamp: Stamp = NOBODY
+    _learnt: Collection[tuple[str, str, str, bool]] = ()
+    _learnt_by: Dialect | None = None
 
     def recall(self, dialect: Dialect) -> None:
         """Spell as the peer did over its last link, unless it has shown already how it does now.
@@ -89,9 +92,16 @@ class Acceptor(ABC):
             self.dialect = dialect
 
     def learn(self, raw: JsonObject) -> None:
-        """Learn from what the peer wrote how it spells."""
-        self.dialect = dialect_of(raw, self.dialect)
+        """Learn from what the peer wrote how it spells; most messages show nothing new."""
+        envelope = envelope_of(raw)
+        if self._learnt_by is self.dialect and envelope in self._learnt:
+            return
         self.has_shown = True
+        known, self.dialect = self.dialect, dialect_of(raw, self.dialect)
+        is_same = self.dialect is known is self._learnt_by and len(self._learnt) < MAX_SPELLINGS
+        if envelope is not None:
+            self._learnt = {*self._learnt, envelope} if is_same else {envelope}
+            self._learnt_by = self.dialect
 
     def greeting(self) -> Sequence[Item]:
         """Return what the peer means by having come."""

@@ -4,7 +4,7 @@ A link's actor has a task that reads and a task that writes. The bus decides.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias, final
 
@@ -23,13 +23,13 @@ from actors.kit.supervision.supervisor import (
     Restart,
     Supervisor,
 )
-from actors.node.links.acceptor import Acceptor
+from actors.node.links.acceptor import Acceptor, Item
 from actors.node.links.port import Nudge, Outbox, Port
 from actors.node.messages import Arrived, BusMessage, Connected, Gone, Misbehaved, TooLarge
 from actors.node.session.bounds import Bounds
 from fsm.limits.error_window import ErrorWindow
 from fsm.session.node_session_io import Liveness
-from specs.limits.protocol import HANDSHAKE_TIMEOUT
+from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT
 from specs.reply_code import LinkEnd
 from transports.codec import BadLine
 from transports.errors import (
@@ -192,7 +192,7 @@ class Connection(Actor[Nudge]):
 
     async def _hand_on(self) -> None:
         while True:
-            items = self._acceptor.read(await self._link.receive())
+            items = self._read_all(await self._link.receive())
             self._traffic.received += len(items)
             self._is_listening = False
             await self._bus.tell(Arrived(self._number, items))
@@ -207,6 +207,14 @@ class Connection(Actor[Nudge]):
             )
             if pause:
                 await self._link.rest(pause)
+
+    def _read_all(self, frame: bytes | None) -> Sequence[Item]:
+        """Read a frame, and those that came with it, up to what one frame may hold."""
+        items: list[Item] = []
+        while frame is not None:
+            items += self._acceptor.read(frame)
+            frame = self._link.arrived() if len(items) < FRAME_MESSAGES else None
+        return items
 
     def _bears(self, malformed: int) -> bool:
         self._errors = self._errors or ErrorWindow(self._bounds.limits.max_malformed)

@@ -3,8 +3,18 @@
 import attrs
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from specs.dialects.dialect import PLAIN, UPSTREAM, Dialect, dialect_of, emit, meant
+from actors.node.links.acceptor import Acceptor
+from specs.dialects.dialect import (
+    PLAIN,
+    UPSTREAM,
+    Dialect,
+    dialect_of,
+    emit,
+    envelope_of,
+    meant,
+)
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_SPELLINGS
@@ -166,6 +176,44 @@ def test_only_a_version_0_shows_that_versions_count_from_0():
     shown = dialect_of({**change, "body": {"version": 0}}, UPSTREAM)
     assert shown == Dialect(is_upstream=True, from_zero=True)
     assert dialect_of({**change, "body": {"version": 1}}, shown) == shown
+
+
+class Learner(Acceptor):
+    """Keeps what it learns, as the acceptors of upstream's forms do."""
+
+    def read(self, frame):
+        raise NotImplementedError
+
+    def write(self, entries):
+        raise NotImplementedError
+
+
+@given(WIRE, st.lists(WIRE, min_size=1, max_size=4), st.lists(st.integers(0, 9), max_size=12))
+def test_a_link_learns_the_same_whether_or_not_it_has_seen_the_like(first, others, order):
+    """Most messages are only glanced at; what is learnt is as if each was read in full."""
+    alike = [{**first, "body": one["body"]} for one in others if "body" in one]
+    messages = [first, *alike, *others]
+    learner, known = Learner(), UPSTREAM
+    learner.dialect = UPSTREAM
+    for place in order:
+        raw = messages[place % len(messages)]
+        learner.learn(raw)
+        known = dialect_of(raw, known)
+        assert (learner.dialect, learner.dialect.names) == (known, known.names)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"description": "x"}, {"desc": "x"}, {"Message": "x"}, {"via": "x"}, {"resources": []},
+        {"subscribe": []}, {"unsubscribe": []}, {"resource": "x"}, {"childrenResources": []},
+        {"version": 0}, {"value": {"version": 0}},
+    ],
+)  # fmt: skip
+def test_a_message_whose_body_may_show_a_spelling_is_read_in_full(body):
+    raw = {"id": 1, "type": "update", "from": HA, "to": R}
+    assert envelope_of({**raw, "body": {"value": {"x": 1}}}) == ("update", HA, R, False)
+    assert envelope_of({**raw, "body": body}) is None
 
 
 @given(WIRE)

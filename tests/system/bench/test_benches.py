@@ -22,7 +22,8 @@ from transports.link import FRAMED, Kind
 LONG = {
     "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
     "runtime.hostile_sandbox", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
-    "node.login", "judge", "machines", "peers", "growth", "command", "product", "small_files",
+    "node.login", "node.routed", "judge", "machines", "peers", "growth", "command", "product",
+    "small_files",
 }  # fmt: skip
 """Those that take more than five seconds at their smallest."""
 
@@ -54,8 +55,8 @@ def test_every_bench_is_run():
     files = [file for file in folder.rglob("*.py") if "def main(" in file.read_text()]
     names = [file.relative_to(folder).with_suffix("").parts for file in files]
     benches = {".".join(parts) for parts in names} - {"run"}
-    # `raw_fan_out` is what another bench is measured against, in a process of its own.
-    assert set(BENCHES) == set(SMALL) == benches - {"node.raw_fan_out"}
+    # What other benches are measured against, in a process of its own.
+    assert set(BENCHES) == set(SMALL) == benches - {"node.raw_fan_out", "node.relay"}
 
 
 # ---- what a verdict says

@@ -1,0 +1,211 @@
+"""Messages from runtime to runtime by the node: CPU of the node for each, and how many a second.
+
+Four pairs of plain connections, each with so many messages on their way at a time; each message
+is a frame of its own, or many are in one frame of `protofly.v1`. All checks of the node are on,
+its limits on rates are off. Beside it `bench.node.relay` is measured in the same run, which only
+reads and passes on.
+"""
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, final
+
+import attrs
+import click
+import orjson
+import trio
+
+from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
+from bench.verdict import Verdict
+
+__all__ = ["REACH", "Figures", "measure"]
+
+PAIRS: Final = 4
+REACH: Final[dict[str, float]] = {"100": 12.0, "1000": 15.0, "10000": 30.0, "100 in lines": 6.0}
+"""Microseconds of the node's CPU for a message, by bytes of its value."""
+
+_WINDOW: Final = 64
+_LINES: Final = 32
+_WARM: Final = 2000
+_ALLOCATION: Final = f"domain://msg-node.{DOMAIN}/address-allocation"
+_PATIENCE: Final = 120.0
+
+
+@final
+@attrs.frozen
+class Figures:
+    """One measurement.
+
+    Attributes:
+        cpu: Microseconds of CPU of the process for a message.
+        per_second: Messages delivered in a second.
+    """
+
+    cpu: float
+    per_second: float
+
+
+@final
+class _Pair:
+    """A sender and a receiver."""
+
+    def __init__(self, name: str, size: int, *, in_lines: bool) -> None:
+        self.sender, self.receiver = Peer(f"s{name}"), Peer(f"r{name}")
+        self._in_lines = in_lines
+        self._value = "x" * size
+        self._came = 0
+        self._id = 100
+        self._heard = trio.Event()
+
+    def _batch(self, count: int) -> bytes:
+        """Return the frames of so many messages."""
+        texts = []
+        for _ in range(count):
+            self._id += 1
+            texts.append(orjson.dumps({
+                "id": self._id, "type": "create", "from": f"{self.sender.runtime}/ua",
+                "to": f"{self.receiver.runtime}/ua", "body": {"value": self._value},
+            }))  # fmt: skip
+        if not self._in_lines:
+            return b"".join(map(Peer.framed, texts))
+        groups = (texts[n : n + _LINES] for n in range(0, count, _LINES))
+        return b"".join(Peer.framed(b"\n".join(group)) for group in groups)
+
+    async def send(self, count: int) -> None:
+        """Send so many messages, `_WINDOW` of them at most on their way."""
+        sent, aim = 0, self._came + count
+        base = self._came
+        while sent < count:
+            while sent - (self._came - base) > _WINDOW // 2:
+                self._heard = trio.Event()
+                await self._heard.wait()
+            some = min(_WINDOW - (sent - (self._came - base)), count - sent)
+            await self.sender.write(self._batch(some))
+            sent += some
+        while self._came < aim:
+            self._heard = trio.Event()
+            await self._heard.wait()
+
+    async def read(self) -> None:
+        """Count what comes."""
+        while True:
+            self._came += (await self.receiver.receive()).count(b"\n") + 1
+            self._heard.set()
+
+    async def drain(self) -> None:
+        """Read what the sender gets: signs of life are asked for."""
+        while True:
+            await self.sender.receive()
+
+
+@asynccontextmanager
+async def _bare() -> AsyncIterator[Crowded]:
+    command = (sys.executable, "-m", "bench.node.relay")
+    process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+    try:
+        line = b""
+        while process.stdout is not None and not line.endswith(b"\n"):
+            line += await process.stdout.receive_some()
+        yield Crowded(process, ("127.0.0.1", int(line)))
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+async def _introduced(peer: Peer) -> None:
+    """Let a node know that a peer is there: a plain session begins with its first message."""
+    body = {"scheme": "hyperty", "value": {"number": 1}}
+    message = {"id": 1, "type": "create", "from": f"{peer.runtime}/ua", "to": _ALLOCATION}
+    await peer.send(orjson.dumps({**message, "body": body}))
+    answer = orjson.loads(await peer.receive())
+    if answer["to"] != message["from"]:
+        raise CrowdError(f"another message came first: {answer}")
+
+
+async def _taken(server: Crowded, name: str, size: int, count: int, *, in_lines: bool) -> Figures:
+    pairs = [
+        _Pair(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
+        for number in range(PAIRS)
+    ]
+    with trio.fail_after(_PATIENCE):
+        async with trio.open_nursery() as reading:
+            for pair in pairs:
+                for peer in (pair.sender, pair.receiver):
+                    await (peer.be_ours if in_lines else peer.be_plain)(server.place)
+                    await _introduced(peer)
+                reading.start_soon(pair.read)
+                reading.start_soon(pair.drain)
+            await _all(pairs, _WARM // PAIRS)
+            cpu, began = server.cpu(), time.perf_counter()
+            await _all(pairs, count // PAIRS)
+            cpu, took = server.cpu() - cpu, time.perf_counter() - began
+            reading.cancel_scope.cancel()
+    for pair in pairs:
+        pair.sender.close()
+        pair.receiver.close()
+    return Figures(cpu / count * 1e6, count / took)
+
+
+async def _all(pairs: list[_Pair], count: int) -> None:
+    async with trio.open_nursery() as nursery:
+        for pair in pairs:
+            nursery.start_soon(pair.send, count)
+
+
+async def measure(work: str, count: int, rounds: int) -> tuple[list[Figures], list[Figures]]:
+    """Measure the node and the relay in turn; return both, a figure for each round.
+
+    The relay does not know frames of several messages: it stands beside one message a frame.
+    """
+    size, in_lines = int(work.split(maxsplit=1)[0]), work.endswith("lines")
+    ours, bare = [], []
+    async with quiet_node(*UNLIMITED) as node, _bare() as relay:
+        for number in range(rounds):
+            ours.append(await _taken(node, f"{number}", size, count, in_lines=in_lines))
+            bare.append(await _taken(relay, f"{number}", size, count, in_lines=False))
+    return ours, bare
+
+
+@click.command()
+@click.option("--messages", default=20_000, show_default=True, help="Messages of a round.")
+@click.option("--rounds", default=5, show_default=True, help="Rounds the median is over.")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
+def main(*, messages: int, rounds: int, as_json: bool) -> None:
+    """Measure what the node takes for a message that it routes."""
+    gc.disable()  # a pause of ours would be waited for by the node
+    figures: dict[str, dict[str, float]] = {}
+    missed = []
+    for work, reach in REACH.items():
+        ours, bare = trio.run(measure, work, messages, rounds)
+        cpu = statistics.median(one.cpu for one in ours)
+        figures[work] = {
+            "cpu": cpu,
+            "relay_cpu": statistics.median(one.cpu for one in bare),
+            "ratio": statistics.median(a.cpu / b.cpu for a, b in zip(ours, bare, strict=True)),
+            "per_second": statistics.median(one.per_second for one in ours),
+            "relay_per_second": statistics.median(one.per_second for one in bare),
+        }
+        if cpu > reach:
+            missed.append(f"{work} B: {cpu:.1f} us, reach {reach:g} us")
+    first = figures[next(iter(REACH))]
+    Verdict(
+        bench="routed",
+        what="us of the node's CPU for a message of 100 B, a frame each / of a bare relay",
+        ours=first["cpu"],
+        peer=first["relay_cpu"],
+        ratio=first["ratio"],
+        reach=None,
+        missed=tuple(missed),
+        not_measured=("hop tracing", "a policy with rules", "TLS"),
+        figures={"messages": messages, "rounds": rounds, "works": figures},
+    ).tell(as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()
