@@ -69,7 +69,7 @@ async def test_a_hyperty_is_registered_found_and_unregistered_without_a_node():
         one, other = world.runtimes
         await one.enter()
         url = await deployed(one)
-        (found,) = [each async for each in other.discover(user=BOB)]
+        (found,) = [each async for each in other.discoverer.discover(user=BOB)]
         assert (found.url, found.runtime) == (url, one.url)
         read = await other.order("registry", MessageType.READ, REGISTRY, {"resource": url})
         assert (read.code, read.body["value"]["resources"]) == (200, ["chat"])
