@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long coverage check lint bench soak simulate lock
+.PHONY: demo drawings test test-long coverage check lint bench soak simulate lock web
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
@@ -67,6 +67,12 @@ soak: $(STAMP)
 # Whole systems only: `make simulate SEEDS=500 FIRST=10000 JOBS=4`.
 simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
+
+# What pages load, after a change in web/src, of a machine, a limit or a word; needs Node.js and npm.
+web: $(STAMP)
+	@$(BIN)/python -m fsm draw --format js --output web/src/machines.js
+	@$(BIN)/python -m specs constants --output web/src
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 
 # The versions and hashes that are installed, after a change of the dependencies in pyproject.toml.
 # `make lock ARGS=--upgrade` takes newer versions, `make lock ARGS="--upgrade-package trio"` of one.

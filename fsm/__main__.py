@@ -6,9 +6,15 @@ import click
 
 from fsm.commands.check import check_machines
 from fsm.commands.judge import judge_traces
-from fsm.commands.shared import json_option, machine_named, print_json
+from fsm.commands.shared import (
+    UsageError,
+    json_option,
+    machine_named,
+    machines_named,
+    print_json,
+)
 from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
-from fsm.drawing.draw import Format, draw
+from fsm.drawing.draw import Format, draw, javascript
 from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES
 from fsm.table import Table
@@ -52,7 +58,7 @@ def show(machine: Table, *, wants_json: bool) -> None:
 
 
 @cli.command(name="draw")
-@click.argument("machine", callback=machine_named)
+@click.argument("machines", metavar="[MACHINE]...", nargs=-1)
 @click.option(
     "--format",
     "language",
@@ -62,10 +68,13 @@ def show(machine: Table, *, wants_json: bool) -> None:
     help="Language of the drawing.",
 )
 @_output_option
-def draw_machine(machine: Table, language: str, output: Path | None) -> None:
-    """Draw MACHINE."""
+def draw_machine(machines: tuple[str, ...], language: str, output: Path | None) -> None:
+    """Draw a MACHINE; with --format js several, or all if none is named."""
+    tables = machines_named(machines)
+    if language != Format.JS.value and len(machines) != 1:
+        raise UsageError(f"one machine is drawn as {language}; name one of {', '.join(MACHINES)}")
     try:
-        drawing = draw(machine, Format(language))
+        drawing = javascript(tables) if len(tables) > 1 else draw(tables[0], Format(language))
     except LayoutError as exc:
         raise click.ClickException(str(exc)) from exc
     _write(drawing, output)

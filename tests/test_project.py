@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("actors", "fsm", "spark", "specs", "transports")
+PACKAGES = ("actors", "fsm", "spark", "specs", "transports", "web")
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MAX_LINES = 600
 MAX_FILES = 15
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_FOLDERS = "actors|bench|deploy|docs|examples|fsm|spark|specs|tests|transports"
+_FOLDERS = "actors|bench|deploy|docs|examples|fsm|spark|specs|tests|transports|web"
 _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]+|[\w./-]+/[\w.-]+\.(?:py|md|toml|svg|sqlite)")
 # Settings of Apache Spark begin like our package.
 _MODULE = re.compile(

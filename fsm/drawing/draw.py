@@ -1,4 +1,4 @@
-"""Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML.
+"""Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML, JavaScript.
 
 The id of a state or edge depends on names only, so a page that lights up an edge goes on
 working when the table gets more rows.
@@ -13,16 +13,20 @@ In SCXML (W3C State Chart XML), `[*]` is the initial state `absent`. A state tha
 and has no row out of it is `<final>`; one that may also move stays a `<state>`, marked
 `p:may-end`. Citation, deadline and extension, for which SCXML has no word, are attributes of
 our own namespace. The conditions of a guard are boolean fields of the event's data.
+
+In JavaScript, machines are data of one ES module, which the interpreter of the browser runtime
+reads (`web/src/machine.js`); what is written for people is left out.
 """
 
 import atexit
+import json
 import math
 import re
 import shutil
 import subprocess
 import textwrap
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
 from functools import cache
 from html import escape
@@ -39,6 +43,7 @@ __all__ = [
     "draw",
     "edge_id",
     "end_edge_id",
+    "javascript",
     "node_name",
     "render",
     "state_id",
@@ -61,6 +66,7 @@ class Format(StrEnum):
     SVG = "svg"
     PLANTUML = "plantuml"
     SCXML = "scxml"
+    JS = "js"
 
 
 def draw(table: Table, language: Format) -> str:
@@ -84,6 +90,8 @@ def draw(table: Table, language: Format) -> str:
             return plantuml(table)
         case Format.SCXML:
             return scxml(table)
+        case Format.JS:
+            return javascript([table])
         case _:
             assert_never(language)
 
@@ -497,3 +505,44 @@ def _wheel() -> _Graphviz:
     atexit.register(_wheel.cache_clear)
     backend: _Graphviz = wasmtime_backend.WasmtimeBackend()
     return backend
+
+
+# ---- JavaScript
+
+
+_JS_HEAD: Final = """// Written by `python -m fsm draw --format js`; not to be edited.
+
+/** @type {Readonly<Record<string, import("./machine.js").Table>>} */
+export const MACHINES = {
+"""
+
+
+def javascript(tables: Iterable[Table]) -> str:
+    """Write machines as an ES module that exports them by name, as `MACHINES`.
+
+    Args:
+        tables: The machines.
+    """
+    return f"{_JS_HEAD}{''.join(map(_js_table, tables))}}};\n"
+
+
+def _js_table(table: Table) -> str:
+    rows = ",\n".join(f"    {json.dumps(_js_row(row))}" for row in table.rows)
+    ends = [state.value for state in table.states if state in table.may_end]
+    stays = {
+        deadline.state.value: deadline.seconds
+        for deadline in table.deadlines
+        if deadline.seconds is not None
+    }
+    fields = {"ends": ends, "stays": stays}
+    words = "".join(f"    {name}: {json.dumps(value)},\n" for name, value in fields.items())
+    return f"  {table.name}: {{\n{words}    rows: [\n{rows},\n    ],\n  }},\n"
+
+
+def _js_row(row: Transition) -> list[str | list[str]]:
+    """Return the state left, the trigger, the state entered, and the two sides of the guard."""
+    cells: list[str | list[str]] = [row.old, row.trigger.value, row.target.value]
+    if row.guard == ALWAYS:
+        return cells
+    guard = (sorted(one.value for one in side) for side in (row.guard.when, row.guard.unless))
+    return [*cells, *guard]

@@ -1,0 +1,263 @@
+/** Types of `protofly.js`: a runtime of hyperties in a browser. */
+
+export type Json = null | boolean | number | string | Json[] | JsonObject;
+export type JsonObject = { [key: string]: Json | undefined };
+
+export type MessageType =
+  | "create" | "read" | "update" | "delete" | "subscribe" | "unsubscribe" | "execute" | "forward"
+  | "response";
+
+/** The sender of a message, as the own node has established it. */
+export interface SenderIdentity {
+  runtime: string;
+  user: string | null;
+  vouchedBy: string;
+}
+
+/** One message; nothing of it is changed in place. */
+export interface Message {
+  readonly id: number;
+  readonly type: MessageType;
+  readonly from: string;
+  readonly to: string;
+  readonly body: JsonObject;
+  readonly identity?: SenderIdentity;
+}
+
+/** A hyperty: an address, and what it sends. */
+export interface Hyperty {
+  readonly url: string;
+  readonly name: string;
+  /** Send a request and return the value of the answer; a refusal is thrown as `Refusal`. */
+  request(
+    to: string,
+    value?: Json,
+    options?: { type?: MessageType; body?: JsonObject; provisional?: (message: Message) => void },
+  ): Promise<Json>;
+  /** Send a request and return the whole final answer, also if it is a refusal. */
+  ask(
+    type: MessageType,
+    to: string,
+    body: JsonObject,
+    terms?: { provisional?: (message: Message) => void },
+  ): Promise<Message>;
+  /** Send an event to the inbox of another hyperty; nobody answers it. */
+  send(to: string, value: Json): void;
+}
+
+/** A hyperty that was deployed. */
+export interface Deployed extends Hyperty {
+  /** Unregister and stop it, and give its address back. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The code of a hyperty. `request` returns the value of the answer; what it throws refuses. */
+export interface Code {
+  started?(hyperty: Hyperty): unknown;
+  request?(message: Message, hyperty: Hyperty): unknown;
+  event?(message: Message, hyperty: Hyperty): unknown;
+}
+
+/** Time as the runtime takes it, in seconds. */
+export interface Clock {
+  now(): number;
+  at(moment: number, act: () => void): () => void;
+}
+
+/** The part of a WebSocket that a runtime uses. */
+export type Socket = Pick<
+  WebSocket,
+  "send" | "close" | "bufferedAmount" | "onopen" | "onmessage" | "onclose" | "onerror"
+>;
+
+export interface RuntimeOptions {
+  domain: string;
+  /** URL of the node, such as wss://node.a.example/link. */
+  node: string;
+  /** Name of the runtime; without it, one by chance. */
+  name?: string;
+  /** Token for a login, or what gets one for each login; a token is good for one login. */
+  token?: string | (() => string | Promise<string>);
+  /** Ed25519; without it, a new one; null: no key is shown. */
+  key?: CryptoKeyPair | null;
+  /** Token of a session to resume, from `runtime.session`. */
+  session?: string;
+  /** Whether records are kept; false. */
+  trace?: boolean | { limit?: number };
+  /** Judges each message that crosses the runtime: null permits it, a text says why not. */
+  policy?: (message: Message, direction: "in" | "out") => string | null;
+  /** Where a Worker loads this module from; the module's own URL. */
+  worker?: string | URL;
+  /** Permits ws: to another machine; false. */
+  insecure?: boolean;
+  connect?: (url: string, protocol: string) => Socket;
+  clock?: Clock;
+}
+
+export interface DeployOptions {
+  /** Hash of the module, as HTML writes it, such as sha256-... */
+  integrity?: string;
+  /** What others search for. */
+  resources?: string[];
+  dataSchemes?: string[];
+  /** Is called if the sandbox ends by itself. */
+  onEnded?: (why: string) => void;
+}
+
+/** An entity moved. */
+export interface Step {
+  machine: string;
+  key: string;
+  old: string;
+  new: string;
+  cause: string;
+  why: string;
+}
+
+/** The records of a runtime. */
+export interface Trace {
+  /** Name of this run. */
+  readonly run: string;
+  /** Where the text belongs below a directory of traces. */
+  readonly path: string;
+  /** Number of records. */
+  readonly length: number;
+  /** Number of records that were not kept. */
+  readonly dropped: number;
+  /** Report each step from now on, also where no record is kept; the result ends the reports. */
+  listen(listener: (step: Step) => void): () => void;
+  /** Return all records, as JSON Lines. */
+  text(): string;
+  /** Offer the records to the user of the page as a file. */
+  download(): void;
+}
+
+export interface Drop {
+  reason: string;
+  actor: string;
+  from: string;
+  to: string;
+  type: string;
+  id: number;
+}
+
+/** One runtime. */
+export class Runtime {
+  private constructor();
+  readonly url: string;
+  readonly domain: string;
+  readonly key: RuntimeKey | null;
+  readonly trace: Trace;
+  /** How many messages were dropped, by reason, and the last ones. */
+  readonly counters: { readonly drops: Map<string, number>; readonly last: Drop[] };
+  /** Sender, statement and keys of the domain, as the node has said. */
+  readonly said: {
+    readonly identity: SenderIdentity | null;
+    readonly statement: string | null;
+    readonly domainKeys: JsonObject | null;
+  };
+  /** Token that resumes the session after a reload. Keep it secret. */
+  get session(): string | null;
+  /** State of the connection to the node. */
+  get state(): string;
+  get hyperties(): Deployed[];
+  /** Deploy a module in a Worker, or an object or class in the page. */
+  deploy(
+    name: string,
+    code: string | URL | Code | (new (hyperty: Hyperty) => Code) | ((hyperty: Hyperty) => Code),
+    options?: DeployOptions,
+  ): Promise<Deployed>;
+  /** Send a request in the name of the runtime, and return the whole answer. */
+  ask(type: MessageType, to: string, body: JsonObject): Promise<Message>;
+  /** Find hyperties of a user in a domain. */
+  find(
+    user: string,
+    options?: { domain?: string; resources?: string[]; dataSchemes?: string[] },
+  ): Promise<JsonObject[]>;
+  /** Unregister and stop all hyperties, end the session, and end the trace. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Open a runtime, and its session with the node. */
+export function openRuntime(options: RuntimeOptions): Promise<Runtime>;
+
+/** The key of a runtime. */
+export class RuntimeKey {
+  private constructor();
+  /** 32 bytes in base64url. */
+  readonly public: string;
+  /** Name of the key (RFC 7638): the value of `cnf.jkt` of a login token that is bound to it. */
+  readonly thumbprint: string;
+  sign(purpose: string, parts: string[]): Promise<string>;
+}
+
+/** Make a key, or take one that was made before. */
+export function openKey(pair?: CryptoKeyPair): Promise<RuntimeKey>;
+
+/** A request was refused: by the other end if it is caught, by a hyperty if it is thrown. */
+export class Refusal extends Error {
+  constructor(code: number, reason: string, retryAfter?: number | null);
+  readonly code: number;
+  readonly reason: string;
+  readonly retryAfter: number | null;
+}
+
+/** A request of the runtime itself was refused. */
+export class RefusedError extends Error {
+  private constructor();
+  readonly code: number;
+  readonly reason: string;
+  readonly retryAfter: number | null;
+}
+
+/** A sandbox could not be started. */
+export class SandboxError extends Error {
+  private constructor();
+}
+
+/** A text is no address. */
+export class AddressError extends Error {
+  private constructor();
+}
+
+/** A message breaks a rule. */
+export class BadMessageError extends Error {
+  private constructor();
+  readonly code: number;
+}
+
+/** A machine: `stays` says how many seconds an entity may be in a state. */
+export interface Table {
+  ends: string[];
+  stays: Readonly<Record<string, number>>;
+  rows: (string | string[])[][];
+}
+
+/** The machines by name. */
+export const MACHINES: Readonly<Record<string, Table>>;
+
+/** The state before the first. */
+export const ABSENT: "[*]";
+
+/** One entity of a machine. */
+export class Entity {
+  constructor(machine: string, key: string);
+  readonly machine: string;
+  readonly key: string;
+  get state(): string | null;
+  get patience(): number;
+  get mayEnd(): boolean;
+  allows(trigger: string, given?: readonly string[]): boolean;
+  step(trigger: string, why?: string, given?: readonly string[]): Step;
+}
+
+/** A machine was asked for a step that its table does not have. */
+export class UndeclaredTransitionError extends Error {
+  private constructor();
+}
+
+/** Reply codes by name. */
+export const CODES: Readonly<Record<string, number>>;
+
+/** Reasons of drops by name. */
+export const DROPS: Readonly<Record<string, string>>;

@@ -1,0 +1,687 @@
+/**
+ * The Message BUS of a runtime, and the MiniBUS of a sandbox (BUS-01 to BUS-17).
+ *
+ * Nothing here waits: what is submitted while a message is handled is handled after it, in order.
+ */
+
+import { domainOf, isBelow, isInbox, lastSegment, registryOf, statusOf } from "./address.js";
+import {
+  CODES,
+  DROPS,
+  EVENTS_WAITING,
+  HOP_LIMIT,
+  MAILBOX,
+  OPEN_REQUESTS,
+  RETRY_AFTER,
+  STUB_QUEUE,
+} from "./constants.js";
+import { Alarm } from "./clock.js";
+import {
+  instanceId,
+  isEvent,
+  isFinal,
+  isRequest,
+  isResponse,
+  refuse,
+  sameRequest,
+  viaOf,
+} from "./message.js";
+import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+/** @typedef {"local" | "node-stub" | "p2p-stub"} Origin */
+/** @typedef {(response: Message) => void} Reply */
+
+/**
+ * A listener. `take` returns false if it has no room.
+ * @typedef {{name: string, take: (message: Message) => boolean}} Listener
+ */
+
+/**
+ * What judges a message: null permits it, a text says why not.
+ * @typedef {(message: Message, direction: "in" | "out") => string | null} Policy
+ */
+
+/**
+ * Where a message goes that has no listener here: to a stub, or nowhere.
+ * @typedef {{stub: string} | {code: number, why: string, retryAfter?: number}} Way
+ */
+
+/**
+ * @typedef {object} Tools what the parts of a runtime share
+ * @property {string} runtime address of the runtime
+ * @property {string} domain
+ * @property {import("./trace.js").Trace} trace
+ * @property {import("./ids.js").Ids} ids
+ * @property {import("./clock.js").Clock} clock
+ * @property {import("./counters.js").Counters} counters
+ */
+
+/** The port of a component: its only access to the rest of the runtime. */
+export class Port {
+  #bus;
+
+  /**
+   * @param {MessageBus} bus
+   * @param {string} url address of the component
+   */
+  constructor(bus, url) {
+    this.#bus = bus;
+    this.url = url;
+  }
+
+  /**
+   * Give a message to the Message BUS.
+   *
+   * @param {Message} message its `from` belongs to the component
+   * @param {string} [by] address under which it is submitted, such as that of a link
+   */
+  post(message, by = this.url) {
+    this.#bus.submit(message, by);
+  }
+
+  /**
+   * Post a request and return its one final answer, which may be that of the bus (404, 408, 503).
+   *
+   * @param {Message} message
+   * @param {{awaited?: string[], provisional?: (response: Message) => void}} [terms] `awaited`:
+   *   the `source` of each answer, if there will be several
+   * @returns {Promise<Message>}
+   */
+  request(message, { awaited = [], provisional } = {}) {
+    return new Promise((resolve) => {
+      /** @param {Message} response */
+      const reply = (response) => (isFinal(response) ? resolve(response) : provisional?.(response));
+      this.#bus.submit(message, this.url, { reply, awaited });
+    });
+  }
+
+  /**
+   * Make a request, with an id of its own, and return its final answer.
+   *
+   * @param {import("./message.js").MessageType} type
+   * @param {string} to
+   * @param {JsonObject} body
+   * @param {string} [from] an address of the component, or below it
+   */
+  ask(type, to, body, from = this.url) {
+    return this.request({ id: this.#bus.nextId(from), type, from, to, body });
+  }
+
+  /**
+   * Publish an event, with an id of its own.
+   *
+   * @param {import("./message.js").MessageType} type
+   * @param {string} to
+   * @param {JsonObject} body
+   * @param {string} [from]
+   */
+  publish(type, to, body, from = this.url) {
+    this.post({ id: this.#bus.nextId(from), type, from, to, body });
+  }
+}
+
+/** The router of one sandbox: it delivers what comes for its components. */
+export class MiniBus {
+  /** @type {Map<string, Listener>} */
+  #listeners = new Map();
+  /** @type {Message[]} */
+  #early = [];
+  #trace;
+  #lost;
+
+  /**
+   * @param {string} url address of the component that it is made for
+   * @param {import("./trace.js").Trace} trace
+   * @param {(message: Message, code: number, why: string) => void} lost takes what no component
+   *   has room for, or listens to
+   */
+  constructor(url, trace, lost) {
+    this.name = `minibus:${url}`;
+    this.#trace = trace;
+    this.#lost = lost;
+  }
+
+  /**
+   * @param {string} address `*`: everything that has no listener of its own
+   * @param {Listener} listener
+   * @param {string} [writer] name of the component that changes the table
+   */
+  listen(address, listener, writer = "loader") {
+    this.#listeners.set(address, listener);
+    this.#trace.row(this.name, "add", "listeners", address, listener.name, writer);
+    for (const message of this.#early.splice(0)) this.#deliver(message);
+  }
+
+  /**
+   * @param {string} address
+   * @param {string} [writer]
+   */
+  unlisten(address, writer = "loader") {
+    const listener = this.#listeners.get(address);
+    if (!listener) return;
+    this.#listeners.delete(address);
+    this.#trace.row(this.name, "del", "listeners", address, listener.name, writer);
+  }
+
+  /**
+   * @param {Message} message
+   * @returns {boolean}
+   */
+  take(message) {
+    if (this.#listeners.size) this.#deliver(message);
+    else if (this.#early.length < STUB_QUEUE) this.#early.push(message);
+    else return false;
+    return true;
+  }
+
+  /** @param {Message} message */
+  #deliver(message) {
+    const listener = this.#listeners.get(message.to) ?? this.#listeners.get("*");
+    if (!listener) this.#lost(message, CODES.NOT_FOUND, "target not found");
+    else if (listener.take(message)) {
+      this.#trace.message(this.name, "deliver", message, { listener: listener.name });
+    } else this.#lost(message, CODES.UNAVAILABLE, "the receiver takes no more");
+  }
+}
+
+/** A listener: a mailbox of bounded size before a handler that may take its time. */
+export class Mailbox {
+  #handle;
+
+  /**
+   * @param {string} name
+   * @param {(message: Message) => unknown} handle
+   */
+  constructor(name, handle) {
+    this.name = name;
+    this.#handle = handle;
+    /** Messages that are being handled. */
+    this.waiting = 0;
+  }
+
+  /** @param {Message} message */
+  take(message) {
+    // Events have no answers that hold their senders back: room is left for requests.
+    if (this.waiting >= (isInbox(message.to) ? EVENTS_WAITING : MAILBOX)) return false;
+    this.waiting += 1;
+    queueMicrotask(async () => {
+      try {
+        await this.#handle(message);
+      } finally {
+        this.waiting -= 1;
+      }
+    });
+    return true;
+  }
+}
+
+/**
+ * @typedef {{isOurs: boolean, reply: Reply | null, session: string | null}} Waiter
+ */
+
+/**
+ * @typedef {{message: Message, by: string, reply: Reply | null, awaited: string[]}} Submitted
+ */
+
+/** The router of one runtime. */
+export class MessageBus {
+  /** @type {Map<string, Listener[]>} */
+  #listeners = new Map();
+  /** @type {Map<string, {origin: Origin, addresses: Set<string>}>} */
+  #granted = new Map();
+  /** @type {Transactions<Waiter>} */
+  #open = new Transactions();
+  #seen = new DeduplicationWindow();
+  #answers = new AnswersKept();
+  /** @type {Map<string, number>} */
+  #load = new Map();
+  /** @type {Submitted[]} */
+  #queue = [];
+  #isBusy = false;
+  #isOver = false;
+  #alarm;
+  #tools;
+  #trace;
+  /** @type {Policy} */
+  #policy;
+
+  /**
+   * @param {Tools} tools
+   * @param {Policy | null} policy
+   */
+  constructor(tools, policy = null) {
+    this.#tools = tools;
+    this.#trace = tools.trace;
+    this.#policy = policy ?? (() => null);
+    this.#policyName = policy ? "page" : "default";
+    this.#alarm = new Alarm(tools.clock, () => this.#tick());
+    /** Finds the way of messages that have no listener here. @type {(message: Message) => Way} */
+    this.resolve = () => ({ code: CODES.UNAVAILABLE, why: "there is no way out yet" });
+    /**
+     * Says whether the peer of a link owns an address (I-B10).
+     * @type {(link: string, address: string) => boolean}
+     */
+    this.isOfPeer = () => false;
+  }
+
+  #policyName;
+
+  /** @param {string} from */
+  nextId(from) {
+    return this.#tools.ids.next(from);
+  }
+
+  // ---- tables
+
+  /**
+   * Let a component send from an address and from what is below it.
+   *
+   * @param {string} owner
+   * @param {string} address
+   * @param {Origin} [origin]
+   */
+  grant(owner, address, origin = "local") {
+    const grants = this.#granted.get(owner) ?? { origin, addresses: new Set() };
+    this.#granted.set(owner, grants);
+    if (!grants.addresses.has(address)) {
+      this.#trace.row("bus", "add", "components", address, owner, grants.origin);
+    }
+    grants.addresses.add(address);
+  }
+
+  /**
+   * @param {string} owner
+   * @param {string} address
+   */
+  revoke(owner, address) {
+    const grants = this.#granted.get(owner);
+    if (!grants?.addresses.delete(address)) return;
+    this.#trace.row("bus", "del", "components", address, owner, grants.origin);
+    if (!grants.addresses.size) this.#granted.delete(owner);
+  }
+
+  /**
+   * @param {string} address
+   * @param {Listener} listener
+   * @param {string} writer address of the component that changes the table
+   */
+  listen(address, listener, writer) {
+    const there = this.#listeners.get(address) ?? [];
+    if (there.includes(listener)) return;
+    this.#listeners.set(address, [...there, listener]);
+    this.#trace.row("bus", "add", "listeners", address, listener.name, writer);
+  }
+
+  /**
+   * @param {string} address
+   * @param {Listener} listener
+   * @param {string} writer
+   */
+  unlisten(address, listener, writer) {
+    const there = this.#listeners.get(address) ?? [];
+    if (!there.includes(listener)) return;
+    const rest = there.filter((one) => one !== listener);
+    if (rest.length) this.#listeners.set(address, rest);
+    else this.#listeners.delete(address);
+    this.#trace.row("bus", "del", "listeners", address, listener.name, writer);
+  }
+
+  /** @param {string} address */
+  isListenedTo(address) {
+    return this.#listeners.has(address);
+  }
+
+  // ---- in
+
+  /**
+   * Take a message from a component.
+   *
+   * @param {Message} message
+   * @param {string} by address of the component
+   * @param {{reply?: Reply | null, awaited?: string[]}} [terms]
+   */
+  submit(message, by, { reply = null, awaited = [] } = {}) {
+    this.#queue.push({ message, by, reply, awaited });
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    try {
+      for (let next = this.#queue.shift(); next; next = this.#queue.shift()) this.#admit(next);
+    } finally {
+      this.#isBusy = false;
+      this.#alarm.set(this.#open.deadline);
+    }
+  }
+
+  /** @param {string} by */
+  #originOf(by) {
+    for (let up = by; up.includes("://"); up = up.slice(0, up.lastIndexOf("/"))) {
+      const grants = this.#granted.get(up);
+      if (grants) return grants.origin;
+    }
+    return null;
+  }
+
+  /** @param {Submitted} submitted */
+  #admit(submitted) {
+    const { message, by } = submitted;
+    if (this.#isOver) return this.#reject(submitted, CODES.UNAVAILABLE, "the runtime is closed");
+    const { runtime } = this.#tools;
+    const origin = this.#originOf(by) ?? "local";
+    const isOut = origin === "local" || isBelow(message.from, runtime);
+    const refusal = this.#objection(message, by, origin, isOut);
+    if (refusal) return this.#deny(submitted, refusal);
+    this.#trace.message("bus", "submit", message, { by });
+    this.#trace.message("bus", "admit", message, { by });
+    if (isResponse(message)) return this.#answer(message);
+    if (isRequest(message)) {
+      const pair = `${message.from} ${message.to}`;
+      const isCrowding = (this.#load.get(pair) ?? 0) >= OPEN_REQUESTS;
+      if (isCrowding && this.#listeners.has(message.to)) {
+        const why = "too many requests to this receiver are open; wait for answers";
+        return this.#reject(submitted, CODES.UNAVAILABLE, why, RETRY_AFTER);
+      }
+      const session = origin === "local" ? null : by;
+      const waiter = { isOurs: isOut, reply: submitted.reply, session };
+      const now = this.#tools.clock.now();
+      this.#trace.step("bus", this.#open.open(message, waiter, now, submitted.awaited));
+      this.#load.set(pair, (this.#load.get(pair) ?? 0) + 1);
+    }
+    this.#forward(message, isOut);
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} by
+   * @param {Origin} origin
+   * @param {boolean} isOut
+   * @returns {{reason: string, why: string, code: number | null} | null}
+   */
+  #objection(message, by, origin, isOut) {
+    const { from, to } = message;
+    if (!this.#owns(message, by, origin)) {
+      const why = `${from} is not an address of ${by}`;
+      return { reason: DROPS.UNKNOWN_SOURCE, why, code: CODES.UNAUTHENTICATED };
+    }
+    if (!this.#mayReport(message, origin)) {
+      return { reason: DROPS.FORGED_STATUS, why: "only its owner reports a status", code: null };
+    }
+    const via = viaOf(message);
+    if (via.length > HOP_LIMIT || new Set(via).size !== via.length) {
+      return { reason: DROPS.LOOP, why: "it went round in a circle", code: null };
+    }
+    const isStatus = isBelow(from, this.#tools.runtime) && to === statusOf(from);
+    const isOfParts = isOut && isBelow(from, this.#tools.runtime) && isBelow(to, this.#tools.runtime);
+    if (!isResponse(message) && !isStatus && !isOfParts) {
+      const direction = isOut ? "out" : "in";
+      const why = this.#judged(message, direction);
+      const decision = why === null ? "permit" : "deny";
+      const ruling = { direction, decision, policy: this.#policyName, version: 1, why: why ?? undefined };
+      this.#trace.record("bus", { k: "authz", mid: instanceId(message), ...ruling });
+      if (why !== null) return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+    }
+    if (isResponse(message) && origin === "local") return null;
+    const there = isResponse(message) ? null : this.#open.find(message);
+    if (this.#seen.isNew(message, this.#tools.clock.now()) && !there) return null;
+    const before = there?.request ?? (isResponse(message) ? null : this.#answers.find(message)?.request);
+    const isSame = !before || sameRequest(before, message);
+    const why = isSame ? "this request has been made before" : "another request had this id";
+    return { reason: DROPS.DUPLICATE, why, code: isSame ? null : CODES.MALFORMED };
+  }
+
+  /**
+   * @param {Message} message
+   * @param {"in" | "out"} direction
+   */
+  #judged(message, direction) {
+    try {
+      return this.#policy(message, direction);
+    } catch (error) {
+      console.error("protofly: policy crashed", error);
+      return "the policy of the runtime failed on it";
+    }
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} by
+   * @param {Origin} origin
+   */
+  #owns(message, by, origin) {
+    const { from } = message;
+    for (let up = by; up.includes("://"); up = up.slice(0, up.lastIndexOf("/"))) {
+      for (const address of this.#granted.get(up)?.addresses ?? []) {
+        if (isBelow(from, address)) return true;
+      }
+    }
+    if (origin === "local" || this.#isLocal(from)) return false;
+    return origin === "node-stub" || this.isOfPeer(by, from);
+  }
+
+  /** @param {string} address */
+  #isLocal(address) {
+    if (isBelow(address, this.#tools.runtime)) return true;
+    for (const { origin, addresses } of this.#granted.values()) {
+      if (origin !== "local") continue;
+      for (const one of addresses) if (isBelow(address, one)) return true;
+    }
+    return false;
+  }
+
+  /**
+   * @param {Message} message
+   * @param {Origin} origin
+   */
+  #mayReport(message, origin) {
+    const { from, to } = message;
+    const part = lastSegment(to);
+    if (part === "status") return to === statusOf(from);
+    if (part === "registration" && isEvent(message)) {
+      return origin === "node-stub" && from === registryOf(domainOf(to));
+    }
+    return true;
+  }
+
+  /**
+   * @param {Submitted} submitted
+   * @param {{reason: string, why: string, code: number | null}} refusal
+   */
+  #deny(submitted, { reason, why, code }) {
+    const { message, by } = submitted;
+    this.#trace.message("bus", "submit", message, { by });
+    if (reason === DROPS.DUPLICATE) this.#trace.message("bus", "admit", message, { by });
+    else this.#trace.message("bus", "deny", message, { by, code: code ?? undefined, why });
+    this.#drop(message, reason);
+    const again = reason === DROPS.DUPLICATE && code === null ? this.#answers.find(message) : null;
+    if (again && !isResponse(message)) {
+      const { response } = again;
+      this.#trace.message("bus", "submit", response, { by: response.from });
+      this.#trace.message("bus", "admit", response, { by: response.from });
+      this.#goBack(response, by);
+    } else if (isRequest(message) && code !== null) this.#reject(submitted, code, why);
+    else submitted.reply?.(refuse(message, code ?? CODES.CONFLICT, why));
+  }
+
+  /**
+   * Answer the component that has submitted a request, for any `from`.
+   *
+   * @param {Submitted} submitted
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   */
+  #reject({ message, by, reply }, code, why, retryAfter = null) {
+    if (!isRequest(message)) return this.#drop(message, DROPS.NO_TARGET);
+    const response = refuse(message, code, why, retryAfter);
+    this.#synthesised(response, message);
+    if (reply) reply(response);
+    else if (!this.#give(response, by)) this.#drop(response, DROPS.NO_TARGET);
+  }
+
+  // ---- answers
+
+  /** @param {Message} response */
+  #answer(response) {
+    const { transaction, drop, step, isLast } = this.#open.answered(response, this.#tools.clock.now());
+    if (!transaction) return this.#drop(response, drop ?? DROPS.UNMATCHED);
+    if (step) this.#trace.step("bus", step);
+    if (isLast) {
+      this.#closed(transaction.request);
+      if (!transaction.waiter.isOurs) this.#answers.keep(transaction.request, response);
+    }
+    this.#toWaiter(response, transaction.waiter);
+  }
+
+  /** @param {Message} request */
+  #closed({ from, to }) {
+    const pair = `${from} ${to}`;
+    const left = (this.#load.get(pair) ?? 1) - 1;
+    if (left) this.#load.set(pair, left);
+    else this.#load.delete(pair);
+  }
+
+  /**
+   * @param {Message} response
+   * @param {Waiter} waiter
+   */
+  #toWaiter(response, { isOurs, reply, session }) {
+    if (reply) {
+      this.#trace.message("bus", "callback", response);
+      reply(response);
+    } else if (isOurs) {
+      if (!this.#give(response, response.to)) this.#drop(response, DROPS.NO_TARGET);
+    } else this.#goBack(response, session ?? "");
+  }
+
+  /**
+   * An answer returns by the stub that brought the request, if it is there still.
+   *
+   * @param {Message} response
+   * @param {string} stub
+   */
+  #goBack(response, stub) {
+    if (!this.#give(response, stub)) this.#forward(response, true);
+  }
+
+  // ---- out
+
+  /**
+   * @param {Message} message
+   * @param {boolean} isOut
+   */
+  #forward(message, isOut) {
+    const { to } = message;
+    if (this.#listeners.has(to)) {
+      if (!this.#give(message, to)) {
+        this.#end(message, CODES.UNAVAILABLE, "the receiver takes no more", RETRY_AFTER);
+      }
+    } else if (!isOut || isBelow(to, this.#tools.runtime)) {
+      this.#end(message, CODES.NOT_FOUND, "target not found");
+    } else {
+      const way = this.resolve(message);
+      if (!("stub" in way)) this.#end(message, way.code, way.why, way.retryAfter ?? null);
+      else if (!this.#give(message, way.stub)) this.#end(message, CODES.UNAVAILABLE, "the stub is gone");
+    }
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} address whose listeners get it
+   */
+  #give(message, address) {
+    let isTaken = false;
+    for (const listener of this.#listeners.get(address) ?? []) {
+      // Written before it is taken, as a MiniBUS writes that it has delivered it.
+      const isMiniBus = listener instanceof MiniBus;
+      if (isMiniBus) this.#trace.message("bus", "deliver", message, { listener: listener.name });
+      if (!listener.take(message)) continue;
+      isTaken = true;
+      if (!isMiniBus) this.#trace.message("bus", "deliver", message, { listener: listener.name });
+    }
+    return isTaken;
+  }
+
+  /**
+   * End a message here: a request is answered, anything else dropped.
+   *
+   * @param {Message} message
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   */
+  #end(message, code, why, retryAfter = null) {
+    const ended = isRequest(message) ? this.#open.giveUp(message, `${code} ${why}`) : null;
+    if (!ended) return this.#drop(message, retryAfter === null ? DROPS.NO_TARGET : DROPS.OVERFLOW);
+    this.#trace.step("bus", ended.step);
+    this.#closed(message);
+    const response = refuse(message, code, why, retryAfter);
+    this.#synthesised(response, message);
+    this.#toWaiter(response, ended.waiter);
+  }
+
+  /**
+   * Take back what a component cannot handle any more.
+   *
+   * @param {Message} message
+   * @param {number} code
+   * @param {string} why
+   */
+  lost(message, code, why) {
+    this.#end(message, code, why, code === CODES.UNAVAILABLE ? RETRY_AFTER : null);
+  }
+
+  /**
+   * Route messages again that a stub could not deliver.
+   *
+   * @param {Message[]} messages without the stamp of the stub in `via`
+   */
+  handBack(messages) {
+    for (const message of messages) {
+      if (!isRequest(message) || this.#open.find(message)) this.#forward(message, true);
+      else this.#drop(message, DROPS.NO_TARGET);
+    }
+  }
+
+  /**
+   * @param {Message} response
+   * @param {Message} request
+   */
+  #synthesised(response, request) {
+    this.#trace.message("bus", "synth", response, { ref: instanceId(request) });
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} reason
+   */
+  #drop(message, reason) {
+    this.#tools.counters.drop(reason, "bus", message);
+    this.#trace.message("bus", "drop", message, { reason });
+  }
+
+  #tick() {
+    for (const { request, waiter, step } of this.#open.overdue(this.#tools.clock.now())) {
+      this.#trace.step("bus", step);
+      this.#closed(request);
+      if (!waiter.isOurs) continue;
+      const response = refuse(request, CODES.TIMEOUT, "Request Timeout");
+      this.#synthesised(response, request);
+      this.#toWaiter(response, waiter);
+    }
+    this.#alarm.set(this.#open.deadline);
+  }
+
+  /** End all waits; later messages are refused. */
+  close() {
+    this.#isOver = true;
+    for (const { request, waiter, step } of this.#open.giveUpAll("the runtime is closed")) {
+      this.#trace.step("bus", step);
+      if (!waiter.isOurs) continue;
+      const response = refuse(request, CODES.UNAVAILABLE, "the runtime is closed");
+      this.#synthesised(response, request);
+      this.#toWaiter(response, waiter);
+    }
+    this.#alarm.set(Infinity);
+  }
+}

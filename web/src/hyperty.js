@@ -1,0 +1,161 @@
+/** What code of a hyperty may use, in a Worker and in the page alike. */
+
+import { CODES } from "./constants.js";
+import { isObject } from "./json.js";
+import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./message.js").MessageType} MessageType */
+/** @typedef {import("./json.js").Json} Json */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+
+/**
+ * What a hyperty has of the runtime.
+ * @typedef {object} Outlet
+ * @property {(message: Message) => void} post
+ * @property {(message: Message, terms?: {provisional?: (message: Message) => void}) =>
+ *   Promise<Message>} request
+ * @property {(from: string) => number} nextId
+ */
+
+/**
+ * The code of a hyperty. `request` returns the value of the answer; what it throws refuses.
+ * @typedef {object} Code
+ * @property {(hyperty: Hyperty) => unknown} [started]
+ * @property {(message: Message, hyperty: Hyperty) => unknown} [request]
+ * @property {(message: Message, hyperty: Hyperty) => unknown} [event]
+ */
+
+/** A request was refused: by the other end if it is caught, by this hyperty if it is thrown. */
+export class Refusal extends Error {
+  /**
+   * @param {number} code one of the reply codes
+   * @param {string} reason
+   * @param {number | null} [retryAfter]
+   */
+  constructor(code, reason, retryAfter = null) {
+    super(reason ? `${code} ${reason}` : String(code));
+    this.name = "Refusal";
+    this.code = code;
+    this.reason = reason;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** A hyperty: an address, and what it sends. */
+export class Hyperty {
+  #outlet;
+
+  /**
+   * @param {string} url
+   * @param {string} name
+   * @param {Outlet} outlet
+   */
+  constructor(url, name, outlet) {
+    this.url = url;
+    this.name = name;
+    this.#outlet = outlet;
+  }
+
+  /**
+   * Send a request and return the value of the answer.
+   *
+   * @param {string} to
+   * @param {Json} [value]
+   * @param {{type?: MessageType, body?: JsonObject, provisional?: (message: Message) => void}} [options]
+   *   `body`: further fields of the body
+   * @returns {Promise<Json>}
+   */
+  async request(to, value, { type = "create", body = {}, provisional } = {}) {
+    const answer = await this.ask(type, to, value === undefined ? body : { value, ...body }, { provisional });
+    if (isSuccess(answer)) return answer.body.value ?? null;
+    const { retryAfter } = answer.body;
+    const seconds = typeof retryAfter === "number" ? retryAfter : null;
+    throw new Refusal(codeOf(answer), reasonIn(answer), seconds);
+  }
+
+  /**
+   * Send a request and return the whole final answer, also if it is a refusal.
+   *
+   * @param {MessageType} type
+   * @param {string} to
+   * @param {JsonObject} body
+   * @param {{provisional?: (message: Message) => void}} [terms]
+   * @returns {Promise<Message>}
+   */
+  ask(type, to, body, terms) {
+    const id = this.#outlet.nextId(this.url);
+    return this.#outlet.request({ id, type, from: this.url, to, body }, terms);
+  }
+
+  /**
+   * Send an event to the inbox of another hyperty; nobody answers it.
+   *
+   * @param {string} to address of the hyperty
+   * @param {Json} value
+   */
+  send(to, value) {
+    const inbox = to.endsWith("/events") ? to : `${to}/events`;
+    const id = this.#outlet.nextId(this.url);
+    this.#outlet.post({ id, type: "create", from: this.url, to: inbox, body: { value } });
+  }
+
+  /**
+   * Let the code of this hyperty handle a message, and answer it if it is a request.
+   *
+   * @param {Code} code
+   * @param {Message} message
+   */
+  async handle(code, message) {
+    if (!isRequest(message)) {
+      try {
+        await code.event?.(message, this);
+      } catch (error) {
+        console.error(`protofly: ${this.name} failed on an event`, error);
+      }
+      return;
+    }
+    this.#outlet.post(await this.#answer(code, message));
+  }
+
+  /**
+   * @param {Code} code
+   * @param {Message} message
+   * @returns {Promise<Message>}
+   */
+  async #answer(code, message) {
+    if (!code.request) return refuse(message, CODES.MALFORMED, "this hyperty takes no requests");
+    try {
+      const value = await code.request(message, this);
+      // What no wire carries is refused here, as it would be by a link.
+      const body = value === undefined ? {} : { value: JSON.parse(JSON.stringify(value)) };
+      return replyTo(message, CODES.OK, body);
+    } catch (error) {
+      if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
+      console.error(`protofly: ${this.name} failed on a request`, error);
+      return refuse(message, CODES.INTERNAL, "the hyperty failed");
+    }
+  }
+}
+
+/**
+ * @param {unknown} error
+ * @returns {error is Refusal}
+ */
+const isRefusal = (error) =>
+  isObject(error) && error.name === "Refusal" &&
+  /** @type {unknown[]} */ (Object.values(CODES)).includes(error.code);
+
+/**
+ * Return code that may be an object, a class, or a function that makes the object.
+ *
+ * @param {unknown} exported
+ * @param {Hyperty} hyperty
+ * @returns {Code}
+ */
+export function codeFrom(exported, hyperty) {
+  if (isObject(exported)) return /** @type {Code} */ (/** @type {unknown} */ (exported));
+  if (typeof exported !== "function") throw new TypeError("the code of a hyperty is an object or a class");
+  const isClass = /^class\b/.test(Function.prototype.toString.call(exported));
+  return isClass ? Reflect.construct(exported, [hyperty]) : exported(hyperty);
+}

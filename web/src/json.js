@@ -1,0 +1,144 @@
+/** JSON of messages: limits, and the one text that orjson would write with sorted keys. */
+
+import {
+  CODES,
+  MAX_ID,
+  MAX_JSON_DEPTH,
+  MAX_JSON_KEYS,
+  MAX_JSON_TEXT,
+  MAX_MESSAGE_BYTES,
+} from "./constants.js";
+
+/** @typedef {null | boolean | number | string | Json[] | JsonObject} Json */
+/**
+ * A JSON object; a key whose value is undefined is not there.
+ * @typedef {{[key: string]: Json | undefined}} JsonObject
+ */
+
+/** A message breaks a rule; `code` is that of the answer. */
+export class BadMessageError extends Error {
+  /**
+   * @param {string} reason
+   * @param {number} [code]
+   */
+  constructor(reason, code = CODES.MALFORMED) {
+    super(reason);
+    this.name = "BadMessageError";
+    this.code = code;
+  }
+}
+
+/**
+ * @param {unknown} value
+ * @returns {value is JsonObject}
+ */
+export const isObject = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const encoder = new TextEncoder();
+
+/** @param {string} text */
+export const byteLength = (text) => encoder.encode(text).length;
+
+/**
+ * Refuse JSON with too much nesting, too many keys, too long a text, or what is no Unicode.
+ *
+ * @param {Json | undefined} value
+ * @param {number} [depth]
+ */
+export function checkSize(value, depth = 0) {
+  if (typeof value === "string") return checkText(value);
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    throw new BadMessageError("a number is too large");
+  }
+  if (typeof value !== "object" || value === null) return;
+  if (depth >= MAX_JSON_DEPTH) {
+    throw new BadMessageError(`JSON is nested deeper than ${MAX_JSON_DEPTH}`, CODES.TOO_LARGE);
+  }
+  if (Array.isArray(value)) {
+    for (const one of value) checkSize(one, depth + 1);
+    return;
+  }
+  const entries = Object.entries(value);
+  if (entries.length > MAX_JSON_KEYS) {
+    throw new BadMessageError(`an object has more than ${MAX_JSON_KEYS} keys`, CODES.TOO_LARGE);
+  }
+  for (const [key, one] of entries) {
+    checkText(key);
+    checkSize(one, depth + 1);
+  }
+}
+
+/** @param {string} text */
+function checkText(text) {
+  if (text.length > MAX_JSON_TEXT && [...text].length > MAX_JSON_TEXT) {
+    throw new BadMessageError(`a text is longer than ${MAX_JSON_TEXT} characters`, CODES.TOO_LARGE);
+  }
+  if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)) {
+    throw new BadMessageError("a text is no Unicode");
+  }
+}
+
+/**
+ * Read one JSON object within the limits of a message.
+ *
+ * @param {string} text
+ * @param {number} [more] bytes that it may have beyond those of a message
+ * @returns {JsonObject}
+ */
+export function readObject(text, more = 0) {
+  if (text.length > MAX_MESSAGE_BYTES + more || byteLength(text) > MAX_MESSAGE_BYTES + more) {
+    throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
+  }
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new BadMessageError("this is no JSON");
+  }
+  if (!isObject(value)) throw new BadMessageError("a message is a JSON object");
+  checkSize(value);
+  return value;
+}
+
+/**
+ * @param {string} one
+ * @param {string} other
+ */
+function byCodePoint(one, other) {
+  // UTF-16 orders surrogates before the characters from U+E000 on; bytes of UTF-8 do not.
+  const a = [...one];
+  const b = [...other];
+  for (let at = 0; at < a.length && at < b.length; at += 1) {
+    const order = /** @type {number} */ (a[at].codePointAt(0)) - /** @type {number} */ (b[at].codePointAt(0));
+    if (order) return order;
+  }
+  return a.length - b.length;
+}
+
+/** @param {number} value */
+function number(value) {
+  if (Number.isInteger(value) && Math.abs(value) <= MAX_ID) return String(value === 0 ? 0 : value);
+  const [mantissa, power] = value.toExponential().split("e");
+  const sign = mantissa.startsWith("-") ? "-" : "";
+  const digits = mantissa.replace(/[-.]/g, "");
+  const point = Number(power) + 1;
+  if (digits.length <= point && point <= 16) return `${sign}${digits.padEnd(point, "0")}.0`;
+  if (point > 0 && point <= 16) return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
+  if (point > -5 && point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
+  return `${sign}${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ""}e${point > 0 ? "+" : ""}${point - 1}`;
+}
+
+/**
+ * Return a value as JSON with sorted keys, the same text as Python's side hashes.
+ *
+ * @param {Json | undefined} value
+ * @returns {string}
+ */
+export function sorted(value) {
+  if (typeof value === "number") return number(value);
+  if (Array.isArray(value)) return `[${value.map(sorted).join(",")}]`;
+  if (!isObject(value)) return JSON.stringify(value ?? null);
+  const keys = Object.keys(value).filter((key) => value[key] !== undefined).sort(byCodePoint);
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${sorted(value[key])}`).join(",")}}`;
+}

@@ -1,0 +1,578 @@
+/** The stub that leads to the message node: it hosts a `StubClient` over `protofly.v1`. */
+
+import { sessionManager, statusOf } from "./address.js";
+import { Alarm } from "./clock.js";
+import {
+  CODES,
+  DIAL_TIMEOUT,
+  DROPS,
+  ERROR_WINDOW,
+  GOODBYE_TIMEOUT,
+  MAX_FRAME_BYTES,
+  MAX_MALFORMED,
+  MAX_MESSAGE_BYTES,
+  OUTBOX_BYTES,
+  PACE_SLICE,
+} from "./constants.js";
+import { BadMessageError, byteLength, isObject } from "./json.js";
+import { fromBase64url, signedParts } from "./keys.js";
+import {
+  codeOf,
+  frames,
+  isRequest,
+  isResponse,
+  isSuccess,
+  readFrame,
+  readSender,
+  reasonIn,
+  refuse,
+  replyTo,
+  stamped,
+  viaOf,
+  writeLine,
+} from "./message.js";
+import { rateOf, StubClient } from "./session.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+/** @typedef {import("./session.js").Input} Input */
+/** @typedef {import("./session.js").Method} Method */
+
+/** The subprotocol of our own stubs. */
+const PROTOCOL = "protofly.v1";
+
+/**
+ * The part of a WebSocket that a stub uses.
+ * @typedef {Pick<WebSocket, "send" | "close" | "bufferedAmount" | "onopen" | "onmessage" |
+ *   "onclose" | "onerror">} Socket
+ */
+
+/**
+ * What a node has said of this runtime.
+ * @typedef {{identity: import("./message.js").SenderIdentity | null, statement: string | null,
+ *   domainKeys: JsonObject | null}} Said
+ */
+
+/**
+ * @typedef {object} StubOptions
+ * @property {string} url address of the stub
+ * @property {string} nodeUrl
+ * @property {(() => Promise<string | null>) | null} credentials gets the token for each login
+ * @property {import("./keys.js").RuntimeKey | null} key
+ * @property {string | null} session token of an earlier session
+ * @property {(said: Partial<Said>) => void} onSaid
+ * @property {(url: string, protocol: string) => Socket} connect
+ */
+
+/** One node stub; the messages for the node are given to `take`. */
+export class NodeStub {
+  #tools;
+  #port;
+  #options;
+  #core;
+  #alarm;
+  /** @type {Link | null} */
+  #link = null;
+  #attempts = 0;
+  /** @type {Input[]} */
+  #inputs = [];
+  #isBusy = false;
+  /** @type {Message[]} */
+  #leaveAsked = [];
+  /** @type {string | null} */
+  #token;
+
+  /**
+   * @param {import("./bus.js").Tools} tools
+   * @param {import("./bus.js").Port} port
+   * @param {StubOptions} options
+   */
+  constructor(tools, port, options) {
+    this.#tools = tools;
+    this.#port = port;
+    this.#options = options;
+    this.#token = options.session;
+    this.name = options.url;
+    this.#core = new StubClient(options.url, Math.random, options.session);
+    this.#alarm = new Alarm(tools.clock, () => this.#feed({ on: "time" }));
+  }
+
+  get #actor() {
+    return `stub:${this.#options.url}`;
+  }
+
+  /** State of its connection. */
+  get state() {
+    return this.#core.state;
+  }
+
+  /** Token of its session: it resumes the session, also after a reload. Keep it secret. */
+  get session() {
+    return this.#token;
+  }
+
+  /** Number of messages that wait for the session, or for the rate of the node. */
+  get queued() {
+    return this.#core.queued;
+  }
+
+  /** Take the first step. */
+  start() {
+    this.#perform(this.#core.begin());
+  }
+
+  /**
+   * Take a message for the node, or a command for the stub.
+   *
+   * @param {Message} message
+   */
+  take(message) {
+    if (message.to === this.#options.url) this.#command(message);
+    else this.#feed({ on: "send", message });
+    return true;
+  }
+
+  /** @param {Message} message */
+  #command(message) {
+    if (isResponse(message)) return;
+    const { method } = message.body;
+    if (method === "connect") {
+      this.#feed({ on: "connect" });
+      this.#port.post(replyTo(message, CODES.ACCEPTED));
+    } else if (method === "disconnect") {
+      this.#leaveAsked.push(message);
+      this.#feed({ on: "disconnect" });
+    } else {
+      this.#port.post(refuse(message, CODES.MALFORMED, "a stub is told to connect or disconnect"));
+    }
+  }
+
+  // ---- inputs and effects
+
+  /**
+   * Feed the core; what happens meanwhile is fed afterwards, in order.
+   *
+   * @param {Input} input
+   */
+  #feed(input) {
+    this.#inputs.push(input);
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    try {
+      for (let next = this.#inputs.shift(); next; next = this.#inputs.shift()) {
+        this.#perform(this.#core.feed(next, this.#tools.clock.now()));
+      }
+    } finally {
+      this.#isBusy = false;
+      this.#alarm.set(this.#core.deadline);
+    }
+  }
+
+  /** @param {import("./session.js").Effect[]} effects */
+  #perform(effects) {
+    for (const effect of effects) {
+      switch (effect.do) {
+        case "step":
+          this.#stepped(effect);
+          break;
+        case "dial":
+          this.#dial();
+          break;
+        case "hang-up":
+          this.#link?.hangUp();
+          this.#link = null;
+          break;
+        case "ask":
+          void this.#ask(effect.method, effect.token, effect.challenge);
+          break;
+        case "write":
+          this.#write(effect.message);
+          break;
+        case "queued":
+          this.#tools.trace.message(this.#actor, "queue", effect.message);
+          break;
+        case "released":
+          this.#tools.trace.message(this.#actor, "flush", effect.message);
+          break;
+        case "refuse":
+          this.#refuse(effect.message, effect.code, effect.why, effect.retryAfter);
+          break;
+        case "drop":
+          this.#drop(effect.message, effect.reason);
+          break;
+        case "ended":
+          for (const asked of this.#leaveAsked.splice(0)) this.#port.post(replyTo(asked, CODES.OK));
+      }
+    }
+  }
+
+  /** @param {import("./machine.js").Step} step */
+  #stepped(step) {
+    this.#tools.trace.step(this.#actor, step);
+    if (step.machine !== "stub_connection") return;
+    const { url } = this.#options;
+    const description = step.why ? { description: step.why } : {};
+    const link = step.new === "live" ? { link: `${url}/session/${this.#core.sessions}` } : {};
+    this.#port.publish("update", statusOf(url), { value: step.new, ...description, ...link });
+  }
+
+  /**
+   * @param {Message} message
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   */
+  #refuse(message, code, why, retryAfter = null) {
+    const response = refuse(message, code, why, retryAfter);
+    const ref = `${message.from}#${message.id}`;
+    this.#tools.trace.message(this.#actor, "synth", response, { ref });
+    this.#port.post(response);
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} reason
+   */
+  #drop(message, reason) {
+    this.#tools.counters.drop(reason, this.#actor, message);
+    this.#tools.trace.message(this.#actor, "drop", message, { reason });
+  }
+
+  // ---- the link
+
+  #dial() {
+    this.#attempts += 1;
+    const { nodeUrl, connect, credentials } = this.#options;
+    const link = new Link(`websocket-${this.#attempts}-out`, this.#tools.clock, {
+      opened: () => this.#link === link && this.#feed({ on: "dialled" }),
+      lost: (why) => this.#link === link && this.#lost(why),
+      wrote: (count) => this.#link === link && this.#feed({ on: "written", count }),
+      read: (frame) => this.#link === link && this.#read(frame, link),
+    });
+    this.#link = link;
+    if (!credentials || this.#core.hasSession) return link.dial(connect, nodeUrl);
+    // The node waits for a login only for seconds: the token is there before it is dialled.
+    void this.#login().then((login) => {
+      if (this.#link !== link) return;
+      link.login = login;
+      link.dial(connect, nodeUrl);
+    });
+  }
+
+  /** @param {string} why */
+  #lost(why) {
+    this.#link = null;
+    this.#feed({ on: "lost", why });
+  }
+
+  /** @returns {Promise<Login>} */
+  async #login() {
+    try {
+      return { token: (await this.#options.credentials?.()) ?? null, error: "" };
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return { token: null, error: `no token for the login: ${why}` };
+    }
+  }
+
+  /**
+   * @param {Method} method
+   * @param {string | null} token of the session
+   * @param {string | null} challenge
+   */
+  async #ask(method, token, challenge) {
+    const link = this.#link;
+    if (!link) return;
+    let shown = token;
+    if (method === "open" && challenge !== null) shown = link.shown;
+    else if (method === "open" && this.#options.credentials) {
+      const login = link.login ?? (await this.#login());
+      link.login = null;
+      if (this.#link !== link) return;
+      if (login.error) {
+        const { UNAVAILABLE } = CODES;
+        return this.#feed({ on: "answered", method, code: UNAVAILABLE, why: login.error });
+      }
+      shown = link.shown = login.token;
+    }
+    const params = await this.#params(method, shown, challenge);
+    if (this.#link !== link) return;
+    const { url } = this.#options;
+    const id = this.#tools.ids.next(url);
+    link.controls.set(id, method);
+    const to = sessionManager(this.#tools.domain);
+    const body = /** @type {JsonObject} */ ({ method, params });
+    link.write(writeLine({ id, type: "execute", from: url, to, body }), 0);
+  }
+
+  /**
+   * Show the key, and prove it once there is a challenge.
+   *
+   * @param {Method} method
+   * @param {string | null} token
+   * @param {string | null} challenge
+   */
+  async #params(method, token, challenge) {
+    const { key } = this.#options;
+    const { runtime, domain } = this.#tools;
+    const params = { runtimeURL: runtime, ...(token === null ? {} : { token }) };
+    if (!key || (method !== "open" && method !== "re-open")) return params;
+    if (challenge === null) return { ...params, key: key.public };
+    const proof = await key.sign(method, await signedParts(domain, runtime, challenge, token));
+    return { ...params, key: key.public, proof };
+  }
+
+  /** @param {Message} message */
+  #write(message) {
+    const { url } = this.#options;
+    const link = this.#link;
+    if (!link) return;
+    if (viaOf(message).includes(url)) {
+      this.#drop(message, DROPS.LOOP);
+      return this.#feed({ on: "unwritable", message });
+    }
+    const { identity: _, ...plain } = stamped(message, url);
+    try {
+      const line = writeLine(plain);
+      if (byteLength(line) > MAX_MESSAGE_BYTES) {
+        throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
+      }
+      this.#tools.trace.crossed(this.#actor, "xmit", plain, url, link.name);
+      link.write(line, 1);
+    } catch (error) {
+      const { code, message: why } = error instanceof BadMessageError
+        ? error
+        : new BadMessageError(`its body is no JSON: ${error}`, CODES.INTERNAL);
+      this.#feed({ on: "unwritable", message });
+      if (isRequest(message)) this.#refuse(message, code, why);
+      else this.#drop(message, DROPS.MALFORMED);
+    }
+  }
+
+  // ---- what came over the link
+
+  /**
+   * @param {string} frame
+   * @param {Link} link
+   */
+  #read(frame, link) {
+    this.#feed({ on: "heard" });
+    for (const line of readFrame(frame)) {
+      if (this.#link !== link) return;
+      if ("error" in line) {
+        this.#tools.counters.drop(DROPS.MALFORMED, this.#actor);
+        if (!link.mayErr()) {
+          link.hangUp();
+          return this.#lost("the node sends what is malformed");
+        }
+        if (line.answer) link.write(writeLine(line.answer), 0);
+      } else this.#heard(line, link);
+    }
+  }
+
+  /**
+   * @param {Message} message
+   * @param {Link} link
+   */
+  #heard(message, link) {
+    const { url } = this.#options;
+    const isControl = message.to === url && message.from === sessionManager(this.#tools.domain);
+    if (!isControl) return this.#inbound(message, link);
+    if (isRequest(message)) return link.write(writeLine(replyTo(message, CODES.OK)), 0);
+    const method = link.controls.get(message.id);
+    if (!isResponse(message) || !method) return this.#drop(message, DROPS.UNMATCHED);
+    if (codeOf(message) >= 200) link.controls.delete(message.id);
+    this.#answered(method, message);
+  }
+
+  /**
+   * @param {Method} method
+   * @param {Message} message
+   */
+  #answered(method, message) {
+    const code = codeOf(message);
+    const value = isObject(message.body.value) ? message.body.value : {};
+    const why = reasonIn(message);
+    if (!isSuccess(message)) {
+      const challenge = typeof value.challenge === "string" ? value.challenge : null;
+      const isLasting = code === CODES.CONFLICT && this.#options.credentials !== null;
+      return this.#feed({ on: "answered", method, code, why, challenge, isLasting });
+    }
+    const statement = typeof value.statement === "string" ? value.statement : null;
+    if (isObject(value.domainKeys)) {
+      this.#options.onSaid({ statement, domainKeys: value.domainKeys });
+      const life = lifeOf(statement);
+      if (life !== null) this.#feed({ on: "stated", life });
+    }
+    const token = typeof value.sessionToken === "string" ? value.sessionToken : null;
+    if (token === null || (method !== "open" && method !== "re-open")) {
+      return this.#feed({ on: "answered", method, code, why });
+    }
+    this.#token = token;
+    this.#options.onSaid({ identity: readSender(value.identity) });
+    const isEmptied = value.emptied === true;
+    this.#feed({ on: "answered", method, code, why, token, isEmptied, rate: rateOf(value) });
+  }
+
+  /**
+   * @param {Message} message
+   * @param {Link} link
+   */
+  #inbound(message, link) {
+    const { url } = this.#options;
+    if (viaOf(message).includes(url)) return this.#drop(message, DROPS.LOOP);
+    const arrived = stamped(message, url);
+    this.#tools.trace.crossed(this.#actor, "rcv", arrived, url, link.name);
+    this.#port.post(arrived);
+  }
+}
+
+/**
+ * Return for how many seconds a statement of the domain is valid; null: it says nothing.
+ *
+ * @param {string | null} statement
+ */
+function lifeOf(statement) {
+  try {
+    const claims = JSON.parse(new TextDecoder().decode(fromBase64url((statement ?? "").split(".")[1])));
+    return typeof claims.exp === "number" ? claims.exp - Date.now() / 1000 : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @typedef {{token: string | null, error: string}} Login */
+
+/**
+ * What a link reports.
+ * @typedef {{opened: () => unknown, lost: (why: string) => unknown,
+ *   wrote: (count: number) => unknown, read: (frame: string) => unknown}} Events
+ */
+
+/** One WebSocket to the node. */
+class Link {
+  #clock;
+  #events;
+  /** @type {Socket | null} */
+  #socket = null;
+  #isOver = false;
+  #cancel = () => {};
+  /** @type {string[]} */
+  #lines = [];
+  #messages = 0;
+  #isWoken = false;
+  /** @type {number[]} */
+  #errors = [];
+  /** Session controls that are not answered yet. @type {Map<number, Method>} */
+  controls = new Map();
+  /** The token for a login, got before the link was dialled. @type {Login | null} */
+  login = null;
+  /** The token that the open request showed, which its repetition with a proof shows again.
+   * @type {string | null} */
+  shown = null;
+
+  /**
+   * @param {string} name
+   * @param {import("./clock.js").Clock} clock
+   * @param {Events} events
+   */
+  constructor(name, clock, events) {
+    this.name = name;
+    this.#clock = clock;
+    this.#events = events;
+  }
+
+  /**
+   * @param {(url: string, protocol: string) => Socket} connect
+   * @param {string} url
+   */
+  dial(connect, url) {
+    if (this.#isOver) return;
+    let socket;
+    try {
+      socket = connect(url, PROTOCOL);
+    } catch (error) {
+      return void queueMicrotask(() => this.#end(`it cannot be dialled: ${error}`));
+    }
+    this.#socket = socket;
+    const patience = this.#clock.now() + DIAL_TIMEOUT;
+    this.#cancel = this.#clock.at(patience, () => this.#end("it does not answer"));
+    socket.onopen = () => {
+      if (this.#isOver) return;
+      this.#cancel();
+      this.#events.opened();
+    };
+    socket.onmessage = ({ data }) => {
+      if (this.#isOver) return;
+      if (typeof data !== "string") this.#end("the node sends what is no text");
+      else if (data.length > MAX_FRAME_BYTES) this.#end("the node sends a frame that is too large");
+      else this.#events.read(data);
+    };
+    socket.onclose = ({ code, reason }) => this.#end(reason || `the link was closed (${code})`);
+    socket.onerror = () => {};
+  }
+
+  /**
+   * Write a line with the next frame.
+   *
+   * @param {string} line
+   * @param {number} messages how many it counts as
+   */
+  write(line, messages) {
+    this.#lines.push(line);
+    this.#messages += messages;
+    this.#wake();
+  }
+
+  #wake() {
+    if (this.#isWoken) return;
+    this.#isWoken = true;
+    queueMicrotask(() => this.#flush());
+  }
+
+  #flush() {
+    this.#isWoken = false;
+    const socket = this.#socket;
+    if (this.#isOver || !socket || !this.#lines.length) return;
+    // A WebSocket says how much waits in it, but not when that has left.
+    if (socket.bufferedAmount > OUTBOX_BYTES) {
+      this.#isWoken = true;
+      this.#clock.at(this.#clock.now() + PACE_SLICE, () => this.#flush());
+      return;
+    }
+    const messages = this.#messages;
+    this.#messages = 0;
+    try {
+      for (const frame of frames(this.#lines.splice(0))) socket.send(frame);
+    } catch (error) {
+      return this.#end(`it cannot be written to: ${error}`);
+    }
+    if (messages) this.#events.wrote(messages);
+  }
+
+  /** Return whether one more malformed line is borne. */
+  mayErr() {
+    const now = this.#clock.now();
+    this.#errors = [...this.#errors.filter((at) => now - at < ERROR_WINDOW), now];
+    return this.#errors.length <= MAX_MALFORMED;
+  }
+
+  /** @param {string} why */
+  #end(why) {
+    if (this.#isOver) return;
+    this.hangUp();
+    this.#events.lost(why);
+  }
+
+  /** End at once, in any state. Idempotent. */
+  hangUp() {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#cancel();
+    const socket = this.#socket;
+    if (!socket) return;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    // What was written last, such as the end of the session, leaves first.
+    void this.#clock.at(this.#clock.now() + GOODBYE_TIMEOUT / 10, () => socket.close());
+  }
+}

@@ -1,0 +1,454 @@
+/**
+ * The registry of a runtime: the way of each message, the stub of the node, the table of direct
+ * links, and the records that the domain registry keeps of this runtime.
+ */
+
+import {
+  allocationOf,
+  domainOf,
+  isBackend,
+  registryOf,
+  statusOf,
+  subscriptionManager,
+} from "./address.js";
+import { MiniBus, Port } from "./bus.js";
+import { Alarm } from "./clock.js";
+import {
+  CODES,
+  KEEP_ALIVE_SHARE,
+  MAX_ALLOCATION,
+  REGISTRATION_EXPIRES,
+  RETRY_COOL_DOWN,
+} from "./constants.js";
+import { Entity } from "./machine.js";
+import { isObject } from "./json.js";
+import { codeOf, isSuccess, reasonIn } from "./message.js";
+import { NodeStub } from "./node.js";
+import { trim } from "./transactions.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+/** @typedef {import("./bus.js").Way} Way */
+
+/** Addresses whose way is remembered. */
+const ROUTES = 1024;
+
+/** A request of the runtime itself was refused; `code` is that of the answer. */
+export class RefusedError extends Error {
+  /**
+   * @param {string} what
+   * @param {Message} answer
+   */
+  constructor(what, answer) {
+    super(`${what}: the answer was ${codeOf(answer)} ${reasonIn(answer)}`.trim());
+    this.name = "RefusedError";
+    this.code = codeOf(answer);
+    this.reason = reasonIn(answer);
+    this.retryAfter = typeof answer.body.retryAfter === "number" ? answer.body.retryAfter : null;
+  }
+}
+
+/**
+ * Return the answer if it says yes.
+ *
+ * @param {string} what what was asked for, as the beginning of a sentence
+ * @param {Message} answer
+ */
+export function granted(what, answer) {
+  if (!isSuccess(answer)) throw new RefusedError(what, answer);
+  return answer;
+}
+
+/**
+ * @typedef {object} NodeOptions how the node of the domain is reached
+ * @property {string} nodeUrl
+ * @property {(() => Promise<string | null>) | null} credentials
+ * @property {import("./keys.js").RuntimeKey | null} key
+ * @property {string | null} session
+ * @property {(url: string, protocol: string) => import("./node.js").Socket} connect
+ * @property {(said: Partial<import("./node.js").Said>) => void} onSaid
+ */
+
+/**
+ * Finds the direct link for a message; null: there is none that is live.
+ * @typedef {(message: Message) => string | null} LinkFinder
+ */
+
+/** A record of the domain registry that this runtime keeps alive. */
+class Kept {
+  /**
+   * @param {JsonObject} record
+   * @param {number} due
+   */
+  constructor(record, due) {
+    this.record = record;
+    this.due = due;
+  }
+}
+
+/** The registry of one runtime. */
+export class Registry {
+  #tools;
+  #bus;
+  #port;
+  #agent;
+  #allocation;
+  #options;
+  /** @type {{url: string, stub: NodeStub, miniBus: MiniBus, state: string} | null} */
+  #stub = null;
+  #minted = 0;
+  /** @type {{until: number, why: string} | null} */
+  #cooling = null;
+  /** @type {string | null} */
+  #link = null;
+  /** @type {Map<string, string>} */
+  #routes = new Map();
+  /** @type {Map<string, Kept>} */
+  #kept = new Map();
+  #alarm;
+  #status;
+  /** @type {Set<LinkFinder>} */
+  #finders = new Set();
+  /** @type {Set<(live: boolean) => void>} */
+  #watchers = new Set();
+
+  /**
+   * @param {import("./bus.js").Tools} tools
+   * @param {import("./bus.js").MessageBus} bus
+   * @param {(part: string, take: (message: Message) => void) => Port} part opens a part of the runtime
+   * @param {NodeOptions} options
+   */
+  constructor(tools, bus, part, options) {
+    this.#tools = tools;
+    this.#bus = bus;
+    this.#options = options;
+    const refusing = /** @param {string} name */ (name) => /** @param {Message} message */ (message) =>
+      bus.lost(message, CODES.MALFORMED, `${name} takes no such request`);
+    this.#agent = part("ua", refusing("the runtime"));
+    this.#port = part("registry", refusing("the registry"));
+    this.#allocation = part("address-allocation", refusing("the address allocation"));
+    this.#alarm = new Alarm(tools.clock, () => this.#keepAlive());
+    this.#status = {
+      name: "registry",
+      /** @param {Message} message */
+      take: (message) => this.#seen(message),
+    };
+    bus.resolve = (message) => this.#resolve(message);
+  }
+
+  /** State of the connection to the node: that of the machine `stub_connection`. */
+  get state() {
+    return this.#stub?.stub.state ?? "created";
+  }
+
+  /** Token that resumes the session; null: there is none. */
+  get session() {
+    return this.#stub?.stub.session ?? this.#options.session;
+  }
+
+  /** Number of messages that wait for the node. */
+  get queued() {
+    return this.#stub?.stub.queued ?? 0;
+  }
+
+  /**
+   * Ask a finder for a live link before messages go by the node.
+   *
+   * @param {LinkFinder} finder
+   */
+  findLinks(finder) {
+    this.#finders.add(finder);
+    this.routesChanged();
+  }
+
+  /** Forget the ways of all messages: a link came or went. */
+  routesChanged() {
+    this.#routes.clear();
+  }
+
+  /**
+   * Report each time that the connection to the node becomes live, or ends.
+   *
+   * @param {(live: boolean) => void} watcher
+   */
+  watch(watcher) {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  // ---- ways
+
+  /**
+   * @param {Message} message
+   * @returns {Way}
+   */
+  #resolve(message) {
+    const { to } = message;
+    if (!isBackend(to)) {
+      for (const find of this.#finders) {
+        const stub = find(message);
+        if (stub) return { stub };
+      }
+    }
+    const known = this.#routes.get(to);
+    if (known) return { stub: known };
+    const { trace, domain } = this.#tools;
+    const kind = "reach";
+    trace.record("registry", { k: "resolve", op: "start", to, kind });
+    const job = new Entity("resolve_job", `node|${domain}`);
+    trace.step("registry", job.step("asked"));
+    if (this.#stub) trace.step("registry", job.step("attach", "deployed"));
+    else if (this.#cooling && this.#tools.clock.now() < this.#cooling.until) {
+      const why = `no route to the node of ${domain} a moment ago: ${this.#cooling.why}`;
+      trace.step("registry", job.step("none", this.#cooling.why));
+      trace.record("registry", { k: "resolve", op: "done", to, kind, why });
+      const retryAfter = this.#cooling.until - this.#tools.clock.now();
+      return { code: CODES.UNAVAILABLE, why, retryAfter };
+    } else {
+      trace.step("registry", job.step("deploy"));
+      this.#deploy();
+    }
+    trace.step("registry", job.step("found"));
+    const stub = /** @type {{url: string}} */ (this.#stub).url;
+    trace.record("registry", { k: "resolve", op: "done", to, kind, why: `the node of ${domain}`, result: stub });
+    this.#routes.set(to, stub);
+    trim(this.#routes, ROUTES);
+    return { stub };
+  }
+
+  // ---- the stub of the node
+
+  #deploy() {
+    const { runtime, domain, trace } = this.#tools;
+    this.#minted += 1;
+    const url = `${runtime}/protostub/${this.#minted}`;
+    trace.row("registry", "add", "stubs", domain, `${url} deploying`, "registry");
+    const deployment = new Entity("stub_deployment", url);
+    trace.step("loader", deployment.step("load"));
+    this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
+    this.#bus.grant(url, url, "node-stub");
+    const miniBus = new MiniBus(url, trace, (...lost) => this.#bus.lost(...lost));
+    this.#bus.listen(url, miniBus, this.#agent.url);
+    const stub = new NodeStub(this.#tools, new Port(this.#bus, url), {
+      ...this.#options,
+      url,
+      session: this.session,
+    });
+    this.#stub = { url, stub, miniBus, state: "deploying" };
+    stub.start();
+    miniBus.listen("*", stub);
+    trace.step("loader", deployment.step("loaded"));
+    trace.row("registry", "upd", "stubs", domain, `${url} created`, "registry");
+  }
+
+  /**
+   * Take a status event of the stub.
+   *
+   * @param {Message} message
+   */
+  #seen(message) {
+    const there = this.#stub;
+    if (!there || message.from !== there.url) return true;
+    const { domain, trace } = this.#tools;
+    const state = String(message.body.value);
+    const was = there.state;
+    there.state = state;
+    trace.row("registry", "upd", "stubs", domain, `${there.url} ${state}`, "registry");
+    if (state === "failed") this.#failed(reasonIn(message) || "it could not connect");
+    if ((state === "live") !== (was === "live")) {
+      for (const watcher of this.#watchers) watcher(state === "live");
+    }
+    if (state === "live") {
+      const link = String(message.body.link);
+      const isNew = this.#link !== null && this.#link !== link;
+      this.#link = link;
+      if (isNew) void this.#replay();
+    }
+    return true;
+  }
+
+  /** @param {string} why */
+  #failed(why) {
+    const there = this.#stub;
+    if (!there) return;
+    this.#cooling = { until: this.#tools.clock.now() + RETRY_COOL_DOWN, why };
+    this.#removed(there.url, "deployed");
+    void this.#disconnect(there.url).then(() => this.#clear(there.url, there.miniBus));
+  }
+
+  /**
+   * @param {string} url
+   * @param {string} state
+   */
+  #removed(url, state) {
+    this.#stub = null;
+    this.#tools.trace.row("registry", "del", "stubs", this.#tools.domain, `${url} ${state}`, "registry");
+    this.routesChanged();
+  }
+
+  /** @param {string} url */
+  async #disconnect(url) {
+    return this.#agent.ask("execute", url, { method: "disconnect", params: [] });
+  }
+
+  /**
+   * @param {string} url
+   * @param {MiniBus} miniBus
+   */
+  #clear(url, miniBus) {
+    this.#bus.unlisten(url, miniBus, this.#agent.url);
+    this.#bus.revoke(url, url);
+    this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
+  }
+
+  /** Open the session with the node, and wait for it. */
+  async connect() {
+    const to = `domain://msg-node.${this.#tools.domain}/session`;
+    return granted("the node gives no session", await this.#agent.ask("execute", to, { method: "ping" }));
+  }
+
+  /** End the session with the node. */
+  async disconnect() {
+    const there = this.#stub;
+    if (!there) return;
+    await this.#disconnect(there.url);
+    this.#removed(there.url, there.state);
+    this.#clear(there.url, there.miniBus);
+  }
+
+  // ---- addresses
+
+  /**
+   * Have the node allocate addresses.
+   *
+   * @param {string} scheme such as `hyperty` or `comm`
+   * @param {number} [number]
+   * @returns {Promise<string[]>}
+   */
+  async allocate(scheme, number = 1) {
+    if (!(number >= 1 && number <= MAX_ALLOCATION)) {
+      throw new RangeError(`1 to ${MAX_ALLOCATION} addresses are allocated at once`);
+    }
+    const to = allocationOf(this.#tools.domain);
+    const answer = await this.#allocation.ask("create", to, { scheme, value: { number } });
+    granted("no address was allocated", answer);
+    const { value } = answer.body;
+    const allocated = isObject(value) ? value.allocated : null;
+    const isRight = Array.isArray(allocated) && allocated.length === number &&
+      allocated.every((one) => typeof one === "string");
+    if (!isRight) throw new Error(`the node has not allocated ${number} addresses`);
+    return /** @type {string[]} */ (allocated);
+  }
+
+  /**
+   * Give addresses back to the node. Idempotent.
+   *
+   * @param {string[]} addresses
+   */
+  async free(addresses) {
+    const to = allocationOf(this.#tools.domain);
+    return this.#allocation.ask("delete", to, { childrenResources: addresses });
+  }
+
+  // ---- records
+
+  /**
+   * Register a record and keep it alive.
+   *
+   * @param {JsonObject} record with `url` and what else is to be found
+   */
+  async register(record) {
+    const whole = { status: "live", expires: REGISTRATION_EXPIRES, ...record, runtime: this.#tools.runtime };
+    const url = String(record.url);
+    granted(`${url} is not registered`, await this.#say("create", url, { value: whole }));
+    this.#kept.set(url, new Kept(whole, this.#tools.clock.now() + Number(whole.expires) / KEEP_ALIVE_SHARE));
+    this.#schedule();
+  }
+
+  /**
+   * Set a record to disconnected. Idempotent.
+   *
+   * @param {string} url
+   */
+  async unregister(url) {
+    if (!this.#kept.delete(url)) return;
+    this.#schedule();
+    await this.#say("update", url, { resource: url, attribute: "status", value: "disconnected" });
+  }
+
+  /**
+   * Return the record of an address.
+   *
+   * @param {string} url
+   */
+  async read(url) {
+    return this.#say("read", url, { resource: url });
+  }
+
+  /**
+   * Search the registry of a domain.
+   *
+   * @param {JsonObject} body `resource`, `criteria`, `limit` and `after` of a search
+   * @param {string} [domain]
+   */
+  async search(body, domain = this.#tools.domain) {
+    return this.#port.ask("read", registryOf(domain), body);
+  }
+
+  /**
+   * @param {import("./message.js").MessageType} type
+   * @param {string} url
+   * @param {JsonObject} body
+   */
+  #say(type, url, body) {
+    return this.#port.ask(type, registryOf(domainOf(url)), body);
+  }
+
+  #schedule() {
+    this.#alarm.set(Math.min(...[...this.#kept.values()].map((one) => one.due)));
+  }
+
+  #keepAlive() {
+    const now = this.#tools.clock.now();
+    for (const [url, kept] of this.#kept) {
+      if (kept.due > now) continue;
+      kept.due = now + Number(kept.record.expires) / KEEP_ALIVE_SHARE;
+      void this.#say("update", url, { resource: url }).then((answer) => {
+        if (isSuccess(answer)) return;
+        if (codeOf(answer) === CODES.NOT_FOUND) void this.#again(url);
+        else kept.due = Math.min(kept.due, this.#tools.clock.now() + RETRY_COOL_DOWN);
+        this.#schedule();
+      });
+    }
+    this.#schedule();
+  }
+
+  /** The node has forgotten this runtime: claim all addresses and register all records again. */
+  async #replay() {
+    await Promise.all([...this.#kept.keys()].map((url) => this.#again(url)));
+  }
+
+  /** @param {string} url */
+  async #again(url) {
+    await this.claim(url);
+    const kept = this.#kept.get(url);
+    if (kept) await this.#say("create", url, { value: kept.record });
+  }
+
+  /**
+   * Claim an address that an earlier session had.
+   *
+   * @param {string} url
+   */
+  async claim(url) {
+    const to = subscriptionManager(domainOf(url));
+    return this.#port.ask("subscribe", to, { resources: [url], source: this.#tools.runtime });
+  }
+
+  /** Keep no record alive any more. */
+  close() {
+    this.#kept.clear();
+    this.#alarm.set(Infinity);
+  }
+}
+

@@ -1,0 +1,396 @@
+/** A runtime in a page: the composition of its parts, and what an application uses. */
+
+import { domainOf, inboxOf, runtimeAddress } from "./address.js";
+import { Mailbox, MessageBus, MiniBus, Port } from "./bus.js";
+import { CLOCK } from "./clock.js";
+import { GOODBYE_TIMEOUT } from "./constants.js";
+import { Counters } from "./counters.js";
+import { codeFrom, Hyperty } from "./hyperty.js";
+import { Ids } from "./ids.js";
+import { openKey, RuntimeKey } from "./keys.js";
+import { Registry } from "./registry.js";
+import { Sandbox, SandboxError } from "./sandbox.js";
+import { Trace } from "./trace.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./json.js").Json} Json */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+/** @typedef {import("./hyperty.js").Code} Code */
+
+/**
+ * @typedef {object} RuntimeOptions
+ * @property {string} domain
+ * @property {string} node URL of the node, such as wss://node.a.example/link
+ * @property {string} [name] name of the runtime; without it, one by chance
+ * @property {string | (() => string | Promise<string>)} [token] token for a login, or what gets one
+ *   for each login; a token is good for one login
+ * @property {CryptoKeyPair | null} [key] Ed25519; without it, a new one; null: no key is shown
+ * @property {string} [session] token of a session to resume, from `runtime.session`
+ * @property {boolean | {limit?: number}} [trace] whether records are kept; false
+ * @property {import("./bus.js").Policy} [policy] judges each message that crosses the runtime
+ * @property {string | URL} [worker] where a Worker loads this module from; this module's URL
+ * @property {boolean} [insecure] permits ws: to another machine; false
+ * @property {(url: string, protocol: string) => import("./node.js").Socket} [connect]
+ * @property {import("./clock.js").Clock} [clock]
+ */
+
+/**
+ * @typedef {object} DeployOptions
+ * @property {string} [integrity] `sha256-...` of the module, in base64, as HTML writes it
+ * @property {string[]} [resources] what others search for
+ * @property {string[]} [dataSchemes]
+ * @property {(why: string) => void} [onEnded] is called if the sandbox ends by itself
+ */
+
+/** Bytes that the code of a hyperty may have. */
+const SOURCE_BYTES = 4 * 1024 * 1024;
+
+/** A hyperty that was deployed: what the page itself may do in its name. */
+export class Deployed extends Hyperty {
+  #close;
+
+  /**
+   * @param {string} url
+   * @param {string} name
+   * @param {import("./hyperty.js").Outlet} outlet
+   * @param {() => Promise<void>} close
+   */
+  constructor(url, name, outlet, close) {
+    super(url, name, outlet);
+    this.#close = close;
+  }
+
+  /** Unregister and stop it, and give its address back. Idempotent. */
+  close() {
+    return this.#close();
+  }
+}
+
+/** One runtime. `openRuntime` makes it. */
+export class Runtime {
+  #tools;
+  #bus;
+  #options;
+  /** @type {Map<string, Deployed>} */
+  #deployed = new Map();
+  /** @type {Promise<void> | null} */
+  #closing = null;
+  /** @type {(() => unknown | Promise<unknown>)[]} */
+  #parts = [];
+
+  /**
+   * @param {RuntimeOptions} options
+   * @param {RuntimeKey | null} key
+   */
+  constructor(options, key) {
+    const { domain, name = nameByChance() } = options;
+    const runtime = runtimeAddress(domain, name);
+    const kept = typeof options.trace === "object" ? options.trace : {};
+    const trace = new Trace({ node: name, keeps: Boolean(options.trace), ...kept });
+    const counters = new Counters();
+    this.#options = options;
+    this.#tools = {
+      runtime,
+      domain: domainOf(runtime),
+      trace,
+      ids: new Ids(),
+      clock: options.clock ?? CLOCK,
+      counters,
+    };
+    this.#bus = new MessageBus(this.#tools, options.policy);
+    this.url = runtime;
+    this.domain = this.#tools.domain;
+    /** The key of this runtime; null: it shows none. */
+    this.key = key;
+    /** Its records. */
+    this.trace = trace;
+    /** How many messages were dropped, by reason, and the last ones. */
+    this.counters = counters;
+    /** Sender, statement and keys of the domain, as the node has said.
+     * @type {import("./node.js").Said} */
+    this.said = { identity: null, statement: null, domainKeys: null };
+    const { token } = options;
+    this.registry = new Registry(this.#tools, this.#bus, (part, take) => this.part(part, take), {
+      nodeUrl: options.node,
+      credentials: token === undefined ? null : async () => (typeof token === "function" ? token() : token),
+      key,
+      session: options.session ?? null,
+      connect: options.connect ?? ((url, protocol) => new WebSocket(url, protocol)),
+      onSaid: (said) => Object.assign(this.said, said),
+    });
+  }
+
+  // ---- for the parts of a runtime: seams, see docs/browser.md
+
+  /** What its parts share. */
+  get tools() {
+    return this.#tools;
+  }
+
+  /** The Message BUS. */
+  get bus() {
+    return this.#bus;
+  }
+
+  /**
+   * Open a part of the runtime, with the address `<runtime>/<name>`.
+   *
+   * @param {string} name such as `sm`
+   * @param {(message: Message) => unknown} take handles what comes for it
+   * @returns {Port}
+   */
+  part(name, take) {
+    const url = `${this.#tools.runtime}/${name}`;
+    this.#bus.grant(url, url);
+    this.#bus.listen(url, new Mailbox(name === "ua" ? "loader" : name, take), url);
+    return new Port(this.#bus, url);
+  }
+
+  /**
+   * Have something done when the runtime closes, while it is still connected.
+   *
+   * @param {() => unknown | Promise<unknown>} act
+   */
+  beforeClose(act) {
+    this.#parts.push(act);
+  }
+
+  // ---- for applications
+
+  /** Token that resumes the session after a reload; null: there is none. Keep it secret. */
+  get session() {
+    return this.registry.session;
+  }
+
+  /** State of the connection to the node: `created`, `in-progress`, `live`, `disconnected` or
+   * `failed`. */
+  get state() {
+    return this.registry.state;
+  }
+
+  /** The hyperties that are deployed. */
+  get hyperties() {
+    return [...this.#deployed.values()];
+  }
+
+  /**
+   * Deploy a hyperty: allocate an address, start its code, register it.
+   *
+   * @param {string} name
+   * @param {string | URL | Code | Function} code the URL of a module, which runs in a Worker; or an
+   *   object or class, which runs in the page
+   * @param {DeployOptions} [options]
+   * @returns {Promise<Deployed>}
+   */
+  async deploy(name, code, options = {}) {
+    this.#checkOpen();
+    const isModule = typeof code === "string" || code instanceof URL;
+    const source = isModule ? await fetchSource(code, options.integrity) : null;
+    const [url] = await this.registry.allocate("hyperty");
+    const port = new Port(this.#bus, url);
+    let isOver = false;
+    /** @type {(() => void) | null} */
+    let stop = null;
+    const leave = async () => {
+      if (isOver) return;
+      isOver = true;
+      this.#deployed.delete(url);
+      await this.registry.unregister(url);
+      stop?.();
+      await this.registry.free([url]);
+      this.#tools.ids.forget(url);
+    };
+    const outlet = {
+      nextId: /** @param {string} from */ (from) => this.#bus.nextId(from),
+      post: /** @param {Message} message */ (message) => port.post(message),
+      request: /** @type {import("./hyperty.js").Outlet["request"]} */ ((...asked) => port.request(...asked)),
+    };
+    const deployed = new Deployed(url, name, outlet, leave);
+    this.#deployed.set(url, deployed);
+    try {
+      const ended = /** @param {string} why */ (why) => {
+        void leave();
+        options.onEnded?.(why);
+      };
+      if (source === null) stop = await this.#runHere(deployed, /** @type {Code | Function} */ (code));
+      else stop = await this.#runApart(deployed, port, source, ended);
+      const { resources = [], dataSchemes = [] } = options;
+      await this.registry.register({ url, name, resources, dataSchemes });
+    } catch (error) {
+      await leave();
+      throw error;
+    }
+    return deployed;
+  }
+
+  /**
+   * @param {string} url
+   * @param {import("./bus.js").Listener} component
+   */
+  #open(url, component) {
+    const agent = `${this.url}/ua`;
+    const miniBus = new MiniBus(url, this.trace, (...lost) => this.#bus.lost(...lost));
+    this.#bus.grant(url, url);
+    for (const address of [url, inboxOf(url)]) this.#bus.listen(address, miniBus, agent);
+    miniBus.listen("*", component);
+    return () => {
+      for (const address of [url, inboxOf(url)]) this.#bus.unlisten(address, miniBus, agent);
+      this.#bus.revoke(url, url);
+    };
+  }
+
+  /**
+   * @param {Deployed} deployed
+   * @param {Code | Function} exported
+   */
+  async #runHere(deployed, exported) {
+    const code = codeFrom(exported, deployed);
+    const box = new Mailbox(deployed.url, (message) => deployed.handle(code, message));
+    const close = this.#open(deployed.url, box);
+    try {
+      await code.started?.(deployed);
+    } catch (error) {
+      close();
+      throw error;
+    }
+    return close;
+  }
+
+  /**
+   * @param {Deployed} deployed
+   * @param {Port} port
+   * @param {string} source
+   * @param {(why: string) => void} onEnded
+   */
+  async #runApart({ url, name }, port, source, onEnded) {
+    const worker = this.#options.worker ?? import.meta.url;
+    let isStarted = false;
+    const sandbox = new Sandbox(this.#tools, port, {
+      url,
+      name,
+      source,
+      worker,
+      onEnded: (why) => isStarted && onEnded(why),
+    });
+    const close = this.#open(url, sandbox);
+    try {
+      await sandbox.start();
+    } catch (error) {
+      sandbox.close();
+      close();
+      throw error;
+    }
+    isStarted = true;
+    return () => {
+      sandbox.close();
+      close();
+    };
+  }
+
+  /**
+   * Send a request in the name of the runtime, and return the whole answer.
+   *
+   * @param {import("./message.js").MessageType} type
+   * @param {string} to
+   * @param {JsonObject} body
+   */
+  ask(type, to, body) {
+    this.#checkOpen();
+    return new Port(this.#bus, `${this.url}/ua`).ask(type, to, body);
+  }
+
+  /**
+   * Find hyperties of a user in a domain.
+   *
+   * @param {string} user address of the user
+   * @param {{domain?: string, resources?: string[], dataSchemes?: string[]}} [options]
+   * @returns {Promise<JsonObject[]>}
+   */
+  async find(user, { domain, ...criteria } = {}) {
+    const answer = await this.registry.search({ resource: `/hyperty/user/${user}`, criteria }, domain);
+    const { value, code } = answer.body;
+    return code === 200 && Array.isArray(value) ? /** @type {JsonObject[]} */ (value) : [];
+  }
+
+  #checkOpen() {
+    if (this.#closing) throw new Error(`the runtime ${this.url} is closed`);
+  }
+
+  /** Unregister and stop all hyperties, end the session, and end the trace. Idempotent. */
+  close() {
+    this.#closing ??= this.#leave();
+    return this.#closing;
+  }
+
+  async #leave() {
+    await this.#within(Promise.all(this.#parts.map((act) => act())));
+    await this.#within(Promise.all(this.hyperties.map((one) => one.close())));
+    this.registry.close();
+    await this.#within(this.registry.disconnect());
+    this.#bus.close();
+    this.trace.end();
+  }
+
+  /**
+   * Wait for a step of the end, but not long: a node that is gone does not answer.
+   *
+   * @param {Promise<unknown>} step
+   */
+  #within(step) {
+    const { clock } = this.#tools;
+    return new Promise((resolve) => {
+      const cancel = clock.at(clock.now() + GOODBYE_TIMEOUT, () => resolve(null));
+      const done = () => {
+        cancel();
+        resolve(null);
+      };
+      step.then(done, done);
+    });
+  }
+}
+
+function nameByChance() {
+  return `web-${[...crypto.getRandomValues(new Uint8Array(6))].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * @param {string | URL} url
+ * @param {string} [integrity]
+ */
+async function fetchSource(url, integrity) {
+  const where = new URL(url, globalThis.location?.href).href;
+  const response = await fetch(where, { ...(integrity ? { integrity } : {}), credentials: "same-origin" });
+  if (!response.ok) throw new SandboxError(`${where} cannot be loaded: ${response.status}`);
+  const source = await response.text();
+  if (source.length > SOURCE_BYTES) throw new SandboxError(`${where} is larger than ${SOURCE_BYTES} bytes`);
+  return source;
+}
+
+/**
+ * @param {RuntimeOptions} options
+ */
+function checkNode({ node, insecure = false }) {
+  const url = new URL(node);
+  const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+  if (url.protocol === "wss:" || (url.protocol === "ws:" && (isHere || insecure))) return;
+  throw new TypeError(`${node} is not dialled: use wss:, or set insecure for ws: to another machine`);
+}
+
+/**
+ * Open a runtime, and its session with the node.
+ *
+ * @param {RuntimeOptions} options
+ * @returns {Promise<Runtime>}
+ */
+export async function openRuntime(options) {
+  checkNode(options);
+  const key = options.key === null ? null : await openKey(options.key);
+  const runtime = new Runtime(options, key);
+  try {
+    await runtime.registry.connect();
+  } catch (error) {
+    await runtime.close();
+    throw error;
+  }
+  return runtime;
+}

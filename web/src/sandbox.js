@@ -1,0 +1,226 @@
+/** The host of a sandbox: a Worker with the code of one hyperty, which nothing here trusts. */
+
+import {
+  CODES,
+  DEPLOY_TIMEOUT,
+  DROPS,
+  LATE,
+  MAILBOX,
+  MAX_MESSAGE_BYTES,
+  SANDBOX_BEAT,
+  SANDBOX_BURST,
+  SANDBOX_RATE,
+  SANDBOX_SILENCE,
+  SUBMITTED,
+} from "./constants.js";
+import { Alarm } from "./clock.js";
+import { BadMessageError, isObject } from "./json.js";
+import { TokenBucket } from "./limits.js";
+import { isFinal, isRequest, isResponse, keyOf, readLine, refuse } from "./message.js";
+import { SANDBOX } from "./worker.js";
+
+/** @typedef {import("./message.js").Message} Message */
+
+/** A sandbox could not be started, or has ended. */
+export class SandboxError extends Error {
+  /** @param {string} reason */
+  constructor(reason) {
+    super(reason);
+    this.name = "SandboxError";
+  }
+}
+
+/**
+ * @typedef {object} SandboxOptions
+ * @property {string} url address of the hyperty
+ * @property {string} name
+ * @property {string} source its code: an ES module without imports
+ * @property {string | URL} worker this module, as the browser loads it for a Worker
+ * @property {(why: string) => void} onEnded
+ */
+
+/** One Worker: a listener of its MiniBUS. */
+export class Sandbox {
+  #tools;
+  #port;
+  #options;
+  #worker;
+  #channel = new MessageChannel();
+  #alarm;
+  #bucket = new TokenBucket(SANDBOX_RATE, SANDBOX_BURST);
+  /** Messages that the Worker may still post. */
+  #credits = SUBMITTED;
+  /** Credits that are given back when the rate of the sandbox permits. */
+  #owed = 0;
+  #waiting = 0;
+  #beatAt = Infinity;
+  #silentAt = Infinity;
+  #creditAt = Infinity;
+  #isOver = false;
+  /** Requests that were delivered and are not answered. @type {Map<string, Message>} */
+  #outstanding = new Map();
+  /** @type {(why: string | null) => void} */
+  #started = () => {};
+
+  /**
+   * @param {import("./bus.js").Tools} tools
+   * @param {import("./bus.js").Port} port
+   * @param {SandboxOptions} options
+   */
+  constructor(tools, port, options) {
+    this.#tools = tools;
+    this.#port = port;
+    this.#options = options;
+    this.name = options.url;
+    this.#alarm = new Alarm(tools.clock, () => this.#tick());
+    this.#worker = new Worker(options.worker, { type: "module", name: SANDBOX });
+    this.#worker.onerror = (event) => this.#end(event.message || "its Worker could not be loaded");
+    this.#channel.port1.onmessage = ({ data }) => this.#heard(data);
+  }
+
+  /** Start the code, and wait until it has started. */
+  async start() {
+    const { url, name, source } = this.#options;
+    const port = this.#channel.port2;
+    const id = this.#tools.ids.next(url);
+    const start = { do: "start", url, name, source, credits: SUBMITTED, id, port };
+    const started = new Promise((resolve) => (this.#started = resolve));
+    this.#worker.postMessage(start, [port]);
+    const now = this.#tools.clock.now();
+    this.#silentAt = now + DEPLOY_TIMEOUT;
+    this.#schedule();
+    const why = await started;
+    if (why !== null) throw new SandboxError(`${name} does not start: ${why}`);
+    this.#beatAt = this.#tools.clock.now() + SANDBOX_BEAT;
+    this.#silentAt = Infinity;
+    this.#schedule();
+  }
+
+  /** @param {Message} message */
+  take(message) {
+    if (this.#isOver || this.#waiting >= MAILBOX) return false;
+    this.#waiting += 1;
+    if (isRequest(message)) this.#outstanding.set(keyOf(message), message);
+    this.#channel.port1.postMessage({ do: "deliver", text: JSON.stringify(message) });
+    return true;
+  }
+
+  // ---- what the Worker says; any of it may be a lie
+
+  /** @param {unknown} data */
+  #heard(data) {
+    if (this.#isOver || !isObject(data)) return;
+    if (data.do === "post" && typeof data.text === "string") this.#posted(data.text);
+    else if (data.do === "taken") this.#waiting = Math.max(0, this.#waiting - 1);
+    else if (data.do === "beat") {
+      this.#silentAt = Infinity;
+      this.#beatAt = this.#tools.clock.now() + SANDBOX_BEAT;
+      this.#schedule();
+    } else if (data.do === "started") this.#started(null);
+    else if (data.do === "failed") this.#end(String(data.why).slice(0, 500));
+  }
+
+  /** @param {string} text */
+  #posted(text) {
+    if (this.#credits <= 0) return this.#end("it posts more than it may");
+    this.#credits -= 1;
+    this.#owed += 1;
+    this.#repay();
+    const message = text.length > MAX_MESSAGE_BYTES ? null : readLine(text);
+    if (!message || "error" in message) {
+      this.#tools.counters.drop(DROPS.MALFORMED, this.name);
+      const error = message?.error ?? new BadMessageError("it is too large", CODES.TOO_LARGE);
+      this.#answerBad(text, error);
+      return;
+    }
+    const { identity: _, ...plain } = message;
+    if (isResponse(plain)) {
+      if (isFinal(plain)) this.#outstanding.delete(keyOf(plain));
+      this.#port.post(plain);
+    } else if (isRequest(plain)) {
+      void this.#port
+        .request(plain, { provisional: (answer) => this.#answer(answer, false) })
+        .then((answer) => this.#answer(answer, true));
+    } else this.#port.post(plain);
+  }
+
+  /**
+   * Answer what is no message, as far as it has an id, so that nobody waits for ever.
+   *
+   * @param {string} text
+   * @param {BadMessageError} error
+   */
+  #answerBad(text, error) {
+    const id = Number(/^\{"id":([0-9]{1,16})[,}]/.exec(text)?.[1]);
+    if (!Number.isSafeInteger(id)) return;
+    const { url } = this.#options;
+    this.#answer(refuse({ id, type: "read", from: url, to: url, body: {} }, error.code, error.message), true);
+  }
+
+  /**
+   * @param {Message} answer
+   * @param {boolean} isFinalAnswer
+   */
+  #answer(answer, isFinalAnswer) {
+    if (this.#isOver) return;
+    this.#channel.port1.postMessage({ do: "answer", text: JSON.stringify(answer), isFinal: isFinalAnswer });
+  }
+
+  #repay() {
+    const now = this.#tools.clock.now();
+    let count = 0;
+    while (this.#owed && this.#bucket.trySpend(now)) {
+      this.#owed -= 1;
+      count += 1;
+    }
+    this.#creditAt = this.#owed ? now + this.#bucket.pause(now) : Infinity;
+    if (count) {
+      this.#credits += count;
+      this.#channel.port1.postMessage({ do: "credit", count });
+    }
+    this.#schedule();
+  }
+
+  // ---- time and the end
+
+  #schedule() {
+    const at = Math.min(this.#beatAt, this.#silentAt, this.#creditAt);
+    this.#alarm.set(this.#isOver ? Infinity : at);
+  }
+
+  #tick() {
+    const now = this.#tools.clock.now();
+    if (now >= this.#creditAt) this.#repay();
+    if (now >= this.#beatAt) {
+      this.#beatAt = Infinity;
+      this.#silentAt = now + SANDBOX_SILENCE;
+      this.#channel.port1.postMessage({ do: "beat" });
+    }
+    if (now >= this.#silentAt) {
+      // Late itself: what the Worker has said may not be read yet.
+      if (now <= this.#silentAt + LATE) return this.#end("it does not answer");
+      this.#silentAt = now + SANDBOX_SILENCE;
+    }
+    this.#schedule();
+  }
+
+  /** @param {string} why */
+  #end(why) {
+    if (this.#isOver) return;
+    this.close();
+    this.#started(why);
+    for (const request of this.#outstanding.values()) {
+      this.#port.post(refuse(request, CODES.UNAVAILABLE, "the receiver is gone"));
+    }
+    this.#outstanding.clear();
+    this.#options.onEnded(why);
+  }
+
+  /** End the Worker at once. Idempotent. */
+  close() {
+    this.#isOver = true;
+    this.#worker.terminate();
+    this.#channel.port1.close();
+    this.#schedule();
+  }
+}

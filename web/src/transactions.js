@@ -1,0 +1,220 @@
+/** Open requests and duplicates: `fsm/bus/transactions.py`, as cores without input or output. */
+
+import { ANSWERS_KEPT, DEDUP_SECONDS, DEDUP_WINDOW, DROPS } from "./constants.js";
+import { Entity } from "./machine.js";
+import { codeOf, isFinal, isResponse, keyOf } from "./message.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./machine.js").Step} Step */
+
+/** Requests that ended without their real answer and are remembered, to name it late. */
+const REMEMBERED = 4096;
+/** Senders whose instances are remembered; the one silent for longest goes first. */
+const SENDERS = 4096;
+
+/**
+ * An open request; the host interprets `waiter`. `awaited` names those that have not answered
+ * yet, of several; empty: one answer is expected.
+ * @template W
+ * @typedef {{request: Message, waiter: W, until: number, entity: Entity, awaited: Set<string>}}
+ *   Transaction
+ */
+
+/**
+ * The open requests of one router.
+ * @template W
+ */
+export class Transactions {
+  /** @type {Map<string, Transaction<W>>} */
+  #open = new Map();
+  /** @type {Set<string>} */
+  #ended = new Set();
+
+  get size() {
+    return this.#open.size;
+  }
+
+  /**
+   * Begin to wait for the answer to a request.
+   *
+   * @param {Message} request
+   * @param {W} waiter
+   * @param {number} now
+   * @param {Iterable<string>} [awaited] the `source` of each answer, if there will be several
+   * @returns {Step}
+   */
+  open(request, waiter, now, awaited = []) {
+    const key = keyOf(request);
+    const entity = new Entity("transaction", key);
+    const step = entity.step("opened");
+    const until = now + entity.patience;
+    this.#open.set(key, { request, waiter, until, entity, awaited: new Set(awaited) });
+    this.#ended.delete(key);
+    return step;
+  }
+
+  /** @param {Message} message a request, or an answer to one */
+  find(message) {
+    return this.#open.get(keyOf(message)) ?? null;
+  }
+
+  /**
+   * Take an answer: the first final one ends the transaction.
+   *
+   * @param {Message} response
+   * @param {number} now
+   * @returns {{transaction: Transaction<W> | null, drop: string | null, step: Step | null,
+   *   isLast: boolean}}
+   */
+  answered(response, now) {
+    const key = keyOf(response);
+    const transaction = this.#open.get(key) ?? null;
+    if (!transaction) {
+      const drop = this.#ended.has(key) ? DROPS.LATE_RESPONSE : DROPS.UNMATCHED;
+      return { transaction, drop, step: null, isLast: false };
+    }
+    if (!isFinal(response)) {
+      const step = transaction.entity.step("provisional");
+      transaction.until = now + transaction.entity.patience;
+      this.#open.delete(key);
+      this.#open.set(key, transaction);
+      return { transaction, drop: null, step, isLast: false };
+    }
+    const { source } = response.body;
+    if (transaction.awaited.size && typeof source === "string") {
+      if (!transaction.awaited.delete(source)) {
+        return { transaction: null, drop: DROPS.UNMATCHED, step: null, isLast: false };
+      }
+      if (transaction.awaited.size) {
+        const step = transaction.entity.step("one-answered");
+        return { transaction, drop: null, step, isLast: false };
+      }
+    }
+    this.#open.delete(key);
+    return { transaction, drop: null, step: transaction.entity.step("answered"), isLast: true };
+  }
+
+  /**
+   * End a transaction by an answer of the router's own; the real answer is late then.
+   *
+   * @param {Message} request
+   * @param {string} why
+   */
+  giveUp(request, why) {
+    const transaction = this.find(request);
+    return transaction && this.#end(transaction, "refused", why);
+  }
+
+  /** @param {string} why */
+  giveUpAll(why) {
+    return [...this.#open.values()].map((one) => this.#end(one, "refused", why));
+  }
+
+  /** When the next wait ends. */
+  get deadline() {
+    for (const transaction of this.#open.values()) return transaction.until;
+    return Infinity;
+  }
+
+  /**
+   * End and return every wait that is over: each gets a 408.
+   *
+   * @param {number} now
+   */
+  overdue(now) {
+    const over = [];
+    for (const transaction of this.#open.values()) {
+      if (transaction.until > now) break;
+      over.push(transaction);
+    }
+    return over.map((one) => this.#end(one, "silence", ""));
+  }
+
+  /**
+   * @param {Transaction<W>} transaction
+   * @param {string} trigger
+   * @param {string} why
+   */
+  #end(transaction, trigger, why) {
+    const { request, waiter, entity } = transaction;
+    const step = entity.step(trigger, why);
+    this.#open.delete(entity.key);
+    this.#ended.add(entity.key);
+    if (this.#ended.size > REMEMBERED) {
+      for (const oldest of this.#ended) {
+        this.#ended.delete(oldest);
+        break;
+      }
+    }
+    return { request, waiter, step };
+  }
+}
+
+/** The last message instances of each sender. */
+export class DeduplicationWindow {
+  /** @type {Map<string, Map<string, number>>} */
+  #senders = new Map();
+
+  /**
+   * Return whether this message instance is new, and remember it.
+   *
+   * @param {Message} message
+   * @param {number} now
+   */
+  isNew(message, now) {
+    let window = this.#senders.get(message.from);
+    this.#senders.delete(message.from);
+    window ??= new Map();
+    this.#senders.set(message.from, window);
+    trim(this.#senders, SENDERS);
+    const instance = instanceOf(message);
+    const at = window.get(instance);
+    if (at !== undefined && now - at <= DEDUP_SECONDS) return false;
+    window.set(instance, now);
+    trim(window, DEDUP_WINDOW);
+    return true;
+  }
+}
+
+/** @param {Message} message */
+function instanceOf(message) {
+  const { to, id, body } = message;
+  if (!isResponse(message)) return `${to} ${id}`;
+  const source = typeof body.source === "string" ? body.source : "";
+  const nth = !isFinal(message) && Number.isInteger(body.sequence) ? body.sequence : 0;
+  return `${to} ${id} ${codeOf(message)} ${source} ${nth}`;
+}
+
+/**
+ * Forget the oldest entries of a map that has too many.
+ *
+ * @template K, V
+ * @param {Map<K, V>} map
+ * @param {number} most
+ */
+export function trim(map, most) {
+  for (const oldest of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(oldest);
+  }
+}
+
+/** The last answers to others, for requests that come once more. */
+export class AnswersKept {
+  /** @type {Map<string, {request: Message, response: Message}>} */
+  #kept = new Map();
+
+  /**
+   * @param {Message} request
+   * @param {Message} response
+   */
+  keep(request, response) {
+    this.#kept.set(keyOf(request), { request, response });
+    trim(this.#kept, ANSWERS_KEPT);
+  }
+
+  /** @param {Message} request */
+  find(request) {
+    return this.#kept.get(keyOf(request)) ?? null;
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * The inside of a sandbox: this module, loaded as a Worker, runs the code of one hyperty.
+ *
+ * The Worker has no network. A node serves it with a Content-Security-Policy that forbids all
+ * requests; what a Worker could ask in another way is taken from its globals before the code is
+ * loaded.
+ */
+
+import { BadMessageError } from "./json.js";
+import { codeFrom, Hyperty, Refusal } from "./hyperty.js";
+
+/** @typedef {import("./message.js").Message} Message */
+
+/** Name of a Worker that is a sandbox. */
+export const SANDBOX = "protofly-sandbox";
+
+/** What code of a hyperty may not use: it reaches outside, or keeps something there. */
+const CUT = [
+  ...["fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "EventSource", "WebTransport"],
+  ...["importScripts", "Worker", "SharedWorker", "BroadcastChannel", "indexedDB", "caches"],
+  ...["cookieStore", "Notification", "RTCPeerConnection", "RTCDataChannel", "SharedArrayBuffer"],
+  ...["requestFileSystem", "webkitRequestFileSystem", "webkitRequestFileSystemSync", "showOpenFilePicker"],
+  ...["FileReaderSync", "postMessage", "close", "onmessage", "addEventListener", "reportError"],
+];
+
+/** @typedef {{do: "start", url: string, name: string, source: string, credits: number, id: number,
+ *   port: MessagePort}} Start */
+
+function cut() {
+  for (let scope = /** @type {object | null} */ (globalThis); scope; scope = Object.getPrototypeOf(scope)) {
+    for (const name of [...CUT, "navigator"]) {
+      if (!Object.prototype.hasOwnProperty.call(scope, name)) continue;
+      try {
+        Object.defineProperty(scope, name, { value: undefined, writable: false, configurable: false });
+      } catch {
+        // It is read-only in this browser: the Content-Security-Policy is what is left.
+      }
+    }
+  }
+}
+
+/** Wait for the sandbox host, then run the code that it sends. */
+export function serve() {
+  globalThis.addEventListener("message", ({ data }) => void run(data), { once: true });
+}
+
+/** @param {Start} start */
+async function run({ url, name, source, credits, id, port }) {
+  const post = port.postMessage.bind(port);
+  const { parse, stringify } = JSON;
+  /** @type {Map<number, {resolve: (answer: Message) => void, provisional?: (m: Message) => void}>} */
+  const waiting = new Map();
+  /** @type {Message[]} */
+  const queue = [];
+  let left = credits;
+  let last = id;
+
+  const flush = () => {
+    while (left > 0 && queue.length) {
+      left -= 1;
+      post({ do: "post", text: stringify(queue.shift()) });
+    }
+  };
+  /** @param {Message} message */
+  const send = (message) => {
+    queue.push(message);
+    flush();
+  };
+  const hyperty = new Hyperty(url, name, {
+    nextId: () => (last += 1),
+    post: send,
+    request: (message, terms) =>
+      new Promise((resolve) => {
+        waiting.set(message.id, { resolve, provisional: terms?.provisional });
+        send(message);
+      }),
+  });
+  /** @type {import("./hyperty.js").Code | null} */
+  let code = null;
+  port.onmessage = ({ data }) => {
+    if (data.do === "beat") post({ do: "beat" });
+    else if (data.do === "credit") {
+      left += data.count;
+      flush();
+    } else if (data.do === "answer") {
+      const message = parse(data.text);
+      const one = waiting.get(message.id);
+      if (!data.isFinal) one?.provisional?.(message);
+      else {
+        waiting.delete(message.id);
+        one?.resolve(message);
+      }
+    } else if (data.do === "deliver" && code) {
+      void hyperty.handle(code, parse(data.text)).then(() => post({ do: "taken" }));
+    }
+  };
+  cut();
+  Object.defineProperty(globalThis, "Refusal", { value: Refusal });
+  try {
+    const module = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    const loaded = await import(module);
+    URL.revokeObjectURL(module);
+    code = codeFrom(loaded.default, hyperty);
+    await code.started?.(hyperty);
+    post({ do: "started" });
+  } catch (error) {
+    post({ do: "failed", why: String(error instanceof BadMessageError ? error.message : error) });
+  }
+}
