@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from actors.deployed import Deployed, DeployedApart
     from actors.embedding import Runtime, open_node, open_runtime
     from actors.keys.signing import SigningKey, read_key
+    from actors.kit.back_ends.ice import IcePlan, ListedServer, read_ice
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig
@@ -103,6 +104,7 @@ __all__ = [
     "HypertyFailedError",
     "HypertyLoadError",
     "HypertyState",
+    "IcePlan",
     "IdpCredentials",
     "Interceptor",
     "Invited",
@@ -110,6 +112,7 @@ __all__ = [
     "JsonInput",
     "JsonObject",
     "Kind",
+    "ListedServer",
     "LoadStep",
     "Message",
     "MessageType",
@@ -152,6 +155,7 @@ __all__ = [
     "open_node",
     "open_runtime",
     "read_as",
+    "read_ice",
     "read_key",
     "read_places",
     "read_trust",
@@ -165,6 +169,7 @@ _PLACES: Final = MappingProxyType(
         "actors.embedding": ("Runtime", "open_node", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
         "actors.keys.signing": ("SigningKey", "read_key"),
+        "actors.kit.back_ends.ice": ("IcePlan", "ListedServer", "read_ice"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig",),

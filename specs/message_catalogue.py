@@ -21,6 +21,7 @@ from specs.bodies.answer import (
     AttributeRead,
     ChildrenReported,
     Done,
+    IceServersGiven,
     Listed,
     ObjectCreated,
     ObjectShown,
@@ -64,7 +65,14 @@ from specs.bodies.registry import (
     Register,
     UpdateRecord,
 )
-from specs.bodies.session import AskQuality, GlobalRecord, IdentityCall, SessionControl, Status
+from specs.bodies.session import (
+    AskQuality,
+    GlobalRecord,
+    IdentityCall,
+    QualityClient,
+    SessionControl,
+    Status,
+)
 from specs.bodies.sync import (
     Change,
     CreateObject,
@@ -293,6 +301,7 @@ _OBJECTS: Final = Answers(ObjectsResumed)
 _VALUE: Final = Answers(ValueGiven)
 _TOKEN: Final = Answers(TokenGiven)
 _TURN: Final = Answers(TurnGiven)
+_ICE: Final = Answers(IceServersGiven)
 
 # fmt: off
 # ruff: noqa: E501 - a row of the table is one line
@@ -377,8 +386,9 @@ KINDS: Final = (
     Kind("M-56", _REA, "R/graph-connector",    "GR",                    "resource",                          ObjectName,      _TOKEN,    "read a user's global record", "C-58"),
     Kind("M-57", _CRE, "R/graph-connector",    "GR",                    "resource value",                    GlobalRecord,    _DONE,     "publish a user's global record", "C-58"),
     Kind("M-58", _CRE, "H",                    "QOS",                   "value:{}",                          AskQuality,      _TURN,     "ask for network resources", "C-60"),
-    Kind("M-58", _REA, "H",                    "QOS",                   "",                                  Nothing,         _VALUE,    "ask what became of them", "C-60"),
-    Kind("M-58", _DEL, "H",                    "QOS",                   "",                                  Nothing,         _DONE,     "release them", "C-60"),
+    Kind("M-58", _REA, "H",                    "QOS",                   "resource",                          QualityClient,   _VALUE,    "ask what became of them", "C-60"),
+    Kind("M-58", _REA, "x",                    "QOS",                   "!resource",                         Nothing,         _ICE,      "ask for the servers of STUN and TURN", "C-60"),
+    Kind("M-58", _DEL, "H",                    "QOS",                   "resource",                          QualityClient,   _DONE,     "release them", "C-60"),
 )
 # fmt: on
 """The catalogue. A message fits one row at most; the sections are those of the protocol's page."""

@@ -15,6 +15,7 @@ from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
 from actors.cli.output import open_tracer
 from actors.kit import plain_urls
+from actors.kit.back_ends.ice import IceFileError, IcePlan, read_ice
 from actors.kit.log import Level, Style, configure_log
 from actors.kit.plain_urls import PlainUrlError
 from actors.kit.trace import Tracer
@@ -248,6 +249,28 @@ identity_option = click.option(
     "[default: FILE-identity beside --store FILE, else in memory].",
 )
 """The option `--identity FILE`."""
+
+
+def _check_ice(_: click.Context, __: click.Parameter, value: Path | None) -> IcePlan | None:
+    """Return the servers of a file.
+
+    Raises:
+        BadParameter: The file cannot be used.
+    """
+    try:
+        return None if value is None else read_ice(value)
+    except IceFileError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+ice_option = click.option(
+    "--ice",
+    metavar="FILE",
+    type=FILE,
+    callback=_check_ice,
+    help="TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
+)
+"""The option `--ice FILE`."""
 
 _trace_option = click.option(
     "--trace",

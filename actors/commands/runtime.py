@@ -32,6 +32,7 @@ from actors.cli.options import (
     check_server,
     check_user,
     client_tls_options,
+    ice_option,
     identity_option,
     if_given,
     log_option,
@@ -52,6 +53,7 @@ from actors.commands.catalogues import (
 )
 from actors.http.config import HttpConfig
 from actors.keys.key_file import open_key_file
+from actors.kit.back_ends.ice import IcePlan
 from actors.kit.database import flaw_of
 from actors.kit.ids import fresh_ids
 from actors.kit.log import get_logger
@@ -393,6 +395,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     "is offered only to peers that --p2p-peer names.",
 )
 @links_options
+@ice_option
 @topology_option
 @nodes_option
 @click.option(
@@ -457,6 +460,7 @@ def command(  # noqa: PLR0913 - one for each option
     p2p_peer: tuple[PeerPolicy, ...],
     p2p_wait: str,
     p2p_require: str | None,
+    ice: IcePlan | None,
     topology: str,
     foreign: dict[str, str],
     stub_idle: float,
@@ -503,6 +507,7 @@ def command(  # noqa: PLR0913 - one for each option
         p2p_host=p2p_host,
         links=links_of(p2p_use, p2p_peer, p2p_wait),
         p2p_require=None if p2p_require is None else VouchedBy(p2p_require),
+        ice=ice,
         trust=None if places is not None else believed(trust),
         topology=Topology(topology),
         nodes=foreign,

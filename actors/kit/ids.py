@@ -5,7 +5,7 @@ from typing import final
 
 import trio
 
-__all__ = ["IdSource", "clock_offset", "fresh_ids"]
+__all__ = ["IdSource", "clock_offset", "fresh_ids", "wall_clock"]
 
 
 @final
@@ -57,6 +57,11 @@ def fresh_ids() -> IdSource:
     return IdSource(time.time_ns() // 1000)
 
 
+def wall_clock() -> float:
+    """Return the seconds since the epoch."""
+    return time.time_ns() / 1e9
+
+
 def clock_offset() -> float:
     """Return the seconds from the Trio clock to the epoch; called while Trio runs."""
-    return time.time_ns() / 1e9 - trio.current_time()
+    return wall_clock() - trio.current_time()

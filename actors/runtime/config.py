@@ -12,6 +12,7 @@ import attrs
 
 from actors.http.config import HttpConfig
 from actors.kit.arguments import as_path_or_none, type_checked
+from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
 from actors.policy.config import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
@@ -82,6 +83,8 @@ class RuntimeConfig:
         p2p_host: Host to listen at for direct links: a name or address of this machine by which
             others dial it, not a wildcard.
         links: To which runtimes direct links are wanted, and whether messages wait for them.
+        ice: Servers of STUN and TURN for direct links by WebRTC; None: those that the domain's node
+            names, if any.
         p2p_require: Who has to vouch for the other end of a direct link, at least; None: its domain
             if this runtime has credentials, else nobody. Where less is proven, no link is opened,
             and messages go by the node.
@@ -135,6 +138,7 @@ class RuntimeConfig:
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
     links: LinkPolicy = WHENEVER_POSSIBLE
+    ice: IcePlan | None = None
     p2p_require: VouchedBy | None = None
     trust: "Trust | None" = None
     topology: Topology = Topology.TRIANGLE

@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeAlias
 import attrs
 
 from specs.bodies.registry import Allocated, FoundRecord
-from specs.bodies.session import SessionGranted, StatementGiven, TurnServer
+from specs.bodies.session import IceServers, SessionGranted, StatementGiven, TurnServer
 from specs.bodies.sync import Lease, Snapshot, Version
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_ID
@@ -276,5 +276,14 @@ class TurnGiven:
     """A relay to use (M-58)."""
 
     value: TurnServer
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class IceServersGiven:
+    """The servers of STUN and TURN that there are (M-58)."""
+
+    value: IceServers
     code: Yes = OK
     description: str | None = None

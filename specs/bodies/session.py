@@ -9,7 +9,7 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_ID
 from specs.reply_code import Code
 from specs.schema.field import Address, Filled, WordNeeds, checked, ruled, wire
-from specs.schema.shape import Number, Whole
+from specs.schema.shape import Number, Size, Whole
 
 SESSION_TOKEN: Final = "sessionToken"  # noqa: S105 - a key, no token
 """Key of a body for the token of the sender's session.
@@ -162,9 +162,44 @@ class AskQuality:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
+class QualityClient:
+    """Name the client that network resources are reserved for (M-58)."""
+
+    resource: Filled
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class TurnServer:
     """A relay, and what opens it (M-58)."""
 
     turn: Filled
     username: Filled
-    credential: Filled
+    credential: Filled = attrs.field(repr=False)
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class IceServer:
+    """A server of STUN or TURN, in the words of WebRTC's `RTCIceServer` (M-58).
+
+    Attributes:
+        urls: Where it is reached, such as `turn:turn.a.example:3478?transport=udp` (RFC 7065).
+        username: The name that opens it; absent at a server of STUN.
+        credential: The password of that name.
+    """
+
+    urls: Annotated[tuple[Filled, ...], Size(1)]
+    username: Filled | None = None
+    credential: Filled | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class IceServers:
+    """The servers of STUN and TURN that a direct link may use (M-58).
+
+    Attributes:
+        ttl: Seconds for which the credentials open a server; absent: without an end. Then the
+            client inquires again.
+    """
+
+    servers: tuple[IceServer, ...]
+    ttl: Annotated[int, Whole(1, MAX_ID)] | None = None

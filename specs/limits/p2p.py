@@ -75,3 +75,20 @@ STUB_DELAY: Final = 0.25
 
 ORDER_HELD: Final = 1000
 """Messages of one link that wait so: as many as the link has unacknowledged (ours)."""
+
+LISTED_SERVERS: Final = 8
+"""Servers of STUN and TURN that a node or a runtime lists (ours): each one more makes the set-up of
+a link longer."""
+
+ICE_FILE_BYTES: Final = 65_536
+"""Bytes of the file that lists them (ours)."""
+
+ICE_TTL: Final = 3600
+"""Seconds for which a credential of a TURN server is good (ours): each inquiry makes new ones,
+and a relay in use stays (draft-uberti-behave-turn-rest-00 has a day)."""
+
+ICE_TTL_LEAST: Final = 60
+"""Shortest such time: longer than the set-up of a link, and than clocks differ (ours)."""
+
+ICE_TTL_MOST: Final = 604_800
+"""Longest such time: a week (ours)."""

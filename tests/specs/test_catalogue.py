@@ -93,7 +93,8 @@ def test_every_body_class_is_used_by_a_row_or_is_a_part_or_is_ours():
     assert names == {
         "AllocationRequest", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
         "ConnectionDescription", "CutPath", "DataObject", "FoundRecord", "LinkRow", "NewObject",
-        "AllowObserver", "ExpelObserver", "ForwardDelegation", "LinkSecurity", "ObserverExpelled",
+        "AllowObserver", "ExpelObserver", "ForwardDelegation", "IceServer", "IceServers",
+            "LinkSecurity", "ObserverExpelled",
         "ObserverList", "QualityRequest", "Record", "SessionChallenge", "SessionGranted",
         "SessionParams", "Snapshot", "StatementGiven", "TurnServer", "Watching", "Wrapped",
         # POL-05 says which requests there are, not with which bodies.
@@ -211,7 +212,8 @@ RECORD = {"url": H, "runtime": R}
             {"resource": "user-guid://g1", "value": "j"},
         ),
         ("M-58", "read", H, QOS, {}),
-        ("M-58", "delete", H, QOS, {}),
+        ("M-58", "read", H, QOS, {"resource": "c1"}),
+        ("M-58", "delete", H, QOS, {"resource": "c1"}),
     ],
 )
 def test_messages_outside_the_scenarios_are_found_and_read(name, type_, from_, to, body):

@@ -11,15 +11,16 @@ from typing_extensions import override
 
 from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
-from actors.cli.options import Quantity, check_domain, check_foreign
+from actors.cli.options import Quantity, check_domain, check_foreign, ice_option
 from actors.cli.topic import Topic, topic_options
 from actors.commands.catalogues import catalogue_access, check_places
 from actors.http.config import ShownCatalogue
+from actors.kit.back_ends.ice import IcePlan
 from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
-from actors.node.connectors.quality import HttpQualityBroker
+from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.pipe.plan import TokenSource, nothing
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
@@ -70,17 +71,22 @@ class ConnectorOptions(Topic):
     registry: str | None
     global_registry: str | None
     qos: str | None
+    ice: IcePlan | None
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
         records = _server("--global-registry", self.global_registry)
-        broker = _server("--qos", self.qos)
+        server = _server("--qos", self.qos)
         is_remote = self.registry is not None and self.registry.startswith(_URLS)
         back_ends = BackEnds(
             registry=_server("--registry", self.registry) if is_remote else None,
             global_registry=None if records is None else partial(HttpGlobalRecords, records),
-            quality=None if broker is None else partial(HttpQualityBroker, broker),
+            quality=None if server is None else partial(HttpQualityBroker, server),
         )
+        if self.ice is not None:
+            if server is not None:
+                raise CommandError("--ice lists what --qos is asked for; give one of them")
+            back_ends = attrs.evolve(back_ends, quality=partial(ConfiguredServers, self.ice))
         file = None if is_remote or self.registry is None else Path(self.registry)
         return attrs.evolve(config, registry=file, back_ends=back_ends)
 
@@ -124,6 +130,7 @@ connector_options = topic_options(
     click.option(
         "--qos", metavar="URL", help="URL of the broker of network resources [default: none]."
     ),
+    ice_option,
 )
 """The options of a node's connectors."""
 

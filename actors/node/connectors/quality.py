@@ -1,19 +1,21 @@
 """The quality broker at `domain://qos.<domain>`: network resources (CON-04, M-58, C-60).
 
-A `read` without a `resource` inquires what can be reserved, such as servers of STUN and TURN. A
+A `read` without a `resource` inquires which servers of STUN and TURN there are. A
 client of a session (`clientName`) reserves a relay by `create`, reads its state by `read`
 and releases it by `delete`, both with its name as `resource`. A repeated request for a held
 relay is answered with that relay. A broker that is asked over HTTP has this form, which is ours:
 
 | call | answers |
 |---|---|
-| `GET /resources` | 200, any JSON object; 503: none left |
+| `GET /resources` | 200 `{servers: [{urls, username, credential}], ttl}`; 503: none left |
 | `PUT /reservations/<name>` and the request | 200 `{turn, username, credential}`; 503: none left |
 | `GET /reservations/<name>` | 200, any JSON object; 404 |
 | `DELETE /reservations/<name>` | 200, 204 or 404 |
 
 The request is `{cspId, mediaType, clientName}`. The first call is upstream's `getTurnAddr` and
 `getTurnCredentials` in one.
+
+A node without such a server can have a list of its own (`ConfiguredServers`).
 """
 
 from abc import ABC, abstractmethod
@@ -25,8 +27,10 @@ import trio
 from typing_extensions import override
 
 from actors.kit.back_ends.answers import BackEndError, code_of
+from actors.kit.back_ends.ice import IcePlan
 from actors.kit.back_ends.requests import Asked
 from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
+from actors.kit.ids import wall_clock
 from actors.node.connectors.service import (
     Plan,
     Replied,
@@ -36,15 +40,15 @@ from actors.node.connectors.service import (
     with_value,
 )
 from fsm.registry.relay import Reservation, Reservations
-from specs.bodies.session import AskQuality, QualityRequest, TurnServer
+from specs.bodies.session import AskQuality, IceServers, QualityClient, QualityRequest, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import MAX_RESERVATIONS
-from specs.message import Message, MessageType
+from specs.message import MessageType
 from specs.reply_code import Code
-from transports.bodies import read_body, write_body
+from transports.bodies import read_body, read_object, write_body
 
-__all__ = ["HttpQualityBroker", "Quality", "QualityBroker"]
+__all__ = ["ConfiguredServers", "HttpQualityBroker", "Quality", "QualityBroker"]
 
 _NAME_BYTES: Final = 16
 _NONE: Final = Replied(Code.NOT_FOUND, {"description": "nothing is reserved for that client"})
@@ -69,8 +73,12 @@ class QualityBroker(ABC):
         """
 
     @abstractmethod
-    async def resources(self) -> JsonObject | None:
-        """Return what can be reserved now; None: no resources are left."""
+    async def resources(self, user: str) -> IceServers | None:
+        """Return the servers of STUN and TURN that can be used now; None: none can.
+
+        Args:
+            user: Address of the runtime that uses them.
+        """
 
     @abstractmethod
     async def status(self, name: str) -> JsonObject | None:
@@ -104,12 +112,12 @@ class Quality(Service):
                 client = request.client_name
                 return Plan(partial(self._reserve, by, request), f"{by} {client}")
             case MessageType.READ if "resource" not in message.body:
-                return Plan(self._inquire, by)
+                return Plan(partial(self._inquire, by), by)
             case MessageType.READ:
-                client = _client(message)
+                client = read_body(message, QualityClient).resource
                 return Plan(partial(self._status, by, client), f"{by} {client}")
             case MessageType.DELETE:
-                client = _client(message)
+                client = read_body(message, QualityClient).resource
                 return Plan(partial(self._release, by, client), f"{by} {client}")
             case other:
                 known = "create, read and delete"
@@ -155,12 +163,9 @@ class Quality(Service):
         self._kept.granted(by, client, Reservation(name, wanted, value))
         return with_value(Code.OK, value)
 
-    async def _inquire(self) -> Replied:
-        found = await self._broker.resources()
-        if found is None:
-            return _NO_RESOURCES
-        value: dict[str, Json] = {**found}
-        return with_value(Code.OK, value)
+    async def _inquire(self, by: str) -> Replied:
+        found = await self._broker.resources(by)
+        return _NO_RESOURCES if found is None else with_value(Code.OK, write_body(found))
 
     async def _status(self, by: str, client: str) -> Replied:
         held = self._kept.held(by, client)
@@ -182,18 +187,6 @@ class Quality(Service):
             self._retries.owe(name)
 
 
-def _client(message: Message) -> str:
-    """Return the client whose reservation a message is about.
-
-    Raises:
-        BadMessageError: It names none.
-    """
-    client = message.body.get("resource")
-    if not isinstance(client, str) or not client:
-        raise BadMessageError("body.resource names no client")
-    return client
-
-
 @final
 class HttpQualityBroker(QualityBroker):
     """Asks one server."""
@@ -213,11 +206,11 @@ class HttpQualityBroker(QualityBroker):
                 raise _broken(answer)
 
     @override
-    async def resources(self) -> JsonObject | None:
+    async def resources(self, user: str) -> IceServers | None:
         answer = await self._client.ask("GET", path_of("resources"))
         match code_of(answer):
             case Code.OK:
-                return _object(answer)
+                return _servers(answer)
             case Code.UNAVAILABLE:
                 return None
             case _:
@@ -245,6 +238,52 @@ class HttpQualityBroker(QualityBroker):
         await self._client.aclose()
 
 
+@final
+class ConfiguredServers(QualityBroker):
+    """The servers that the operator of the node has listed: no other service is asked.
+
+    A reservation is the first server of TURN, with a credential of its own. It is kept by its
+    name until it is released; nothing is limited but by the server itself.
+
+    Args:
+        plan: The servers.
+        clock: Seconds from the epoch.
+    """
+
+    def __init__(self, plan: IcePlan, clock: Callable[[], float] = wall_clock) -> None:
+        self._plan: Final = plan
+        self._clock: Final = clock
+        self._granted: dict[str, TurnServer] = {}
+
+    @override
+    async def reserve(self, name: str, request: QualityRequest) -> TurnServer | None:
+        await trio.lowlevel.checkpoint()
+        granted = self._granted.get(name) or self._plan.relay(name, self._clock())
+        if granted is not None:
+            self._granted[name] = granted
+        return granted
+
+    @override
+    async def resources(self, user: str) -> IceServers | None:
+        await trio.lowlevel.checkpoint()
+        return self._plan.servers_for(user, self._clock())
+
+    @override
+    async def status(self, name: str) -> JsonObject | None:
+        await trio.lowlevel.checkpoint()
+        granted = self._granted.get(name)
+        return None if granted is None else {"turn": granted.turn, "username": granted.username}
+
+    @override
+    async def release(self, name: str) -> None:
+        await trio.lowlevel.checkpoint()
+        self._granted.pop(name, None)
+
+    @override
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
 def _path(name: str) -> str:
     return path_of("reservations", name)
 
@@ -258,6 +297,14 @@ def _object(answer: HttpAnswer) -> JsonObject:
     if not isinstance(said, dict):
         raise BackEndError(f"{answer.server} answered with JSON that is no object")
     return said
+
+
+def _servers(answer: HttpAnswer) -> IceServers:
+    try:
+        return read_object(_object(answer), IceServers, "the answer")
+    except BadMessageError as exc:
+        why = f"{answer.server} names servers in another form: {exc.reason}"
+        raise BackEndError(why) from exc
 
 
 def _turn(answer: HttpAnswer) -> TurnServer:

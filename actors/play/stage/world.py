@@ -43,7 +43,7 @@ from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.sandbox.local import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
-from specs.bodies.session import QualityRequest, TurnServer
+from specs.bodies.session import IceServer, IceServers, QualityRequest, TurnServer
 from specs.identity import Identity
 from specs.jsonvalue import JsonObject
 from specs.message import Message
@@ -117,9 +117,10 @@ class RelaysFake(QualityBroker):
         return self._granted.get(name)
 
     @override
-    async def resources(self) -> JsonObject | None:
+    async def resources(self, user: str) -> IceServers | None:
         await trio.lowlevel.checkpoint()
-        return {"relays": len(self._free)} if self._free else None
+        free = tuple(IceServer((one.turn,), one.username, one.credential) for one in self._free)
+        return IceServers(free) if free else None
 
     @override
     async def status(self, name: str) -> JsonObject | None:

@@ -6,13 +6,15 @@ import pytest
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.commands.node.foreign import ConnectorOptions
+from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.kit.http_client import ServerUrl
 from actors.node.config import NodeConfig
+from actors.node.connectors.quality import ConfiguredServers
 from tests.support.command import typed
 
 
-def applied(registry=None, global_registry=None, qos=None):
-    return ConnectorOptions(registry, global_registry, qos).applied(NodeConfig(domain="a.ex"))
+def applied(registry=None, global_registry=None, qos=None, ice=None):
+    return ConnectorOptions(registry, global_registry, qos, ice).applied(NodeConfig(domain="a.ex"))
 
 
 def test_without_options_records_are_in_memory_and_there_are_no_back_ends():
@@ -46,3 +48,15 @@ def test_a_folder_is_no_registry(tmp_path):
     ended = typed("node", "--domain", "a.ex", "--registry", str(tmp_path))
     assert ended.status == ExitCode.USAGE
     assert "is a folder" in ended.err[-1]
+
+
+def test_servers_are_listed_in_a_file_or_known_to_a_broker(tmp_path):
+    plan = IcePlan((ListedServer(("stun:stun.a.ex",)),))
+    assert isinstance(applied(ice=plan).back_ends.quality(), ConfiguredServers)
+    with pytest.raises(CommandError, match="give one of them"):
+        applied(qos="http://127.0.0.1:1", ice=plan)
+    file = tmp_path / "ice.toml"
+    file.write_text("[[servers]]")
+    ended = typed("node", "--domain", "a.ex", "--ice", str(file))
+    assert ended.status == ExitCode.USAGE
+    assert "says 'servers', which has no meaning" in ended.err[-1]

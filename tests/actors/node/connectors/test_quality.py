@@ -1,14 +1,17 @@
 """Network resources: granted, shown, given back, and never left behind (CON-04, M-58)."""
 
+import hmac
+from base64 import b64encode
 from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import trio
 
+from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.kit.http_client import HttpError, ServerUrl
 from actors.node.connectors.back_ends import BackEnds
-from actors.node.connectors.quality import HttpQualityBroker
+from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.play.stage.world import RelaysFake
 from fsm.registry.relay import RelayLimits
 from specs.bodies.session import QualityRequest, TurnServer
@@ -47,6 +50,10 @@ async def ask(peer, type_, client="c1"):
     return await peer.ask(type_, f"{peer.runtime}/ua", QOS, resource=client)
 
 
+def hmac_of(secret, name):
+    return b64encode(hmac.digest(secret.encode(), name.encode(), "sha1")).decode()
+
+
 def media_of(broker):
     return [one["wanted"]["mediaType"] for one in broker.held.values()]
 
@@ -77,6 +84,53 @@ async def test_an_inquiry_is_answered_by_the_broker_and_reserves_nothing():
         assert (await reserve(rb)).code == 200
         refused = await ra.ask("read", f"{RA}/ua", QOS)
         assert (refused.code, refused.body["description"]) == (503, "no resources are left")
+
+
+SHARED = "shared"
+LISTED = IcePlan(
+    (
+        ListedServer(("stun:stun.a.ex",)),
+        ListedServer(("turn:turn.a.ex:3478?transport=udp",), secret=SHARED),
+        ListedServer(("turns:turn.b.ex",), username="al", credential="pw"),
+    ),
+    ttl=600,
+)
+
+
+async def test_listed_servers_are_named_with_a_credential_for_each_runtime_that_ends():
+    """CON-04: what `use-auth-secret` of coturn takes, without another service."""
+    back_ends = BackEnds(quality=partial(ConfiguredServers, LISTED, lambda: 1_000_000.7))
+    async with open_world(back_ends=back_ends) as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        answers = [await peer.ask("read", f"{peer.runtime}/ua", QOS) for peer in (ra, rb)]
+        again = (await ra.ask("read", f"{RA}/registry", QOS)).body["value"]
+        granted = await reserve(ra)
+    found = [answer.body["value"] for answer in answers]
+    assert again == found[0]
+    stun, turn, kept = found[0]["servers"]
+    assert found[0]["ttl"] == 600
+    assert stun == {"urls": ["stun:stun.a.ex"]}
+    assert kept == {"urls": ["turns:turn.b.ex"], "username": "al", "credential": "pw"}
+    end, _, user = turn["username"].partition(":")
+    assert end == "1000600"
+    assert user
+    assert RA not in turn["username"]
+    assert turn["credential"] == hmac_of("shared", turn["username"])
+    assert turn["username"] != found[1]["servers"][1]["username"]
+    relay = granted.body["value"]
+    assert relay["turn"] == "turn:turn.a.ex:3478?transport=udp"
+    assert relay["credential"] == hmac_of("shared", relay["username"])
+    assert "shared" not in str(found)
+
+
+@pytest.mark.parametrize(
+    "said", [{"relays": 2}, {"servers": [{"urls": []}]}, {"servers": [], "ttl": 0}]
+)
+async def test_servers_in_another_form_are_a_502(said):
+    async with open_quality() as (world, broker):
+        broker.mood = lambda call: Said(200, said) if call.segments == ("resources",) else None
+        ra = await world.peer(RA)
+        assert (await ra.ask("read", f"{RA}/ua", QOS)).code == 502
 
 
 async def test_an_inquiry_that_the_broker_does_not_know_is_a_502():
@@ -212,14 +266,20 @@ async def in_memory():
     yield RelaysFake([TurnServer("turn:198.51.100.7:3478", "u", "c")])
 
 
-@pytest.mark.parametrize("make", [over_http, in_memory])
+@asynccontextmanager
+async def listed():
+    yield ConfiguredServers(LISTED)
+
+
+@pytest.mark.parametrize("make", [over_http, in_memory, listed])
 async def test_every_broker_keeps_the_same_contract(make):
     asked = QualityRequest("csp1", "video", "c1")
     async with make() as broker:
         granted = await broker.reserve("n1", asked)
-        assert granted.turn == "turn:198.51.100.7:3478"
+        assert granted.turn.startswith("turn:")
         assert await broker.reserve("n1", asked) == granted
-        assert await broker.reserve("n2", asked) is None
+        if make is not listed:
+            assert await broker.reserve("n2", asked) is None
         assert await broker.status("n1") is not None
         assert await broker.status("n2") is None
         await broker.release("n2")
