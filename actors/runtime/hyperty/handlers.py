@@ -10,11 +10,10 @@ from typing import Final, TypeVar, final, get_type_hints
 
 import attrs
 
-from actors.runtime.hyperty.typed import NAMES, Sendable, Shapes, read_value
+from actors.runtime.hyperty.typed import NAMES, Sendable, Shapes, keys_of, read_value
 from specs.json_schema import DIALECT
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
-from specs.schema.field import is_required
 
 __all__ = ["NO_HANDLERS", "Handlers", "handlers_of", "handles"]
 
@@ -138,17 +137,12 @@ class Handler:
         answer: Sendable = await getattr(hyperty, self.name)(**given)
         return answer
 
-    def fits(self, keys: frozenset[str]) -> bool:
-        """Return whether an object with these keys is of the class that selects this handler."""
-        needed, known = _keys(self.wanted.by_class)
-        return needed <= keys <= known
-
-
-def _keys(kind: type[attrs.AttrsInstance] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the keys that an object of a class must have, and those that it may have."""
-    fields = [field for field in attrs.fields(kind) if field.init] if kind is not None else []
-    names = {field.alias or field.name: is_required(field) for field in fields}
-    return frozenset(name for name, needed in names.items() if needed), frozenset(names)
+    def fits(self, value: Json) -> bool:
+        """Return whether a value has the keys of the class that selects this handler, if any."""
+        if self.wanted.by_class is None:
+            return True
+        needed, known = keys_of(self.wanted.by_class)
+        return isinstance(value, dict) and needed <= value.keys() <= known
 
 
 @final
@@ -186,10 +180,7 @@ class Handlers:
         rows = self._rows.get((request.type, path)) if isinstance(path, str) else None
         if not rows:
             return None
-        if rows[0].wanted.by_class is None:
-            return rows[0]
-        keys = frozenset(request.value) if isinstance(request.value, dict) else None
-        return next((one for one in rows if keys is not None and one.fits(keys)), None)
+        return next((one for one in rows if one.fits(request.value)), None)
 
     @property
     def schema(self) -> JsonObject | None:
@@ -217,8 +208,8 @@ def _meet(one: Handler, other: Handler) -> bool:
     """Return whether some value fits two handlers of one verb and path."""
     if one.wanted.by_class is None or other.wanted.by_class is None:
         return True
-    needed, known = _keys(one.wanted.by_class)
-    others_needed, others_known = _keys(other.wanted.by_class)
+    needed, known = keys_of(one.wanted.by_class)
+    others_needed, others_known = keys_of(other.wanted.by_class)
     return needed <= others_known and others_needed <= known
 
 

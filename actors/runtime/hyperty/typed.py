@@ -4,7 +4,8 @@ A value is read without any conversion: an unknown key, a missing one, and a val
 are refused, and the refusal names the place, such as `value.items[2].title`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from types import NoneType, UnionType
 from typing import (
@@ -22,22 +23,18 @@ from typing import (
 )
 
 import attrs
-from cattrs import Converter, transform_error
-from cattrs.cols import (
-    homogenous_tuple_structure_factory,
-    list_structure_factory,
-    mapping_structure_factory,
-)
-from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn
+from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn, override
 
+from actors.kit.supervision.monitor import Crash
 from actors.runtime.objects.live_value import unpacked
 from specs.errors import BadMessageError
 from specs.json_schema import described, field_texts
 from specs.jsonvalue import Json, JsonObject
+from specs.schema.field import is_required
 from specs.schema.shape import shown
 
-__all__ = ["ANY_JSON", "NAMES", "Sendable", "Shapes", "plain", "read_as", "read_value"]
+__all__ = ["ANY_JSON", "NAMES", "Sendable", "Shapes", "keys_of", "plain", "read_as", "read_value"]
 
 Sendable: TypeAlias = (
     "Mapping[str, Sendable] | Sequence[Sendable] | attrs.AttrsInstance"
@@ -63,8 +60,10 @@ ANY_JSON: Final[tuple[object, ...]] = (
 """Annotations of a value that may be any JSON."""
 
 _UNIONS: Final = (UnionType, Union)
-_MOST_FLAWS: Final = 3
-"""Maximum number of errors of one value that a refusal names."""
+_MOST_KEYS: Final = 3
+"""Maximum number of missing keys, and of unknown keys, that a refusal names."""
+_MOST_WORDS: Final = 500
+"""Maximum number of characters of an error of a validator, which may quote the value."""
 
 _Hook: TypeAlias = Callable[[Any, Any], Any]  # type: ignore[explicit-any] # as cattrs has it
 _MakeHook: TypeAlias = Callable[[Any, Any], _Hook]  # type: ignore[explicit-any]
@@ -81,21 +80,26 @@ def plain(value: object) -> object:
 
 
 def read_value(value: Json, kind: object) -> object:
-    """Read the value of a message.
+    """Read the value of a message, up to its first error.
 
     Args:
         value: The value.
         kind: The annotation that it must obey, one that `Shapes` describes.
 
     Raises:
-        BadMessageError: 400: it does not obey; the error names the places.
+        BadMessageError: 400: it does not obey; the error names the place.
     """
-    try:
-        return _CONVERTER.structure(value, kind)  # type: ignore[arg-type] # an annotation
-    except (BaseValidationError, ValueError, TypeError) as exc:
-        flaws = transform_error(exc, "value", _said)
-        more = "; and others" if flaws[_MOST_FLAWS:] else ""
-        raise BadMessageError("; ".join(map(_placed, flaws[:_MOST_FLAWS])) + more) from exc
+    read: object = None
+    # The validators of an application raise anything.
+    with Crash() as crash, _place("value"):
+        read = _CONVERTER.structure(value, kind)  # type: ignore[arg-type] # an annotation
+    match crash.error:
+        case None:
+            return read
+        case _FlawError() as flaw:
+            raise BadMessageError(flaw.words) from flaw
+        case error:
+            raise BadMessageError(f"value: {error}"[:_MOST_WORDS]) from error
 
 
 def read_as(value: Json, kind: type[T]) -> T:
@@ -114,23 +118,42 @@ def read_as(value: Json, kind: type[T]) -> T:
     return cast("T", read_value(value, kind))
 
 
-def _said(error: BaseException, _: type | None) -> str:
-    """Return the errors of a value as the reason of a refusal."""
-    if isinstance(error, ForbiddenExtraKeysError):
-        keys = ", ".join(sorted(repr(key) for key in error.extra_fields))
-        return f"the key {keys} is unknown"
-    if isinstance(error, KeyError):
-        return "it is missing"
-    return str(error)
-
-
-def _placed(flaw: str) -> str:
-    """Return an error with its place in front."""
-    why, _, place = flaw.rpartition(" @ ")
-    return f"{place}: {why}"
-
-
 # ---- reading
+
+
+@final
+class _FlawError(ValueError):
+    """A value does not obey its annotation.
+
+    Attributes:
+        place: The place, from the inside to the outside as far as it is known.
+        why: The reasons.
+    """
+
+    def __init__(self, *why: str) -> None:
+        super().__init__("; ".join(why))
+        self.place: list[str] = []
+        self.why = why
+
+    @property
+    def words(self) -> str:
+        """The reasons, each with the place in front."""
+        return "; ".join("".join((*reversed(self.place), why)) for why in self.why)
+
+
+@contextmanager
+def _place(place: str) -> Iterator[None]:
+    """Add a place to an error of the value that is read there."""
+    try:
+        yield
+    except (ValueError, TypeError) as exc:
+        raise _placed(exc, place) from exc
+
+
+def _placed(error: ValueError | TypeError, place: str) -> _FlawError:
+    flaw = error if isinstance(error, _FlawError) else _FlawError(f": {error}"[:_MOST_WORDS])
+    flaw.place.append(place)
+    return flaw
 
 
 def _exactly(kind: type, word: str) -> Callable[[object, object], object]:
@@ -194,10 +217,84 @@ def _is_class(kind: object) -> bool:
     return isinstance(kind, type) and attrs.has(kind)
 
 
+def keys_of(kind: type[attrs.AttrsInstance]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that an object of a class must have, and those that it may have.
+
+    Args:
+        kind: The class.
+    """
+    names = {one.alias or one.name: is_required(one) for one in attrs.fields(kind) if one.init}
+    return frozenset(name for name, needed in names.items() if needed), frozenset(names)
+
+
 def _make_object(kind: type[attrs.AttrsInstance], converter: Converter) -> _Hook:
-    return make_dict_structure_fn(
-        kind, converter, _cattrs_forbid_extra_keys=True, _cattrs_use_alias=True
+    needed, known = keys_of(kind)
+    places = {
+        one.name: override(struct_hook=_make_field(one.alias or one.name, converter))
+        for one in attrs.fields(kind)
+        if one.init
+    }
+    inner = make_dict_structure_fn(
+        kind,
+        converter,
+        _cattrs_use_alias=True,
+        _cattrs_detailed_validation=False,
+        **places,  # type: ignore[arg-type] # no field is called _cattrs_...
     )
+
+    def read(value: Mapping[str, object], asked: object) -> object:
+        if not needed <= value.keys() <= known:
+            raise _FlawError(*_missing(needed - value.keys()), *_unknown(value.keys() - known))
+        return inner(value, asked)
+
+    return read
+
+
+def _missing(keys: frozenset[str]) -> Iterator[str]:
+    for key in sorted(keys)[:_MOST_KEYS]:
+        yield f".{key}: it is missing"
+
+
+def _unknown(keys: set[str]) -> Iterator[str]:
+    if keys:
+        some = ", ".join(map(shown, sorted(keys)[:_MOST_KEYS]))
+        yield f": the key {some}{' and others' if len(keys) > _MOST_KEYS else ''} is unknown"
+
+
+def _make_field(name: str, converter: Converter) -> _Hook:
+    def read(value: object, kind: object) -> object:
+        with _place(f".{name}"):
+            return converter.structure(value, kind)  # type: ignore[arg-type] # an annotation
+
+    return read
+
+
+def _make_list(kind: object, converter: Converter) -> _Hook:
+    part = get_args(kind)[0]
+    make = get_origin(kind)
+
+    def read(value: Sequence[object], _: object) -> object:
+        parts: list[object] = []
+        try:
+            parts.extend(converter.structure(one, part) for one in value)
+        except (ValueError, TypeError) as exc:
+            raise _placed(exc, f"[{len(parts)}]") from exc
+        return parts if make is list else tuple(parts)
+
+    return read
+
+
+def _make_mapping(kind: object, converter: Converter) -> _Hook:
+    part = get_args(kind)[1]
+
+    def read(value: Mapping[str, object], _: object) -> object:
+        parts: dict[str, object] = {}
+        for key, one in value.items():
+            with _place(f"[{shown(key)}]"):
+                parts[key] = converter.structure(one, part)
+        return parts
+
+    return read
 
 
 def _is_generic(origin: type) -> Callable[[object], bool]:
@@ -205,7 +302,7 @@ def _is_generic(origin: type) -> Callable[[object], bool]:
 
 
 def _converter() -> Converter:
-    made = Converter(forbid_extra_keys=True, use_alias=True)
+    made = Converter(use_alias=True, detailed_validation=False)
     for kind, word in (
         (str, "text"),
         (bool, "true or false"),
@@ -218,9 +315,9 @@ def _converter() -> Converter:
     made.register_structure_hook_func(_is_words, _word)
     for is_such, make, kinds, word in (
         (_is_class, _make_object, (dict,), "an object"),
-        (_is_generic(list), list_structure_factory, (list, tuple), "a list"),
-        (_is_generic(tuple), homogenous_tuple_structure_factory, (list, tuple), "a list"),
-        (_is_generic(dict), mapping_structure_factory, (dict,), "an object"),
+        (_is_generic(list), _make_list, (list, tuple), "a list"),
+        (_is_generic(tuple), _make_list, (list, tuple), "a list"),
+        (_is_generic(dict), _make_mapping, (dict,), "an object"),
     ):
         made.register_structure_hook_factory(is_such, _checked(make, kinds, word))
     return made
