@@ -24,7 +24,10 @@ from specs.errors import BadMessageError
 from specs.limits.transfer import (
     ALL_BODIES,
     ARRIVING,
+    ARRIVING_TURN,
+    ARRIVING_TURNS,
     CHUNK_BYTES,
+    CHUNK_SECONDS,
     CHUNK_TEXT,
     HELD_SILENCE,
     PEER_ARRIVING,
@@ -47,6 +50,7 @@ __all__ = [
     "chunked",
     "data_in",
     "joined",
+    "latest",
     "too_large",
 ]
 
@@ -139,10 +143,22 @@ def too_large(limit: int) -> BadMessageError:
     return BadMessageError(why, Code.TOO_LARGE)
 
 
+def latest(begun: float, chunks: int, silence: float = TRANSFER_SILENCE) -> float:
+    """Return the time until which a transfer may take for its next chunk.
+
+    Args:
+        begun: When it has begun.
+        chunks: How many chunks it has had.
+        silence: Seconds for which its peer may be silent.
+    """
+    return begun + min(TRANSFER_TIMEOUT, silence + chunks * CHUNK_SECONDS)
+
+
 # ---- memory
 
 
 _FULL: Final = Code.UNAVAILABLE
+_LATER: Final = "other large bodies come first; try again later"
 
 
 @final
@@ -171,18 +187,32 @@ class TransferBudget:
         self.used = 0
         self._shares: dict[str, _Share] = {}
         self._arriving: Counter[str] = Counter()
+        self._turns: dict[str, float] = {}
 
-    def enter(self, peer: str) -> None:
+    def enter(self, peer: str, now: float) -> None:
         """Count a new transfer whose chunks have not arrived yet.
+
+        Peers that found no room have their turn in the order in which they asked: a peer that
+        begins transfers without end does not keep others from theirs.
 
         Args:
             peer: Name of the peer.
+            now: Current time, in seconds.
 
         Raises:
             BadMessageError: 503: as many are coming as may.
         """
-        if self._arriving[peer] >= PEER_ARRIVING or self._arriving.total() >= ARRIVING:
-            raise BadMessageError("other large bodies come first; try again later", _FULL)
+        if self._arriving[peer] >= PEER_ARRIVING:
+            raise BadMessageError(_LATER, _FULL)
+        self._turns = {one: until for one, until in self._turns.items() if until > now}
+        ahead = len(self._turns)
+        if peer in self._turns:
+            ahead = list(self._turns).index(peer)
+        if self._arriving.total() + ahead >= ARRIVING:
+            if peer in self._turns or len(self._turns) < ARRIVING_TURNS:
+                self._turns[peer] = now + ARRIVING_TURN
+            raise BadMessageError(_LATER, _FULL)
+        self._turns.pop(peer, None)
         self._arriving[peer] += 1
 
     def leave(self, peer: str) -> None:
@@ -247,16 +277,18 @@ class _Transfer:
     """One body in memory.
 
     Attributes:
+        begun: When it has begun.
         body: Its bytes, as far as they have come.
+        until: When it is given up.
         missing: Places of the chunks that were not read yet.
         is_arriving: Whether chunks are still to come.
     """
 
     peer: str
     size: int
-    over: float
-    until: float
+    begun: float
     body: bytearray = attrs.field(repr=False)
+    until: float = math.inf
     missing: set[int] = attrs.field(factory=set)
     is_arriving: bool = False
 
@@ -276,12 +308,13 @@ class _Transfers:
 
     def _begin(self, key: _Key, transfer: _Transfer, now: float) -> None:
         self._budget.take(transfer.peer, transfer.size)
-        self._heard(transfer, now)
+        self._heard(transfer, now, 0)
         self._open[key] = transfer
 
-    def _heard(self, transfer: _Transfer, now: float) -> None:
-        """Restart the timer of silence of the peer."""
-        transfer.until = min(transfer.over, now + self._patience)
+    def _heard(self, transfer: _Transfer, now: float, chunks: int) -> None:
+        """Restart the timer of silence of the peer, who has had so many chunks of the transfer."""
+        slow = latest(transfer.begun, chunks, self._patience)
+        transfer.until = min(slow, now + self._patience)
 
     def end(self, requester: str, transfer: int) -> None:
         """End a transfer, and forget its body. Idempotent.
@@ -350,9 +383,8 @@ class AssembliesCore(_Transfers):
             raise BadMessageError(f"transfer {begun.transfer} has begun before", Code.CONFLICT)
         if begun.size > self._budget.limit:
             raise too_large(self._budget.limit)
-        self._budget.enter(peer)
-        over = now + TRANSFER_TIMEOUT
-        transfer = _Transfer(peer, begun.size, over, over, bytearray(), is_arriving=True)
+        self._budget.enter(peer, now)
+        transfer = _Transfer(peer, begun.size, now, bytearray(), is_arriving=True)
         try:
             self._begin(key, transfer, now)
         except BadMessageError:
@@ -378,8 +410,10 @@ class AssembliesCore(_Transfers):
             self.end(*key)
             raise
         transfer.body += data
-        self._heard(transfer, now)
+        self._heard(transfer, now, chunk.index + 1)
         if len(transfer.body) == transfer.size:
+            # Its message is the next that comes.
+            transfer.until = now + self._patience
             transfer.is_arriving = False
             self._budget.leave(transfer.peer)
 
@@ -436,8 +470,10 @@ class HeldBodiesCore(_Transfers):
         Raises:
             BadMessageError: 413: it is over the limit; 503: there is no room for it now.
         """
-        missing, over = set(range(chunk_count(len(body)))), now + TRANSFER_TIMEOUT
-        transfer = _Transfer(_peer_of(request), len(body), over, over, bytearray(body), missing)
+        missing = set(range(chunk_count(len(body))))
+        # A sender that repeats its id wants the newer answer.
+        self.end(request.from_, request.id)
+        transfer = _Transfer(_peer_of(request), len(body), now, bytearray(body), missing=missing)
         self._begin((request.from_, request.id), transfer, now)
         return chunked(body, request.id)
 
@@ -458,8 +494,8 @@ class HeldBodiesCore(_Transfers):
             raise BadMessageError(why, Code.GONE)
         if wanted.index >= chunk_count(transfer.size):
             raise BadMessageError(f"the body has no chunk {wanted.index}")
-        self._heard(transfer, now)
         transfer.missing.discard(wanted.index)
+        self._heard(transfer, now, chunk_count(transfer.size) - len(transfer.missing))
         if not transfer.missing:
             self.end(message.from_, wanted.transfer)
         return chunk_of(transfer.body, wanted.transfer, wanted.index)

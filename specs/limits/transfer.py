@@ -38,6 +38,9 @@ PEER_ARRIVING: Final = 2
 READING: Final = 6
 """Chunks of answers that a runtime has asked for, and that have not come (ours)."""
 
+PEER_READING: Final = 2
+"""Of these, from one hyperty (ours)."""
+
 SENDING: Final = 16
 """Transfers from a runtime at once; more wait for their turn (ours)."""
 
@@ -59,8 +62,21 @@ HELD_SILENCE: Final = 2 * limits.REPLY_TIMEOUT
 TRANSFER_TIMEOUT: Final = 300.0
 """Seconds a transfer may take: 16 MiB at 56 KiB a second (ours)."""
 
+CHUNK_SECONDS: Final = TRANSFER_TIMEOUT / (TRANSFER_BYTES // CHUNK_BYTES)
+"""Seconds that a transfer gains by each of its chunks (ours): one that is slower for longer than
+its peer may be silent is given up."""
+
 TRANSFER_RETRY: Final = 0.5
 """Seconds until a transfer that found no room is offered again (ours)."""
+
+ARRIVING_TURN: Final = 4 * TRANSFER_RETRY
+"""Seconds for which a peer that found no room, and does not ask again, keeps its turn (ours)."""
+
+ARRIVING_TURNS: Final = 1024
+"""Peers that have a turn (ours)."""
+
+BESIDE_TEXT: Final = 512
+"""Characters of the `resource` of a body in chunks, which stands beside each of them (ours)."""
 
 TRANSFER_PATIENCE: Final = 4 * limits.REPLY_TIMEOUT
 """Seconds for which it is offered again; then its message is refused (ours)."""

@@ -8,9 +8,55 @@ from typing import Final, final
 import trio
 
 from fsm.bus.chunks import TransferBudget
-from specs.limits.transfer import PEER_ARRIVING, READING, SENDING, TRANSFER_BYTES
+from specs.limits.transfer import (
+    PEER_ARRIVING,
+    PEER_READING,
+    READING,
+    SENDING,
+    TRANSFER_BYTES,
+)
 
-__all__ = ["Transfers"]
+__all__ = ["Permits", "Transfers"]
+
+
+@final
+class Permits:
+    """Permits for work with peers; a slow peer delays only work with itself.
+
+    Args:
+        most: How many there are.
+        each: How many of them are for one peer.
+    """
+
+    def __init__(self, most: int, each: int) -> None:
+        self._all: Final = trio.Semaphore(most)
+        self._each: Final = each
+        self._permits: Final[dict[str, trio.Semaphore]] = {}
+        self._users: Final[Counter[str]] = Counter()
+
+    @property
+    def are_free(self) -> bool:
+        """True if no permit is held or waited for."""
+        return not self._users
+
+    @asynccontextmanager
+    async def of(self, peer: str) -> AsyncIterator[None]:
+        """Wait for a permit; the context holds it.
+
+        Args:
+            peer: Address of the peer.
+
+        If cancelled, the permit is free again.
+        """
+        permits = self._permits.setdefault(peer, trio.Semaphore(self._each))
+        self._users[peer] += 1
+        try:
+            async with permits, self._all:
+                yield
+        finally:
+            self._users[peer] -= 1
+            if not self._users[peer]:
+                del self._users[peer], self._permits[peer]
 
 
 @final
@@ -25,34 +71,12 @@ class Transfers:
         arriving: Memory of the bodies that peers send.
         held: Memory of the bodies of answers that peers have not read yet.
         reading: Permits; each requested chunk of an answer holds one.
+        sending: Permits; each body that is sent ahead of its message holds one.
     """
 
     def __init__(self, limit: int = TRANSFER_BYTES) -> None:
         self.limit: Final = limit
         self.arriving: Final = TransferBudget(limit)
         self.held: Final = TransferBudget(limit)
-        self.reading: Final = trio.Semaphore(READING)
-        self._sending: Final = trio.Semaphore(SENDING)
-        self._permits: Final[dict[str, trio.Semaphore]] = {}
-        self._users: Final[Counter[str]] = Counter()
-
-    @asynccontextmanager
-    async def permit(self, receiver: str) -> AsyncIterator[None]:
-        """Wait for a permit to send a body to a receiver; the context holds it.
-
-        A slow receiver delays only bodies for itself.
-
-        Args:
-            receiver: Address of the receiver.
-
-        If cancelled, the permit is free again.
-        """
-        permits = self._permits.setdefault(receiver, trio.Semaphore(PEER_ARRIVING))
-        self._users[receiver] += 1
-        try:
-            async with permits, self._sending:
-                yield
-        finally:
-            self._users[receiver] -= 1
-            if not self._users[receiver]:
-                del self._users[receiver], self._permits[receiver]
+        self.reading: Final = Permits(READING, PEER_READING)
+        self.sending: Final = Permits(SENDING, PEER_ARRIVING)

@@ -23,7 +23,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.codec import check_large, check_size
 
-__all__ = ["large_body", "own", "sendable", "uncopied"]
+__all__ = ["SPECIAL", "large_body", "own", "sendable", "uncopied"]
 
 _PLAIN_ONLY: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -32,7 +32,7 @@ _PLAIN_ONLY: Final = (
 )
 """Values of other types than those of JSON are not written, but examined."""
 
-_SPECIAL: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.FORWARD})
+SPECIAL: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.FORWARD})
 """Verbs whose bodies have a special form on the wire."""
 
 _DEPTH: Final = MAX_JSON_DEPTH - 1
@@ -59,7 +59,7 @@ def sendable(message: Message) -> Message:
         as_json(body, (), plain, _DEPTH)
         raise
     kind, ends = message.type, (message.from_, message.to)
-    if message.is_response or (kind not in _SPECIAL and body.keys() == {"value"}):
+    if message.is_response or (kind not in SPECIAL and body.keys() == {"value"}):
         return Message(message.id, kind, *ends, body)
     raw: JsonObject = {"id": message.id, "type": kind.value, "from": ends[0], "to": ends[1]}
     return normalise({**raw, "body": body})
@@ -79,7 +79,7 @@ def large_body(message: Message, asked: MessageType, limit: int) -> bytes:
             only requests between hyperties do, and their answers.
     """
     are_hyperties = scheme_of(message.from_) == scheme_of(message.to) == "hyperty"
-    if asked in _SPECIAL or message.is_event or not are_hyperties:
+    if asked in SPECIAL or message.is_event or not are_hyperties:
         raise BadMessageError(f"larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     body, line = _copied({key: value for key, value in message.body.items() if key != IDENTITY})
     if len(line) > limit:

@@ -12,7 +12,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.hyperty.bodies import large_body, own, sendable, uncopied
+from actors.runtime.hyperty.bodies import SPECIAL, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.hyperty import (
     Delegated,
     Faults,
@@ -108,7 +108,8 @@ class HypertyHost(Actor[Delivery]):
     async def handle(self, message: Delivery) -> None:
         request, whole = message.message, None
         if request.is_request and is_below(request.to, self._port.url):
-            if CHUNK in request.body or CHUNKS in request.body:
+            in_chunks = not request.body.keys().isdisjoint((CHUNK, CHUNKS))
+            if in_chunks and request.type not in SPECIAL:
                 taken = await self._in_chunks(request)
                 if taken is None:
                     return

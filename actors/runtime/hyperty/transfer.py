@@ -24,6 +24,7 @@ from fsm.bus.chunks import (
     chunked,
     data_in,
     joined,
+    latest,
     too_large,
 )
 from specs.bodies.chunk import (
@@ -41,7 +42,12 @@ from specs.errors import BadMessageError, ProtoflyError
 from specs.identity import IDENTITY
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
-from specs.limits.transfer import CHUNK_WINDOW, TRANSFER_PATIENCE, TRANSFER_RETRY
+from specs.limits.transfer import (
+    BESIDE_TEXT,
+    CHUNK_WINDOW,
+    TRANSFER_PATIENCE,
+    TRANSFER_RETRY,
+)
 from specs.message import Message, reason_in, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_object, write_body
@@ -50,7 +56,9 @@ from transports.codec import read_large
 __all__ = ["KeptBodies", "fetched", "sent_ahead"]
 
 _RETRY_AFTER: Final = "retryAfter"
-_P2P: Final = "p2p"
+
+_BESIDE: Final = ("p2p", "resource", "auth")
+"""Entries of a body that routers and policies read; they are with each of its chunks (POL-13)."""
 
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
@@ -68,8 +76,21 @@ def _read(body: JsonObject, key: str, kind: type[B]) -> B:
 
 
 def _beside(message: Message) -> JsonObject:
-    """Return the entries of a body that its chunks need as well, because they choose the path."""
-    return {key: message.body[key] for key in (_P2P,) if key in message.body}
+    """Return the entries of a body that are with its chunks.
+
+    Raises:
+        BadMessageError: 413: one of them is too large for that.
+    """
+    beside: JsonObject = {}
+    for key in _BESIDE:
+        value = message.body.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, str | bool) or len(str(value)) > BESIDE_TEXT:
+            why = f"{key} of a body in chunks is a text of at most {BESIDE_TEXT} characters"
+            raise BadMessageError(why, Code.TOO_LARGE)
+        beside[key] = value
+    return beside
 
 
 _Said: TypeAlias = TransferBegun | Chunk | ChunkWanted | TransferEnded
@@ -109,7 +130,7 @@ async def sent_ahead(
         ActorStoppedError: The runtime has closed.
     """
     upload = _Upload(context, message, body)
-    async with context.transfers.permit(message.to), upload.until_over():
+    async with context.transfers.sending.of(message.to), upload.until_over():
         await upload.send()
     async with upload.until_over():
         yield {**_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}
@@ -193,16 +214,21 @@ async def fetched(context: HypertyContext, request: Message, answer: Message) ->
 async def _fetched(context: HypertyContext, request: Message, said: ChunkedBody) -> bytes:
     count, is_over = chunk_count(said.size), False
     chunks = [b""] * (count if said.size <= context.transfers.limit else 0)
+    spent, come = 0.0, 0
 
     @asynccontextmanager
     async def places() -> AsyncIterator[None]:
-        async with context.transfers.reading, context.window(request.to):
+        async with context.transfers.reading.of(request.to), context.window(request.to):
             yield
 
     async def read(index: int) -> None:
-        wanted = ChunkWanted(said.transfer, index)
+        nonlocal spent, come
+        wanted, asked = ChunkWanted(said.transfer, index), trio.current_time()
         brought = await context.port.request(_about(context, request, ChunkStep.READ, wanted))
         _check(brought)
+        spent, come = spent + trio.current_time() - asked, come + 1
+        if spent > latest(0.0, come):
+            raise BadMessageError("it comes too slowly", Code.TIMEOUT)
         chunk = _read(brought.body, CHUNK, Chunk)
         if (chunk.transfer, chunk.index, chunk.size) != (said.transfer, index, said.size):
             raise BadMessageError(f"another chunk came than {index}")
@@ -273,9 +299,12 @@ async def _end(context: HypertyContext, message: Message, transfer: int) -> None
 
 
 def _with_body(message: Message, body: JsonObject) -> Message:
-    """Return a message with its body, and what routers have added to what stood for it."""
+    """Return a message with its body, and what routers have added to what stood for it.
+
+    What routers and policies read is not hidden in its chunks.
+    """
     added = {key: value for key, value in message.body.items() if key != CHUNKS}
-    for key in (IDENTITY, "via"):
+    for key in (IDENTITY, "via", *_BESIDE):
         body.pop(key, None)
     return attrs.evolve(message, body={**body, **added})
 

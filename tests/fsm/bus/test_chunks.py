@@ -33,6 +33,7 @@ from specs.limits.transfer import (
     ALL_BODIES,
     ARRIVING,
     CHUNK_BYTES,
+    CHUNK_SECONDS,
     CHUNK_WINDOW,
     HELD_SILENCE,
     PEER_ARRIVING,
@@ -258,6 +259,25 @@ def test_few_bodies_come_at_once():
     begun(assemblies, 2, 3, peer("a"))
 
 
+def test_peers_that_begin_without_end_keep_no_other_from_its_turn():
+    assemblies, _ = core()
+    evil = [peer(name) for name in "abc"]
+    for number in range(ARRIVING):
+        begun(assemblies, 9, number + 1, evil[number // PEER_ARRIVING])
+    assert refused(begun, assemblies, 9, 1, peer("good")) == 503
+    assemblies.tick(TRANSFER_SILENCE)
+    now = TRANSFER_SILENCE
+    # Its turn has passed meanwhile, and it asks again; they are always sooner.
+    for number in range(ARRIVING):
+        begun(assemblies, 9, number + 11, evil[number // PEER_ARRIVING], now)
+    assert refused(begun, assemblies, 9, 1, peer("good"), now) == 503
+    for number in range(PEER_ARRIVING):
+        assemblies.end(evil[0].from_, number + 11)
+    begun(assemblies, 9, 21, evil[0], now + 1)
+    assert refused(begun, assemblies, 9, 22, evil[0], now + 1) == 503
+    begun(assemblies, 9, 1, peer("good"), now + 1)
+
+
 def test_chunks_to_a_runtime_fit_into_the_outbox_of_its_link():
     """RELIABILITY L2: its node does not take it for a slow consumer."""
     chunk = chunk_of(b"x" * TRANSFER_MOST, MAX_ID, 0)
@@ -295,14 +315,26 @@ def test_silent_and_endless_transfers_are_given_up():
     begun(assemblies, len(body))
     assemblies.take(message(), chunk_of(body, 7, 0), 0.0)
     assert assemblies.deadline() == TRANSFER_SILENCE
-    now, index = 0.0, 1
-    while now < TRANSFER_TIMEOUT:
-        assemblies.tick(now)
+    now, index = TRANSFER_SILENCE - 1, 1
+    while assemblies.deadline() > now:
         assemblies.take(message(), chunk_of(body, 7, index), now)
         now, index = now + TRANSFER_SILENCE - 1, index + 1
-    assert assemblies.deadline() == TRANSFER_TIMEOUT
-    assemblies.tick(TRANSFER_TIMEOUT)
+    assert now < 3 * TRANSFER_SILENCE
+    assemblies.tick(now)
     assert (len(assemblies), budget.used) == (0, 0)
+
+
+def test_a_transfer_has_its_time_and_one_as_slow_as_may_be_comes_whole():
+    body, (assemblies, _) = content(TRANSFER_BYTES), core()
+    begun(assemblies, len(body))
+    for index in range(chunk_count(len(body)) - 1):
+        now = index * CHUNK_SECONDS
+        assemblies.tick(now)
+        assemblies.take(message(), chunk_of(body, 7, index), now)
+        assert assemblies.deadline() <= TRANSFER_TIMEOUT
+    assemblies.take(message(), chunk_of(body, 7, index + 1), TRANSFER_TIMEOUT - 1)
+    assemblies.tick(TRANSFER_TIMEOUT)
+    assert assemblies.whole(message(), chunked(body, 7)).body == body
 
 
 @given(SIZES, st.randoms(use_true_random=False))
@@ -336,6 +368,17 @@ def test_the_body_of_an_answer_is_for_its_requester_only_and_has_an_end():
     held.tick(HELD_SILENCE)
     assert len(held) == 1
     held.tick(1.0 + HELD_SILENCE)
+    assert (len(held), budget.used) == (0, 0)
+
+
+def test_the_body_of_an_answer_under_the_same_id_replaces_the_one_before():
+    """The memory of a requester that repeats its ids is counted once, and given back."""
+    budget = TransferBudget(TRANSFER_BYTES)
+    held = HeldBodiesCore(budget)
+    for size in (9, 5):
+        held.hold(message(id_=7), content(size), 0.0)
+        assert budget.used == size
+    held.read(message(), ChunkWanted(7, 0), 0.0)
     assert (len(held), budget.used) == (0, 0)
 
 

@@ -4,6 +4,7 @@ from base64 import b64encode
 from collections import Counter
 from contextlib import asynccontextmanager
 from functools import partial
+from random import Random
 
 import pytest
 import trio
@@ -11,15 +12,20 @@ import trio.testing
 
 import actors
 from actors.hyperties import Caller, Echo
+from actors.policy.config import PolicyConfig
+from actors.runtime.bus.transfers import Permits
 from fsm.bus.chunks import chunk_count, chunk_of, chunked
 from fsm.judge.trace_line import Verdict
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
+from fsm.policy.reading import read_set
 from specs.limits.protocol import BODY_BYTES
 from specs.limits.transfer import (
     ARRIVING,
+    BESIDE_TEXT,
     CHUNK_BYTES,
     CHUNK_WINDOW,
     PEER_ARRIVING,
+    PEER_READING,
     READING,
     TRANSFER_BYTES,
     TRANSFER_RETRY,
@@ -31,7 +37,10 @@ from tests.support.runtime.abroad import open_two
 from tests.support.runtime.domain import DomainOptions, go_live, judged, open_domain
 from tests.support.wire.wire_peer import LinkPeer
 from transports.bodies import write_body
+from transports.chaos.network import ChaosNetwork
+from transports.chaos.toxics import Latency
 from transports.link import Kind as Carrier
+from transports.memory import MemoryNetwork
 
 LARGE = 'é"\\' * 100_000
 CHUNKS = len(LARGE.encode()) // CHUNK_BYTES
@@ -46,8 +55,8 @@ def assert_nothing_is_kept(*members):
     for member in members:
         shared = transfers(member)
         assert (shared.arriving.used, shared.held.used) == (0, 0)
-        assert shared.reading.value == READING
-        assert not shared._permits
+        assert shared.reading.are_free
+        assert shared.sending.are_free
 
 
 def sent_to(member, other):
@@ -223,7 +232,7 @@ async def test_a_cancelled_reader_has_the_body_of_its_answer_forgotten(autojump_
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(alice.ask, bob, LARGE)
-                while transfers(alice).reading.value == READING:
+                while transfers(alice).reading.are_free:
                     await trio.lowlevel.checkpoint()
                 assert transfers(bob).held.used
                 scope.cancel()
@@ -303,6 +312,33 @@ async def test_a_body_that_is_no_message_is_refused(body, code, autojump_clock):
         assert bob.hyperty.heard == []
 
 
+async def test_what_policies_read_stands_beside_the_chunks(autojump_clock):
+    """POL-13: so a rule holds for a large body, and its sender cannot hide it in the chunks."""
+    rule = {"id": "r", "effect": "deny", "condition": {"resource": {"equals": "/secret"}}}
+    stamp = {"id": "s", "effect": "permit", "obligations": {"permit": [{"do": "stamp"}]}}
+    rules = [rule, {**stamp, "condition": {"msgType": {"equals": "session"}}}]
+    policy = read_set({"id": "p", "policies": [{"id": "p", "rules": rules}]}, "test")
+    options = DomainOptions(kinds=(), policies={"bob": PolicyConfig(sets=(policy,))})
+    async with open_domain("alice", "bob", options=options) as domain:
+        alice, bob, heard = domain["alice"], domain["bob"], []
+
+        async def on_request(message):
+            heard.append((message.body.get("resource"), message.body.get("auth")))
+
+        bob.hyperty.on_request = on_request
+        ask = partial(alice.hyperty.request, bob.address, LARGE)
+        assert (await ask(path="/open")).code == 200
+        assert (await ask(path="/secret")).code == 403
+        assert (await ask(path="/" + "x" * BESIDE_TEXT)).code == 413
+        body = b'{"value":1,"resource":"/secret","auth":true}'
+        await give(alice, bob, body)
+        said = {"chunks": write_body(chunked(body, 1))}
+        answer = await alice.hyperty._context.ask(bob.address, MessageType.CREATE, said)
+        assert answer.code == 200
+        assert heard == [("/open", None), (None, None)]
+        assert_nothing_is_kept(alice, bob)
+
+
 async def test_a_body_in_chunks_cannot_say_who_its_sender_is(autojump_clock):
     """MN-05: nor which stubs it has crossed."""
     async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
@@ -319,6 +355,47 @@ async def test_a_body_in_chunks_cannot_say_who_its_sender_is(autojump_clock):
         assert heard[0].identity.runtime == alice.runtime.url
         assert "identity" not in heard[0].body
         assert "a://b/c" not in heard[0].via
+
+
+class Large(actors.Hyperty):
+    async def on_request(self, message):
+        return LARGE
+
+
+async def test_an_answer_that_comes_too_slowly_is_given_up(autojump_clock):
+    """Its chunks keep permits that other answers wait for."""
+    network = ChaosNetwork(MemoryNetwork(), Random(1))  # noqa: S311 - for a test
+    async with (
+        actors.open_node("a.example", network=network.end("node")) as node,
+        actors.open_runtime("a.example", "ra", node=node.url, network=network.end("ra")) as here,
+        actors.open_runtime("a.example", "rb", node=node.url, network=network.end("rb")) as there,
+    ):
+        caller, large = await here.deploy(Caller), await there.deploy(Large)
+        with network.toxic(Latency(TRANSFER_SILENCE / 2 - 1), ("node", "rb")):
+            begun = trio.current_time()
+            answer = await caller.request(large.url)
+            assert (answer.code, "too slowly" in answer.body["description"]) == (408, True)
+            assert trio.current_time() - begun < 4 * TRANSFER_SILENCE
+        assert here._running._parts.transfers.reading.are_free
+        assert (await caller.request(large.url)).value == LARGE
+
+
+async def test_a_slow_peer_takes_a_few_permits_only(autojump_clock):
+    permits, order = Permits(READING, PEER_READING), []
+
+    async def work(peer, seconds):
+        async with permits.of(peer):
+            await trio.sleep(seconds)
+            order.append(peer)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(READING):
+            nursery.start_soon(work, "slow", 10)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(READING):
+            nursery.start_soon(work, "quick", 1)
+    assert order == ["quick"] * READING + ["slow"] * READING
+    assert permits.are_free
 
 
 @asynccontextmanager
