@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from actors.catalogue.trust_file import read_trust
     from actors.deployed import Deployed, DeployedApart
     from actors.embedding import Runtime, open_node, open_runtime
+    from actors.keys.push import PushError, PushKeys
     from actors.keys.signing import SigningKey, read_key
     from actors.kit.back_ends.ice import IcePlan, ListedServer, read_ice
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig
+    from actors.node.connectors.back_ends import BackEnds
+    from actors.node.connectors.push import PushConfig
     from actors.pipe.errors import SandboxError
     from actors.policy.config import PolicyConfig
     from actors.runtime.bus.pipeline import Interceptor, Objection
@@ -79,6 +82,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllocationError",
     "AnswerError",
+    "BackEnds",
     "CatalogueAccess",
     "Change",
     "Check",
@@ -132,6 +136,9 @@ __all__ = [
     "Policy",
     "PolicyConfig",
     "ProtoflyError",
+    "PushConfig",
+    "PushError",
+    "PushKeys",
     "RecordSearch",
     "Refused",
     "RegistrationError",
@@ -175,6 +182,9 @@ _PLACES: Final = MappingProxyType(
         "actors.node.config": ("NodeConfig",),
         "actors.pipe.errors": ("SandboxError",),
         "actors.policy.config": ("PolicyConfig",),
+        "actors.node.connectors.back_ends": ("BackEnds",),
+        "actors.node.connectors.push": ("PushConfig",),
+        "actors.keys.push": ("PushError", "PushKeys"),
         "actors.runtime.registry.allocation": ("AllocationError",),
         "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
         "actors.runtime.config": ("RuntimeConfig",),

@@ -58,6 +58,7 @@ class BackEnd(StrEnum):
     REGISTRY = "registry"
     GLOBAL = "global"
     QUALITY = "qos"
+    PUSH = "push"
 
 
 @final

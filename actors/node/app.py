@@ -185,7 +185,7 @@ async def start_parts(
     await start_connector(plan.provider, plan.addresses, supervisor, bus)
     if plan.policing is not None:
         await plan.policing.start(supervisor, bus)
-    home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.trace)
+    home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.trace, plan.login_clock)
     await start_connectors(plan.config.back_ends, home, supervisor, bus)
     await start_foreign(_foreign(plan, bus), supervisor)
     return bus

@@ -45,6 +45,7 @@ class NodeAddresses:
         self.identities = address.identity_manager(domain)
         self.quality = address.quality_broker(domain)
         self.policies = address.policy_manager(domain)
+        self.push = address.push_manager(domain)
         always = {self.session, self.allocation, self.paths, self.registry}
         self.parts = frozenset({*always, *served})
 

@@ -254,6 +254,11 @@ def policy_manager(domain: str) -> str:
     return f"{message_node(domain)}/policy"
 
 
+def push_manager(domain: str) -> str:
+    """Return where a domain's node registers and wakes devices of runtimes that sleep (PFY-09)."""
+    return f"{message_node(domain)}/push"
+
+
 def catalogue_stub(domain: str) -> str:
     """Return where the descriptor of a domain's node stub stands (ADR-09)."""
     return f"hyperty-catalogue://catalogue.{domain}/.well-known/protocolstub/default"

@@ -166,3 +166,21 @@ REGISTRY_POLL: Final = 5.0
 
 WATCHED_RECORDS: Final = 100_000
 """Records of a registry behind the node whose last status the node remembers (ours)."""
+
+PUSH_DEVICES: Final = 16
+"""Devices of one user that a node can wake; a further one replaces the oldest (ours)."""
+
+PUSH_RUNTIMES: Final = 100_000
+"""Devices that a node can wake in all (ours: some 100 MB)."""
+
+PUSH_LIFE: Final = 2_592_000.0
+"""Seconds for which a device is woken after it was last registered (ours: 30 days)."""
+
+PUSH_TTL: Final = 86_400
+"""Seconds for which a push service keeps a call for a device that is away (RFC 8030, ours)."""
+
+PUSH_BYTES: Final = 3_000
+"""Bytes of the value of a call; encrypted, it must fit into 4096 bytes (RFC 8291, section 4)."""
+
+PUSH_ENDPOINT_CHARS: Final = 2_048
+"""Characters in the URL of a device at its push service (ours)."""

@@ -65,6 +65,20 @@ left: {'bolt': 6}
 its schema: {"Order": {"title": "Order", "description": "W ...
 """
 
+WAKE = """\
+bob's runtime sleeps
+bob's device is called by a hyperty about 'lunch'
+the node of bob.example: 200 {'devices': 1}
+alice hears 'I am awake'
+bob hears   'see you'
+"""
+
+HOSTED = """\
+200 Bob is away. I have 1 for Bob.
+200 Bob is away. I have 2 for Bob.
+200 403 a guest only answers
+"""
+
 SENSOR = [
     "display: 19.5 degrees to begin with",
     "display: 24.0 degrees (version 6)",
@@ -81,6 +95,7 @@ SENSOR = [
         ("typed_orders.py", ORDERS),
         ("write_a_policy/shop.py", POLICY),
         ("write_a_stub/shout.py", STUB),
+        ("hosted_by_caller/call.py", HOSTED),
     ],
 )
 def test_the_program_says(program, said):
@@ -118,6 +133,14 @@ def test_the_chat_goes_on_between_two_domains():
 def test_a_hyperty_greets_its_callers_by_name():
     done = run_warm(EXAMPLES / "who_calls.py")
     assert (done.stdout, done.stderr, done.returncode) == (WHO, "", 0)
+
+
+@pytest.mark.timeout(90)
+def test_a_runtime_that_sleeps_is_woken_and_answers_its_caller():
+    done = run_warm(EXAMPLES / "wake_a_runtime.py")
+    # The answer of the node and the device come side by side.
+    assert sorted(done.stdout.splitlines()) == sorted(WAKE.splitlines()), done.stderr
+    assert (done.stderr, done.returncode) == ("", 0)
 
 
 @pytest.mark.timeout(90)

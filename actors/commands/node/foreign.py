@@ -1,6 +1,7 @@
 """Options of other systems: back ends, nodes of other domains, and this domain's catalogue."""
 
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
@@ -15,11 +16,14 @@ from actors.cli.options import Quantity, check_domain, check_foreign, ice_option
 from actors.cli.topic import Topic, topic_options
 from actors.commands.catalogues import catalogue_access, check_places
 from actors.http.config import ShownCatalogue
+from actors.keys.key_file import KeyFileError
+from actors.keys.push import open_push_key
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
+from actors.node.connectors.push import PushConfig
 from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.pipe.plan import TokenSource, nothing
 from actors.pipe.process import open_process_sandbox
@@ -71,7 +75,10 @@ class ConnectorOptions(Topic):
     registry: str | None
     global_registry: str | None
     qos: str | None
-    ice: IcePlan | None
+    ice: IcePlan | None = None
+    push_key: Path | None = None
+    push_contact: str | None = None
+    push_service: frozenset[str] = frozenset()
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -88,7 +95,27 @@ class ConnectorOptions(Topic):
                 raise CommandError("--ice lists what --qos is asked for; give one of them")
             back_ends = attrs.evolve(back_ends, quality=partial(ConfiguredServers, self.ice))
         file = None if is_remote or self.registry is None else Path(self.registry)
-        return attrs.evolve(config, registry=file, back_ends=back_ends)
+        config = attrs.evolve(config, registry=file, back_ends=back_ends)
+        push = self._push(config.state_file)
+        return attrs.evolve(config, back_ends=attrs.evolve(back_ends, push=push))
+
+    def _push(self, state: Path | None) -> PushConfig | None:
+        """Return how devices are woken; they are kept beside the state file."""
+        if self.push_key is None:
+            return None
+        if find_spec("http_ece") is None:
+            raise CommandError("--push-key needs a library: pip install 'protofly[push]'")
+        if self.push_contact is None:
+            raise CommandError(
+                "push services demand to know who calls; name a mailto: or https: URL "
+                "with --push-contact, such as mailto:ops@a.example"
+            )
+        try:
+            key = open_push_key(self.push_key)
+        except KeyFileError as exc:
+            raise CommandError(f"{exc}; name another file with --push-key") from exc
+        file = None if state is None else state.with_name(f"{state.name}-devices")
+        return PushConfig(key=key, contact=self.push_contact, file=file, services=self.push_service)
 
 
 def _server(option: str, text: str | None) -> ServerUrl | None:
@@ -116,6 +143,30 @@ def _check_registry(_: click.Context, __: click.Parameter, text: str | None) -> 
     return text
 
 
+def _check_contact(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    if text is None or text.startswith(("mailto:", "https://")):
+        return text
+    raise click.BadParameter(f"{text!r} is neither mailto:... nor https://...")
+
+
+def _check_origins(
+    _: click.Context, __: click.Parameter, values: tuple[str, ...]
+) -> frozenset[str]:
+    """Return the origins of servers; refuse what has a path, or is none."""
+    origins = set()
+    for value in values:
+        try:
+            server = ServerUrl.read(value)
+        except HttpUrlError as exc:
+            raise click.BadParameter(
+                f"{value!r} is no origin such as https://push.example"
+            ) from exc
+        if server.path:
+            raise click.BadParameter(f"{value!r} has a path; an origin has none")
+        origins.add(f"{server.scheme}://{server.authority}")
+    return frozenset(origins)
+
+
 connector_options = topic_options(
     ConnectorOptions,
     click.option(
@@ -131,6 +182,27 @@ connector_options = topic_options(
         "--qos", metavar="URL", help="URL of the broker of network resources [default: none]."
     ),
     ice_option,
+    click.option(
+        "--push-key",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Wake runtimes that sleep by Web Push: key that proves to push services who "
+        "calls; made if it is not there.",
+    ),
+    click.option(
+        "--push-contact",
+        metavar="URL",
+        callback=_check_contact,
+        help="mailto: or https: URL of the operator, for push services.",
+    ),
+    click.option(
+        "--push-service",
+        metavar="ORIGIN",
+        multiple=True,
+        callback=_check_origins,
+        help="Push service that may be used, such as https://push.example; repeatable "
+        "[default: all with public addresses].",
+    ),
 )
 """The options of a node's connectors."""
 

@@ -20,6 +20,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import attach, detach
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
+from actors.node.connectors.push import Push, PushConfig
 from actors.node.connectors.quality import Quality, QualityBroker
 from actors.node.connectors.rest_registry import RestRegistry
 from actors.node.connectors.service import Plan, Replied, Service
@@ -42,7 +43,7 @@ from fsm.registry.relay import (
     Tick,
     Wanted,
 )
-from specs.addresses.address import GLOBAL_REGISTRY, quality_broker
+from specs.addresses.address import GLOBAL_REGISTRY, push_manager, quality_broker
 from specs.errors import BadMessageError
 from specs.limits.node import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
 from specs.message import Message, refuse, reply_to
@@ -255,11 +256,13 @@ class BackEnds:
         registry: Server that keeps the domain's records instead of the node.
         global_registry: Makes the client of the global registry; called for each start.
         quality: Makes the client of the quality broker; called for each start.
+        push: How devices of runtimes that sleep are woken.
     """
 
     registry: ServerUrl | None = None
     global_registry: Callable[[], GlobalRecords] | None = None
     quality: Callable[[], QualityBroker] | None = None
+    push: PushConfig | None = None
     limits: RelayLimits = RELAY_LIMITS
 
 
@@ -272,6 +275,7 @@ class Home:
     ids: IdSource
     entropy: Callable[[int], bytes]
     trace: Callable[[str], ComponentTrace]
+    clock: Callable[[], float]
 
 
 def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
@@ -285,6 +289,8 @@ def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
         yield GLOBAL_REGISTRY
     if back_ends.quality is not None:
         yield quality_broker(domain)
+    if back_ends.push is not None:
+        yield push_manager(domain)
 
 
 async def start_connectors(
@@ -321,6 +327,8 @@ def _services(
         yield BackEnd.GLOBAL, GLOBAL_REGISTRY, lambda: GlobalRegistry(records())
     if broker is not None:
         yield BackEnd.QUALITY, addresses.quality, lambda: Quality(broker(), home.entropy)
+    if back_ends.push is not None:
+        yield BackEnd.PUSH, addresses.push, partial(Push, back_ends.push, home.clock)
 
 
 def _connector(

@@ -17,12 +17,13 @@ _PATIENCE = 15.0
 
 @attrs.frozen
 class Call:
-    """A request: its path taken apart and unquoted, its body as JSON or text, or None."""
+    """A request: its path taken apart and unquoted, its body as JSON, text or bytes, or None."""
 
     method: str
     segments: tuple[str, ...]
     query: dict[str, str]
     body: object
+    headers: dict[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -145,6 +146,8 @@ def _call(head: h11.Request, body: bytes) -> Call:
     parts = urlsplit(head.target.decode())
     segments = tuple(unquote(one) for one in parts.path.split("/")[1:])
     query = dict(parse_qsl(parts.query))
-    is_json = (b"content-type", b"application/json") in list(head.headers)
-    read = orjson.loads(body) if is_json else body.decode()
-    return Call(head.method.decode(), segments, query, read if body else None)
+    headers = {name.decode(): value.decode() for name, value in head.headers}
+    read = body if "content-encoding" in headers else body.decode()
+    if headers.get("content-type") == "application/json":
+        read = orjson.loads(body)
+    return Call(head.method.decode(), segments, query, read if body else None, headers)

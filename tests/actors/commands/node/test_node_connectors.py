@@ -13,8 +13,9 @@ from actors.node.connectors.quality import ConfiguredServers
 from tests.support.command import typed
 
 
-def applied(registry=None, global_registry=None, qos=None, ice=None):
-    return ConnectorOptions(registry, global_registry, qos, ice).applied(NodeConfig(domain="a.ex"))
+def applied(registry=None, global_registry=None, qos=None, **more):
+    options = ConnectorOptions(registry, global_registry, qos, **more)
+    return options.applied(NodeConfig(domain="a.ex"))
 
 
 def test_without_options_records_are_in_memory_and_there_are_no_back_ends():
@@ -42,6 +43,31 @@ def test_an_url_without_a_server_is_refused_in_one_sentence_with_the_option(opti
     with pytest.raises(CommandError, match=f"names no HTTP server: .*{option}") as caught:
         applied(**values)
     assert caught.value.code == ExitCode.CONFIGURATION
+
+
+def test_devices_are_kept_beside_the_state_file(tmp_path):
+    key, contact = tmp_path / "push.key", "mailto:ops@a.ex"
+    push = applied("r.db", push_key=key, push_contact=contact).back_ends.push
+    assert (push.file, push.contact) == (Path("r.db-state-devices"), contact)
+    again = applied(push_key=key, push_contact=contact).back_ends.push
+    assert (again.file, again.key.public()) == (None, push.key.public())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--push-key", "push.key"), "--push-contact"),
+        (("--push-key", "none/push.key", "--push-contact", "mailto:a@a.ex"), "--push-key"),
+        (("--push-contact", "ops@a.ex"), "neither mailto:... nor https://"),
+        (("--push-service", "push.example"), "no origin such as https://push.example"),
+        (("--push-service", "https://push.example/x"), "has a path"),
+    ],
+)
+def test_options_by_which_nobody_is_woken_are_refused(options, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = typed("node", "--domain", "a.ex", *options)
+    assert (ended.status in {ExitCode.USAGE, ExitCode.CONFIGURATION}, ended.out) == (True, [])
+    assert said in ended.err[-1]
 
 
 def test_a_folder_is_no_registry(tmp_path):

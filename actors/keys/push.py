@@ -1,0 +1,209 @@
+"""Web Push: keys of a device and of a sender, and messages that only the device can read.
+
+Messages are encrypted as RFC 8291 says, by the library `http-ece`; a sender proves who it is as
+RFC 8292 says (VAPID). The library is part of the extra `push`.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, final
+
+import attrs
+import orjson
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+    derive_private_key,
+    generate_private_key,
+)
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from actors.keys.base64url import read_base64url, write_base64url
+from actors.keys.key_file import KeyFileError, write_private
+from actors.keys.key_set import BadKeysError
+from actors.keys.signing import SigningKey, make_key, read_key
+from actors.kit.arguments import PathInput, as_path
+from specs.bodies.push import Call, PushSubscription
+from specs.bodies.push import PushKeys as PublicKeys
+from specs.errors import BadMessageError, ReasonError
+from specs.limits.node import JWKS_BYTES
+from transports.bodies import read_object
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["PushError", "PushKeys", "encrypt", "open_push_key", "public_point", "vapid"]
+
+_AUTH_BYTES: Final = 16
+_POINT_BYTES: Final = 65
+_ENCODING: Final = "aes128gcm"
+_HOURS: Final = 12 * 3600
+"""Seconds for which a proof of the sender is good; RFC 8292 permits a day."""
+
+
+@final
+class PushError(ReasonError):
+    """A text is no message to this device, or a key is no key of a device."""
+
+    summary = "no push message"
+
+
+@final
+@attrs.frozen
+class PushKeys:
+    """The keys by which a device reads what a push service brings; keep them while it sleeps."""
+
+    _private: EllipticCurvePrivateKey = attrs.field(repr=False)
+    _auth: bytes = attrs.field(repr=False)
+
+    @classmethod
+    def load(cls, path: PathInput) -> Self:
+        """Return the keys in a file; a file that is not there is made, with new keys. Blocks.
+
+        Args:
+            path: The file; only its owner can read it.
+
+        Raises:
+            TypeError: It is no path.
+            KeyFileError: It cannot be read or made, or holds no such keys.
+        """
+        file = as_path(path, "path")
+        try:
+            if not file.exists():
+                made = generate_private_key(SECP256R1()).private_numbers().private_value
+                words = {
+                    "private": write_base64url(made.to_bytes(32, "big")),
+                    "auth": write_base64url(os.urandom(_AUTH_BYTES)),
+                }
+                write_private(file, orjson.dumps(words))
+            with file.open("rb") as opened:
+                return cls._read(opened.read(JWKS_BYTES))
+        except OSError as exc:
+            raise KeyFileError(file, exc.strerror or "it cannot be read") from exc
+        except (ValueError, TypeError, KeyError) as exc:
+            raise KeyFileError(file, "it holds no keys of a device") from exc
+
+    @classmethod
+    def _read(cls, text: bytes) -> Self:
+        words: dict[str, str] = orjson.loads(text)
+        secret = int.from_bytes(read_base64url(words["private"]), "big")
+        return cls(derive_private_key(secret, SECP256R1()), read_base64url(words["auth"]))
+
+    def subscription(self, endpoint: str) -> PushSubscription:
+        """Return what is registered at the node: where the device is reached, and its public keys.
+
+        Args:
+            endpoint: URL that the push service gave to the device.
+        """
+        point = self._private.public_key().public_bytes(
+            Encoding.X962, PublicFormat.UncompressedPoint
+        )
+        return PushSubscription(
+            endpoint, PublicKeys(write_base64url(point), write_base64url(self._auth))
+        )
+
+    def read(self, content: bytes) -> Call:
+        """Return what a push service has brought.
+
+        Args:
+            content: Content of the message, encrypted.
+
+        Raises:
+            PushError: It is not for these keys, was changed, or is no call.
+        """
+        import http_ece  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
+
+        try:
+            text: bytes = http_ece.decrypt(
+                content, private_key=self._private, auth_secret=self._auth, version=_ENCODING
+            )
+            value: Json = orjson.loads(text)
+            if not isinstance(value, dict):
+                raise PushError("it is no object")
+            return read_object(value, Call, "call")
+        except (http_ece.ECEException, ValueError, BadMessageError) as exc:
+            raise PushError("it is not for this device") from exc
+
+
+def encrypt(subscription: PushSubscription, text: bytes) -> bytes:
+    """Encrypt a text for a device.
+
+    Args:
+        subscription: The device.
+        text: At most 3993 bytes.
+
+    Raises:
+        PushError: Its keys are none.
+    """
+    import http_ece  # noqa: PLC0415 - an extra
+
+    try:
+        point, secret = read_keys(subscription)
+        made: bytes = http_ece.encrypt(
+            text,
+            private_key=generate_private_key(SECP256R1()),
+            dh=point,
+            auth_secret=secret,
+            version=_ENCODING,
+        )
+    except (http_ece.ECEException, ValueError) as exc:
+        raise PushError("the device has no valid keys") from exc
+    return made
+
+
+def read_keys(subscription: PushSubscription) -> tuple[bytes, bytes]:
+    """Return the point and the secret of a device.
+
+    Raises:
+        ValueError: They are none.
+    """
+    point = read_base64url(subscription.keys.p256dh)
+    secret = read_base64url(subscription.keys.auth)
+    EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
+    if len(point) != _POINT_BYTES or len(secret) != _AUTH_BYTES:
+        raise ValueError("a key has another size")
+    return point, secret
+
+
+def open_push_key(path: Path) -> SigningKey:
+    """Return the key by which a node proves to push services who it is; make it if need be. Blocks.
+
+    Args:
+        path: The file, a JSON Web Key for ES256.
+
+    Raises:
+        KeyFileError: It cannot be read or made, or holds no such key.
+    """
+    try:
+        if not path.exists():
+            write_private(path, orjson.dumps(make_key("ES256").private()))
+        key = read_key(path)
+    except OSError as exc:
+        raise KeyFileError(path, exc.strerror or "it cannot be made") from exc
+    except BadKeysError as exc:
+        raise KeyFileError(path, exc.reason) from exc
+    if key.algorithm != "ES256":
+        raise KeyFileError(path, f"it is a key for {key.algorithm}, and push services take ES256")
+    return key
+
+
+def public_point(key: SigningKey) -> str:
+    """Return a public key as browsers take it, `applicationServerKey` (RFC 8292)."""
+    words = key.public()
+    return write_base64url(
+        b"\x04" + read_base64url(str(words["x"])) + read_base64url(str(words["y"]))
+    )
+
+
+def vapid(key: SigningKey, origin: str, contact: str, now: float) -> str:
+    """Return the header `Authorization` of a request to a push service.
+
+    Args:
+        key: Key of the sender.
+        origin: Scheme, host and port of the push service.
+        contact: `mailto:` or `https:` URL of the operator.
+        now: Seconds since the epoch.
+    """
+    claims: JsonObject = {"aud": origin, "exp": int(now) + _HOURS, "sub": contact}
+    return f"vapid t={key.signed(claims)}, k={public_point(key)}"
