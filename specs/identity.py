@@ -48,6 +48,7 @@ class Identity:
             any runtime, but no node.
         key: Thumbprint of the only key whose holder may use the token (RFC 7800); None: each
             bearer may.
+        login: SHA-256 of the token, in hexadecimal digits; None: it is not known.
     """
 
     user: str
@@ -56,6 +57,7 @@ class Identity:
     roles: frozenset[str] = frozenset()
     runtime: str | None = None
     key: str | None = None
+    login: str | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @final

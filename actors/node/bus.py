@@ -47,12 +47,14 @@ from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRunti
 from fsm.effects import Refused
 from fsm.registry.allocation import Bind, Claim
 from fsm.registry.records import users_of
+from fsm.session.assertion import is_login_of
 from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
-from specs.bodies.session import SESSION_TOKEN
+from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
+from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.routing import Check
@@ -185,6 +187,11 @@ _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; 
 _WRONG_TOKEN: Final = Refusal(
     Check.SESSION, "the message carries a token that is not that of its session"
 )
+_WRONG_LOGIN: Final = Refusal(
+    Check.SESSION, "the message carries a login token that did not open its session"
+)
+_SESSION_TOKENS: Final = frozenset({SESSION_TOKEN})
+_TOKENS: Final = frozenset({SESSION_TOKEN, LOGIN_TOKEN})
 _NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
 
 
@@ -261,17 +268,16 @@ class Ingress:
             self._controlled(self._control.receive, message, port)
             return
         session = self._exchange.session_of(port.number)
-        token = message.body.get(SESSION_TOKEN)
-        if token is not None:
-            message = _without_token(message)
+        body = message.body
+        message = self._without_tokens(message)
         if session is not None:
             message = _identified(message, session.asker)
         self._trace.hop(Op.RCV, message, link=port.name)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
             return
-        if token is not None and not (isinstance(token, str) and session.core.knows(token)):
-            self._gate.refuse(message, port, _WRONG_TOKEN)
+        if (refusal := self._wrong_token(body, session)) is not None:
+            self._gate.refuse(message, port, refusal)
             self._exchange.failed(port)
             return
         refusal = self._routed_out(message, session.core.runtime, session.asker)
@@ -280,6 +286,24 @@ class Ingress:
             if self._is_to_go(refusal, session.core.runtime):
                 self._exchange.feed(session, CloseAsked(port.number))
                 port.finish(CloseReason.REFUSED)
+
+    def _without_tokens(self, message: Message) -> Message:
+        """Return a message without tokens, which are for the node alone (C-64)."""
+        names = _TOKENS if self._exchange.has_login else _SESSION_TOKENS
+        if names.isdisjoint(message.body):
+            return message
+        body = {key: value for key, value in message.body.items() if key not in names}
+        return attrs.evolve(message, body=body)
+
+    def _wrong_token(self, body: JsonObject, session: Session) -> Refusal | None:
+        """Return what objects to the tokens that a message carries, if it carries any (MN-05)."""
+        token, login = body.get(SESSION_TOKEN), body.get(LOGIN_TOKEN)
+        if token is not None and not (isinstance(token, str) and session.core.knows(token)):
+            return _WRONG_TOKEN
+        is_judged = login is not None and self._exchange.has_login
+        if is_judged and not is_login_of(session.asker.identity, login):
+            return _WRONG_LOGIN
+        return None
 
     def _no_session(self, message: Message) -> Refusal:
         """Return what is lacking: a session, or, where one is asked of another node, that node."""
@@ -340,12 +364,6 @@ class Ingress:
             if isinstance(outcome, Refused):
                 return Refusal(Check.SOURCE, outcome.why)
         return None
-
-
-def _without_token(message: Message) -> Message:
-    """Return a message without the token of its session, which is for the node alone (C-64)."""
-    body = {key: value for key, value in message.body.items() if key != SESSION_TOKEN}
-    return attrs.evolve(message, body=body)
 
 
 def _identified(message: Message, asker: Asker) -> Message:

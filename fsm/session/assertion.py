@@ -14,6 +14,7 @@ guesses cause no work. Keys whose source fails are used until they are stale.
 
 import hashlib
 import heapq
+import hmac
 import math
 import re
 from collections.abc import Iterator
@@ -38,7 +39,28 @@ __all__ = [
     "SpentTokens",
     "Unacceptable",
     "Use",
+    "digest_of",
+    "is_login_of",
 ]
+
+
+def digest_of(token: str) -> str:
+    """Return what is remembered of a login token: its SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def is_login_of(identity: Identity | None, token: object) -> bool:
+    """Return whether a token is the one that an identity was proven by (C-64).
+
+    Its signature and its claims were judged at the login, and the session ends with it.
+
+    Args:
+        identity: Identity of a session; None: nobody logged in.
+        token: The token of a message.
+    """
+    if identity is None or identity.login is None or not isinstance(token, str):
+        return False
+    return hmac.compare_digest(digest_of(token), identity.login)
 
 
 # ---- used tokens

@@ -17,6 +17,11 @@ SESSION_TOKEN: Final = "sessionToken"  # noqa: S105 - a key, no token
 A message inherits the token of its link. One that carries a token is refused unless it is that of
 its session, and the node takes it out (MN-05, C-64)."""
 
+LOGIN_TOKEN: Final = "idToken"  # noqa: S105 - a key, no token
+"""Key of a body for the token that the sender's session was opened with.
+
+A node with logins refuses a message with another one, and takes it out (MN-05, C-64)."""
+
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Status:

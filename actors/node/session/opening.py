@@ -23,7 +23,7 @@ from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from actors.node.session.statements import Statements
 from fsm.registry.node_rights import Names, NodeRights
-from fsm.session.assertion import BOUND
+from fsm.session.assertion import BOUND, digest_of
 from fsm.session.node_session_io import (
     ClaimAsked,
     Credentials,
@@ -517,6 +517,8 @@ class Logins:
             # Or any user's token would do to speak for a whole domain.
             return _refused(request, "a node shows a token that is bound to its address")
         until = now + identity.until - wall
+        if request.token is not None:
+            identity = attrs.evolve(identity, login=digest_of(request.token))
         return Vouched(request, identity, Credentials(identity.user, identity.issuer, until))
 
 

@@ -66,7 +66,8 @@ class SessionRow:
     Attributes:
         stub: Address of the stub that had its last link.
         session: Its hashes; the credentials follow from the identity.
-        identity: The identity of the login that opened it; None: nobody logged in.
+        identity: The identity of the login that opened it, with the hash of its token; None:
+            nobody logged in.
     """
 
     stub: str
@@ -197,20 +198,22 @@ def _written(identity: Identity) -> dict[str, Json]:
         "until": identity.until if math.isfinite(identity.until) else None,
         "roles": [*sorted(identity.roles)],
         "runtime": identity.runtime,
+        "login": identity.login,
     }
 
 
 def _identity(value: dict[str, Json]) -> Identity:
     user, issuer, until = value["user"], value["issuer"], value["until"]
-    roles, runtime = value["roles"], value["runtime"]
-    match user, issuer, until, roles, runtime:
-        case str(), str(), float() | int() | None, list(), str() | None:
+    roles, runtime, login = value["roles"], value["runtime"], value.get("login")
+    match user, issuer, until, roles, runtime, login:
+        case str(), str(), float() | int() | None, list(), str() | None, str() | None:
             return Identity(
                 user=user,
                 issuer=issuer,
                 until=math.inf if until is None else float(until),
                 roles=frozenset(role for role in roles if isinstance(role, str)),
                 runtime=runtime,
+                login=login,
             )
         case _:
             raise ValueError("an identity is not what it should be")  # caught by `load`

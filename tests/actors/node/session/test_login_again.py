@@ -230,6 +230,59 @@ async def test_a_message_with_the_token_of_a_session_that_is_void_is_refused(aut
         assert answer.code == 401
 
 
+async def test_a_message_with_the_login_token_of_its_session_goes_on_without_it(autojump_clock):
+    """MN-05, C-64: it was verified when the session was opened, and no receiver gets it."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        ra, rb = await world.outsider(RA), await world.outsider(RB)
+        token = issuer.token()
+        await opened(ra, token)
+        await opened(rb, issuer.token(sub=BOB))
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        await ra.post("create", alice, bob, idToken=token, value=1)
+        heard = await rb.hear()
+        assert (heard.from_, heard.body["value"]) == (alice, 1)
+        assert "idToken" not in heard.body
+
+
+async def test_a_message_with_another_login_token_is_refused_and_its_session_stays(autojump_clock):
+    """MN-05: also with a good one of the same user that opened no session, or of another."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        ra, rb = await world.outsider(RA), await world.outsider(RB)
+        mine, theirs = issuer.token(), issuer.token(sub=BOB)
+        await opened(ra, mine)
+        await opened(rb, theirs)
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        for wrong in (theirs, issuer.token(), f"{mine}x", 7):
+            answer = await ra.ask("create", alice, bob, idToken=wrong)
+            assert (answer.code, "login token" in answer.body["description"]) == (401, True)
+        assert await rb.silence()
+        assert (await ra.ask("create", alice, f"{bob}9", idToken=mine)).code == 404
+
+
+async def test_a_new_login_replaces_the_login_token_of_messages(autojump_clock):
+    """MN-05, C-84."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        first, again = await world.outsider(RA), await world.outsider(RA)
+        old, new = issuer.token(), issuer.token()
+        await opened(first, old)
+        [alice] = await first.allocate()
+        await opened(again, new)
+        assert (await again.ask("create", alice, f"{alice}9", idToken=old)).code == 401
+        assert (await again.ask("create", alice, f"{alice}9", idToken=new)).code == 404
+
+
+async def test_a_node_without_logins_leaves_a_login_token_to_the_receiver(autojump_clock):
+    """MSG-09: it knows no such tokens."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        await ra.post("create", alice, bob, idToken="x")
+        assert (await rb.hear()).body["idToken"] == "x"
+
+
 async def test_wrong_tokens_in_messages_cost_the_link(autojump_clock):
     """S2: they cannot be tried out."""
     async with open_world() as world:

@@ -159,3 +159,21 @@ async def test_a_file_that_cannot_be_written_stops_no_session(path):
         blocker.close()
     async with open_world(state=path) as world:
         assert await world.states() == {RA: "detached"}
+
+
+async def test_messages_carry_the_login_token_of_a_stored_session_too(path):
+    """MN-05: a hash of it is stored, never the token."""
+    issuer = Issuer()
+    login_token = issuer.token()
+    provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
+    login = Login(provider=provider, clock=lambda: 0.0)
+    async with open_world(state=path, login=login) as world:
+        first = await world.outsider()
+        await login_with(first, login_token)
+    async with open_world(state=path, login=login) as world:
+        again = await world.outsider()
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 200
+        sent = f"{RA}/ua", f"{RA}9/ua"
+        assert (await again.ask("create", *sent, idToken=login_token)).code == 404
+        assert (await again.ask("create", *sent, idToken="another")).code == 401
+    assert login_token.encode() not in path.read_bytes()
