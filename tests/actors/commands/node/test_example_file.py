@@ -28,6 +28,8 @@ def test_the_example_names_nothing_else_and_nothing_twice():
 def test_every_value_of_the_example_would_be_taken(tmp_path):
     whole = re.sub(r"^# ([a-z0-9-]+ = )", r"\1", EXAMPLE.read_text(), flags=re.MULTILINE)
     assert sorted(tomllib.loads(whole)["node"]) == NAMES
-    file = tmp_path / "whole.toml"
-    file.write_text(whole)
+    file, ice = tmp_path / "whole.toml", tmp_path / "ice.toml"
+    ice.write_text('[[server]]\nurls = ["stun:stun.a.example"]\n')
+    ice.chmod(0o600)
+    file.write_text(whole.replace("/etc/protofly/ice.toml", str(ice)))
     assert parsed(NODE, ("--config", str(file))).params["domain"] == "a.example"
