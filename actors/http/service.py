@@ -213,16 +213,18 @@ class Conversation(Actor[Never]):
     async def _stream(self, feed: Feed) -> bool:
         """Write an answer as it comes; hang up on a peer that does not read it."""
         try:
-            await self._send(self._head(feed))
-            while part := await feed.source.next():
-                with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
-                    await self._send(h11.Data(data=part))
-                if patience.cancelled_caught:
-                    return False
-            await self._send(h11.EndOfMessage())
+            is_read = await self._is_read(self._head(feed))
+            while is_read and (part := await feed.source.next()):
+                is_read = await self._is_read(h11.Data(data=part))
+            return is_read and await self._is_read(h11.EndOfMessage()) and self._may_go_on()
         finally:
             feed.source.close()
-        return self._may_go_on()
+
+    async def _is_read(self, event: h11.Event) -> bool:
+        """Send a part of an answer; False: the peer does not read it."""
+        with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+            await self._send(event)
+        return not patience.cancelled_caught
 
     def _head(self, answer: Page | Feed, *more: tuple[str, str]) -> h11.Response:
         headers = [

@@ -15,6 +15,10 @@ VERIFIED_AT_ONCE: Final = 16
 FOUND_AT_ONCE: Final = 1024
 """Entries that an awaited search returns at most; iteration goes on beyond them (ours)."""
 
+EMPTY_PAGES: Final = 8
+"""Pages without an entry that a search reads one after the other (ours): a registry may be
+hostile, and name a next page for ever."""
+
 PART_REQUESTS: Final = 64
 """Reads that one part of a runtime answers at a time; more wait in its mailbox (ours)."""
 

@@ -38,7 +38,7 @@ from specs.bodies.link import Path
 from specs.bodies.registry import FoundRecord, ReadRecord, RecordChanged
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import Json, JsonObject, frozen
-from specs.limits.discovery import FOUND_AT_ONCE, WATCH_PERIOD, WATCHED_ENTRIES
+from specs.limits.discovery import EMPTY_PAGES, FOUND_AT_ONCE, WATCH_PERIOD, WATCHED_ENTRIES
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, read_object, write_body
@@ -136,8 +136,12 @@ class RecordSearch:
             SearchError: The registry does not answer, or refuses; a later call asks again.
             ActorStoppedError: The runtime has closed.
         """
+        empty = 0
         while not self._page and not self._is_over:
+            if empty == EMPTY_PAGES:
+                raise SearchError(Code.BAD_BACKEND, f"{empty} pages have no entry in them")
             await self._turn()
+            empty += 1
         if not self._page:
             raise StopAsyncIteration
         return self._page.popleft()

@@ -319,7 +319,7 @@ class EventReader:
 
     def __init__(self) -> None:
         self.last: int | None = None
-        self._unread = b""
+        self._unread = bytearray()
 
     def take(self, part: bytes) -> list[bytes]:
         """Return what the events said that are whole now, in order.
@@ -327,10 +327,16 @@ class EventReader:
         Raises:
             BadMessageError: One is larger than any frame.
         """
-        *events, self._unread = (self._unread + part).split(b"\n\n")
+        # What came before is not looked at again, nor copied: parts may be tiny.
+        begin = max(0, len(self._unread) - 1)
+        self._unread += part
+        end = self._unread.rfind(b"\n\n", begin)
+        whole = b"" if end < 0 else bytes(self._unread[:end])
+        if end >= 0:
+            del self._unread[: end + 2]
         if len(self._unread) > MAX_FRAME_BYTES:
             raise BadMessageError("an event is larger than any frame")
-        said = [self._event(event) for event in events]
+        said = [self._event(event) for event in whole.split(b"\n\n")]
         return [one for one in said if one is not None]
 
     def _event(self, event: bytes) -> bytes | None:

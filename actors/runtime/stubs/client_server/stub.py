@@ -32,6 +32,7 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
+from transports.codec import encode, read_object
 
 __all__ = ["ClientServerStub"]
 
@@ -176,8 +177,13 @@ class ClientServerStub(Actor[Delivery]):
 
     async def _answered(self, request: Message) -> Message:
         try:
-            return await self.answer(request)
+            answer = await self.answer(request)
         except (HttpError, BackEndError) as exc:
             return refuse(request, Code.BAD_BACKEND, str(exc))
         except BadMessageError as exc:
             return refuse(request, exc.code, exc.reason)
+        try:
+            read_object(encode(answer))
+        except BadMessageError as exc:
+            return refuse(request, Code.BAD_BACKEND, f"the server's answer: {exc.reason}")
+        return answer

@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import h11
@@ -14,6 +15,7 @@ from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import ReadyPage
 from actors.http.readiness import Part, Readiness
 from actors.http.service import open_http, site_of
+from actors.http.site import Feed, HttpService, Parts
 from actors.kit.counters import Counters
 from actors.kit.supervision.monitor import Monitor
 from specs.limits.protocol import (
@@ -25,6 +27,8 @@ from specs.limits.protocol import (
 )
 from tests.support.chance import examples
 from tests.support.node.web import exchange, get
+from transports.link import Kind
+from transports.memory import FRAMES_IN_FLIGHT, MemoryNetwork
 from transports.system import open_system_network
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -199,6 +203,57 @@ async def test_a_reader_that_reads_nothing_does_not_outlive_the_listener():
             sock.connect((place.hostname, place.port))
             sock.sendall(GET.replace(b"/healthz", b"/metrics") * 90)
             await get(f"{url}/healthz")
+
+
+class Told(Parts):
+    """Streams nothing, or one part."""
+
+    def __init__(self, *parts):
+        self.parts, self.is_closed = [*parts], False
+
+    async def next(self):
+        await trio.lowlevel.checkpoint()
+        return self.parts.pop() if self.parts else None
+
+    def close(self):
+        self.is_closed = True
+
+
+class Streaming(HttpService):
+    methods, limit = ("GET",), 0
+
+    def __init__(self, told):
+        self.told = told
+
+    def body_limit(self, visit):
+        return 0
+
+    async def answer(self, visit):
+        return Feed(HTTPStatus.OK, self.told, "text/plain")
+
+    def refused(self, status, why, *headers):
+        raise AssertionError(why)
+
+
+WRITES = FRAMES_IN_FLIGHT // 2
+"""Writes that a network in memory holds for a reader: it cuts each in two."""
+
+
+@pytest.mark.parametrize("pages", range(WRITES - 2, WRITES + 1))
+async def test_a_reader_of_a_stream_that_reads_nothing_is_disconnected(pages, autojump_clock):
+    """Wherever the stream stops: at its head, at a part, or at its end."""
+    told, network, counters = Told(b"part"), MemoryNetwork(), Counters()
+    config = HttpConfig("127.0.0.1:4000")
+    ready = ReadyPage(Readiness(), {})
+    site = site_of(config, counters, ready, {"/stream": Streaming(told)})
+    async with open_http(network, config, site, Monitor()):
+        link = await network.dial(Kind.STREAM, "127.0.0.1:4000")
+        for _ in range(pages):
+            await link.send(GET)
+        await link.send(GET.replace(b"/healthz", b"/stream"))
+        with trio.fail_after(2 * HTTP_REQUEST_TIMEOUT):
+            while not told.is_closed:
+                await trio.sleep(1)
 
 
 async def test_a_place_that_is_taken_is_reported():

@@ -6,6 +6,7 @@ from actors.runtime.discovery.search import RecordSearch, RegistryReader, Search
 from specs.addresses.address import domain_registry
 from specs.bodies.registry import ReadRecord
 from specs.errors import BadMessageError
+from specs.limits.discovery import EMPTY_PAGES
 from specs.message import Message, MessageType
 from tests.support.runtime.domain import DOMAIN, Echo, open_domain
 
@@ -76,6 +77,15 @@ async def test_records_that_are_away_are_returned_and_malformed_ones_left_out():
 async def test_a_registry_that_never_ends_with_empty_pages_is_left():
     registry = Registry(page(H[0], next="c"), page(next="c"))
     assert await found(RecordSearch(registry.reader(), ReadRecord(USER))) == H[:1]
+
+
+async def test_a_registry_that_never_ends_with_pages_of_nothing_usable_is_an_error():
+    junk = [page("hyperty://b.ex/h", next=f"c{n}") for n in range(EMPTY_PAGES)]
+    registry = Registry(*junk, *junk, page(H[0]))
+    search = RecordSearch(registry.reader(), ReadRecord(USER))
+    with pytest.raises(SearchError, match="8 pages have no entry"):
+        await search
+    assert len(registry.asked) == EMPTY_PAGES
 
 
 @pytest.mark.parametrize(

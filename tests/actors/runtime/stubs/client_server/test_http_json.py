@@ -26,6 +26,7 @@ from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
 from fsm.catalogue.descriptor_io import Reach
 from specs.limits.node import BACKEND_QUEUE, BACKEND_TIMEOUT
+from specs.limits.protocol import MAX_JSON_KEYS, MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, reply_to
 from tests.actors.node.connectors.rest_registry import RestRegistryFake
 from tests.support.catalogues import ENTRY_POINT, Publishing, Wall, sources
@@ -200,8 +201,15 @@ async def test_a_status_that_the_protocol_has_is_kept(status):
 
 @pytest.mark.parametrize(
     "said",
-    [Said(200, raw=b"<html>"), Said(418), Said(302, headers=(("location", "http://c.ex/"),))],
-    ids=["no JSON", "unknown status", "redirect"],
+    [
+        Said(200, raw=b"<html>"),
+        Said(418),
+        Said(302, headers=(("location", "http://c.ex/"),)),
+        Said(200, "x" * MAX_MESSAGE_BYTES),
+        Said(200, raw=b"[" * 300 + b"]" * 300),
+        Said(200, {str(number): 1 for number in range(MAX_JSON_KEYS + 1)}),
+    ],
+    ids=["no JSON", "unknown status", "redirect", "large", "deep", "keys"],
 )
 async def test_what_is_no_answer_is_502(said):
     async with open_world(profile) as world:

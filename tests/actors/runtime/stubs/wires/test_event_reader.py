@@ -1,5 +1,7 @@
 """Server-sent events as they come, cut anywhere (CON-06)."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,15 @@ def test_an_event_without_an_end_is_not_kept_for_ever():
     reader = EventReader()
     with pytest.raises(BadMessageError):
         reader.take(b"data: " + b"x" * MAX_FRAME_BYTES)
+
+
+def test_an_event_in_tiny_parts_costs_no_more_than_its_bytes():
+    """T19: a hostile server sends byte by byte; with a copy of all at each it took 24 s."""
+    reader, begun = EventReader(), time.process_time()
+    for _ in range(MAX_FRAME_BYTES // 2 - 6):
+        assert reader.take(b"\n:") == []
+    assert time.process_time() - begun < 6
+    assert reader.take(b"\ndata:z\n\n") == [b"z"]
 
 
 def test_odd_fields_are_let_be():
