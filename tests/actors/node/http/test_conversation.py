@@ -209,14 +209,14 @@ class Told(Parts):
     """Streams nothing, or one part."""
 
     def __init__(self, *parts):
-        self.parts, self.is_closed = [*parts], False
+        self.parts, self.closed = [*parts], trio.Event()
 
     async def next(self):
         await trio.lowlevel.checkpoint()
         return self.parts.pop() if self.parts else None
 
     def close(self):
-        self.is_closed = True
+        self.closed.set()
 
 
 class Streaming(HttpService):
@@ -252,8 +252,7 @@ async def test_a_reader_of_a_stream_that_reads_nothing_is_disconnected(pages, au
             await link.send(GET)
         await link.send(GET.replace(b"/healthz", b"/stream"))
         with trio.fail_after(2 * HTTP_REQUEST_TIMEOUT):
-            while not told.is_closed:
-                await trio.sleep(1)
+            await told.closed.wait()
 
 
 async def test_a_place_that_is_taken_is_reported():
