@@ -18,7 +18,10 @@ _SENDERS: Final = Rate(1 / 6, 10)
 """Calls of one sender: ten at once, then ten a minute (ours)."""
 
 _CALLS: Final = Rate(1 / 60, 5)
-"""Calls that one device gets: five at once, then one a minute, from all senders (ours)."""
+"""Calls that one device gets of one sender: five at once, then one a minute (ours)."""
+
+_ALL_CALLS: Final = Rate(1 / 6, 30)
+"""Calls that one device gets of all: one sender alone cannot use them up (ours)."""
 
 
 @final
@@ -51,7 +54,8 @@ class DeviceTable:
         self._devices: dict[str, Device] = {}
         self._of_user: dict[str, set[str]] = {}
         self._senders = TokenBuckets[str](_SENDERS)
-        self._calls = TokenBuckets[str](_CALLS)
+        self._calls = TokenBuckets[tuple[str, str]](_CALLS)
+        self._all_calls = TokenBuckets[str](_ALL_CALLS)
         for one in devices:
             self._note(one)
 
@@ -122,11 +126,13 @@ class DeviceTable:
         """
         return self._senders.try_spend(sender, now)
 
-    def may_ring(self, device: Device, now: float) -> bool:
-        """Spend a call to a device; return whether there was one.
+    def may_ring(self, device: Device, sender: str, now: float) -> bool:
+        """Spend a call of a sender to a device; return whether there was one.
 
         Args:
             device: The device.
+            sender: Runtime, or node of another domain.
             now: Current time.
         """
-        return self._calls.try_spend(device.runtime, now)
+        may = self._calls.try_spend((sender, device.runtime), now)
+        return may and self._all_calls.try_spend(device.runtime, now)

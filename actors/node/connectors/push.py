@@ -297,7 +297,7 @@ class Push(Service):
 
         async with trio.open_nursery() as nursery:
             for device in found:
-                if devices.may_ring(device, now):
+                if devices.may_ring(device, caller, now):
                     nursery.start_soon(ring, device)
                 else:
                     rung.append(_Rung(pause=_RETRY, why=f"{address} is called too often"))

@@ -4,6 +4,7 @@ import stat
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import attrs
 import pytest
 import trio
 
@@ -12,7 +13,8 @@ from actors.keys.push import PushError, PushKeys, open_push_key, public_point
 from actors.keys.signing import make_key
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.push import PushConfig
-from specs.limits.node import PUSH_BYTES
+from fsm.registry.push import Device, DeviceTable
+from specs.limits.node import PUSH_BYTES, PUSH_DEVICES, PUSH_LIFE
 from tests.support.node.http_server import open_http_server
 from tests.support.node.node_peer import MN, RA, RB, open_world
 from tests.support.node.push_service import PushService
@@ -75,6 +77,7 @@ async def test_a_call_reaches_the_device_of_a_runtime_that_sleeps_and_nobody_can
 
 
 async def test_a_device_reads_only_what_is_for_it_and_was_not_changed(keys, tmp_path):
+    """SEC-43."""
     async with open_push() as (world, service):
         bob = await world.peer(RB)
         await register(bob, service, keys)
@@ -148,6 +151,39 @@ async def test_a_device_is_not_called_more_often_than_it_bears(keys):
         codes = [(await ask(bob, "execute", resource=RB)).code for _ in range(6)]
         assert codes == [200] * 5 + [503]
         assert service.waiting("bob") == 5
+        # One that calls too often takes the call of nobody else.
+        assert (await ask(await world.peer(RA), "execute", resource=RB)).code == 200
+
+
+def device(runtime, user=None):
+    return Device(runtime=runtime, user=user, endpoint="e", p256dh="p", auth="a", until=0.0)
+
+
+def test_a_user_has_a_bounded_number_of_devices_and_the_oldest_give_way():
+    table = DeviceTable()
+    for number in range(PUSH_DEVICES):
+        assert table.keep(device(f"r{number}", "u"), float(number)) == ()
+    assert table.keep(device("r5", "u"), 50.0) == ()
+    assert table.keep(device("other", "v"), 60.0) == ()
+    assert table.keep(device("new", "u"), 70.0) == ("r0",)
+    assert [one.runtime for one in table.reached_by("v", 70.0)] == ["other"]
+    assert len(table.reached_by("u", 70.0)) == PUSH_DEVICES
+    assert table.reached_by("r0", 70.0) == ()
+
+
+def test_a_device_is_forgotten_when_it_is_not_registered_again():
+    table = DeviceTable([attrs.evolve(device("r", "u"), until=100.0)])
+    assert len(table.reached_by("u", 99.0)) == 1
+    assert table.reached_by("u", 100.0) == ()
+    table.keep(device("r", "u"), 100.0)
+    assert len(table.reached_by("r", 100.0 + PUSH_LIFE - 1)) == 1
+
+
+def test_all_callers_together_reach_a_device_a_bounded_number_of_times():
+    table, called = DeviceTable(), device("r")
+    rung = sum(table.may_ring(called, f"caller{number}", 0.0) for number in range(100))
+    assert rung == 30
+    assert table.may_ring(called, "later", 6.0)
 
 
 GOOD = {
@@ -184,7 +220,7 @@ async def test_what_is_no_device_is_refused(change, code):
 
 
 async def test_a_device_in_a_private_network_is_not_called_unless_the_operator_says_so(keys):
-    """S15: whoever registers a device chooses what the node asks."""
+    """SEC-43, S15: whoever registers a device chooses what the node asks."""
     async with open_push(permitted=False) as (world, service):
         bob = await world.peer(RB)
         endpoint = service.endpoint("bob", await key_of(bob)).replace("http:", "https:")
