@@ -15,7 +15,7 @@ import trio
 
 from actors.http.site import METHODS, READ_ONLY, Page, Visit, json_page, unless_known
 
-__all__ = ["POLICY", "WEB", "WebFiles"]
+__all__ = ["MODULE_POLICY", "POLICY", "WEB", "WebFiles"]
 
 WEB: Final = "/web/"
 """Prefix of the paths of the files."""
@@ -25,6 +25,19 @@ POLICY: Final = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """The Content-Security-Policy of pages: nothing inline, nothing of other origins, no frames."""
+
+MODULE_POLICY: Final = "default-src 'none'; script-src blob:"
+"""The policy of modules, which holds where a browser runs one as a Worker, or shows it as a page:
+code that the Worker is given may be run, and nothing is loaded from anywhere."""
+
+_DIALLING: Final = POLICY.replace("connect-src 'self'", "connect-src 'self' ws: wss:")
+"""The policy of pages with a runtime: it dials a node, whose address the user names."""
+
+_FOLDERS: Final = ("dashboard", "demo", "example", "src")
+"""Folders that are served, beside the files next to them; a checkout may have others there."""
+
+_RUNNING: Final = ("demo/", "example/")
+"""Folders of pages with a runtime."""
 
 _PAGE: Final = "text/html; charset=utf-8"
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -39,8 +52,8 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Media types by suffix; no other file is served."""
 
+_MODULE: Final = _KINDS[".js"]
 _PAGE_HEADERS: Final = (
-    ("content-security-policy", POLICY),
     ("referrer-policy", "no-referrer"),
     ("cross-origin-opener-policy", "same-origin"),
 )
@@ -58,7 +71,8 @@ class WebFiles:
         """Return the file at a path, or what is said instead."""
         if visit.method not in METHODS:
             return READ_ONLY
-        file = self._files.get(visit.path.removeprefix(WEB))
+        name = visit.path.removeprefix(WEB)
+        file = self._files.get(name)
         if file is None:
             return _MISSING
         try:
@@ -66,8 +80,14 @@ class WebFiles:
         except OSError:
             return _MISSING
         kind = _KINDS[file.suffix]
-        headers = _PAGE_HEADERS if kind == _PAGE else ()
-        return unless_known(visit, content, kind, *headers)
+        return unless_known(visit, content, kind, *_headers(name, kind))
+
+
+def _headers(name: str, kind: str) -> tuple[tuple[str, str], ...]:
+    if kind == _PAGE:
+        policy = _DIALLING if name.startswith(_RUNNING) else POLICY
+        return ("content-security-policy", policy), *_PAGE_HEADERS
+    return (("content-security-policy", MODULE_POLICY),) if kind == _MODULE else ()
 
 
 def _files() -> Iterator[tuple[str, Path]]:
@@ -75,6 +95,7 @@ def _files() -> Iterator[tuple[str, Path]]:
     found = find_spec("web")
     for folder in () if found is None else found.submodule_search_locations or ():
         root = Path(folder)
-        for path in sorted(root.rglob("*")):
+        inside = (path for one in _FOLDERS for path in (root / one).rglob("*"))
+        for path in sorted((*root.glob("protofly.*"), *inside)):
             if path.suffix in _KINDS and path.is_file():
                 yield path.relative_to(root).as_posix(), path

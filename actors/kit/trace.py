@@ -23,6 +23,7 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.identity import IDENTITY
 from specs.jsonvalue import Json
+from specs.limits.protocol import MAX_ID
 from specs.message import Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
@@ -330,6 +331,9 @@ def _digested(value: Json) -> Json:
         return {key: _digested(part) for key, part in value.items() if key not in _SECRET}
     if isinstance(value, list):
         return [_digested(part) for part in value]
+    # A runtime in a browser does not distinguish 1.0 from 1.
+    if type(value) is float and value.is_integer() and abs(value) <= MAX_ID:
+        return int(value)
     return value
 
 

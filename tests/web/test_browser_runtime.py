@@ -1,0 +1,85 @@
+"""The runtime in real browsers, with a real node and a runtime in Python."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from click.testing import CliRunner
+
+from actors.embedding import open_runtime
+from actors.hyperties import Caller, Echo
+from fsm.__main__ import cli
+from tests.support.browser import needs_chromium, needs_firefox, open_browser
+from tests.web.pages import DOMAIN, OPEN, open_served_node, open_wire
+
+pytestmark = pytest.mark.timeout(240)
+
+BOTH = [
+    pytest.param("chromium", marks=needs_chromium),
+    pytest.param("firefox", marks=needs_firefox),
+]
+DOUBLE = """async () => {
+    const code = { request: ({ body }) => body.value * 2 };
+    return (window.double = await window.runtime.deploy("double", code)).url;
+}"""
+DOUBLE_APART = """async () => {
+    const code = new URL("/web/example/double.js", location.href);
+    return (window.double = await window.runtime.deploy("double", code)).url;
+}"""
+ASK = "async (to, value) => await window.double.request(to, value)"
+REOPENED = """(times) => window.runtime.state === "live" &&
+    window.steps.filter((step) => step.cause === "reestablished").length === times"""
+CLOSE = """async () => {
+    await window.runtime.close();
+    return [window.runtime.trace.path, window.runtime.trace.text()];
+}"""
+
+
+async def close(page, folder: Path) -> None:
+    """Close a page's runtime, and put its trace beside the others."""
+    path, text = await page.evaluate(CLOSE)
+    file = trio.Path(folder, path)
+    await file.parent.mkdir(parents=True)
+    await file.write_text(text)
+
+
+def judged(folder: Path) -> str:
+    """Judge all traces below a folder; return what the judge says last."""
+    result = CliRunner().invoke(cli, ["judge", str(folder)])
+    return f"{result.exit_code} {result.output}"
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_pages_and_a_program_talk_through_cuts_and_their_traces_are_conformant(
+    name, tmp_path
+):
+    async with (
+        open_served_node(tmp_path) as served,
+        open_wire(served.url) as wire,
+        open_browser(name) as browser,
+        open_runtime(DOMAIN, "program", node=served.url, trace=tmp_path) as program,
+    ):
+        echo, caller = await program.deploy(Echo), await program.deploy(Caller)
+        one, two = [await browser.new_page(isolated=True) for _ in range(2)]
+        for page, who, code in ((one, "one", DOUBLE), (two, "two", DOUBLE_APART)):
+            await page.goto(served.page)
+            options = {"node": wire.url, "name": who, "trace": True}
+            await page.evaluate(OPEN, options)
+            await page.evaluate(f"async () => {{ await ({code})(); }}")
+        urls = [await page.evaluate("() => window.double.url") for page in (one, two)]
+        for cuts in range(2):
+            # What was under way when the wire was cut would be lost, and answered 408.
+            for page in (one, two):
+                await page.until(REOPENED, cuts)
+            assert await one.evaluate(ASK, urls[1], 4) == 8
+            assert await two.evaluate(ASK, urls[0], 5.25) == 10.5
+            assert await one.evaluate(ASK, echo.url, {"ü": [1, None, 1.0, 0.1]}) == {
+                "ü": [1, None, 1, 0.1]
+            }
+            assert [(await caller.request(url, 21.0)).value for url in urls] == [42, 42]
+            wire.cut()
+        for page in (one, two):
+            await page.until(REOPENED, 2)
+            await close(page, tmp_path)
+            assert page.messages == []
+    assert judged(tmp_path).startswith("0 "), judged(tmp_path)
