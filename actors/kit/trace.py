@@ -119,6 +119,8 @@ _SECRET: Final = frozenset(
 )
 """Body keys that never count for a digest; their values are not recorded, except for `via`."""
 
+_NO_KEYS: Final[frozenset[str]] = frozenset()
+
 _USER_DIGITS: Final = 16
 """Hexadecimal digits of the digest of a user (ours): 64 bits, so that no two users of a deployment
 share a digest."""
@@ -313,28 +315,46 @@ def _via(message: Message) -> str:
 
 def digest(message: Message) -> str:
     """Return a short hash of type, ends and body, equal at every hop of the message."""
-    return value_digest([message.type, message.from_, message.to, _digested(message.body)])
+    return _hash([message.type, message.from_, message.to, _digested(message.body, _SECRET)])
 
 
-def value_digest(fields: Json) -> str:
+def value_digest(value: Json) -> str:
     """Return a short hash of any value: the same wherever it came to be."""
+    return _hash(_digested(value, _NO_KEYS))
+
+
+def _hash(value: Json) -> str:
     try:
-        text = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        # No wire would carry it: a number beyond 64 bits, text that is no Unicode.
-        text = json.dumps(fields, sort_keys=True).encode()
+        # No wire would carry it: text that is no Unicode.
+        text = json.dumps(value, sort_keys=True).encode()
     return blake2b(text, digest_size=8).hexdigest()
 
 
-def _digested(value: Json) -> Json:
+def _digested(value: Json, left_out: frozenset[str]) -> Json:
+    """Return a value without some keys, with numbers as a runtime in a browser knows them.
+
+    There, 1.0 is 1, and a whole number beyond `MAX_ID` is in floating point.
+    """
     if isinstance(value, dict):
-        return {key: _digested(part) for key, part in value.items() if key not in _SECRET}
+        return {
+            key: _digested(part, left_out) for key, part in value.items() if key not in left_out
+        }
     if isinstance(value, list):
-        return [_digested(part) for part in value]
-    # A runtime in a browser does not distinguish 1.0 from 1.
-    if type(value) is float and value.is_integer() and abs(value) <= MAX_ID:
-        return int(value)
+        return [_digested(part, left_out) for part in value]
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) <= MAX_ID else value
+    if type(value) is int and not -MAX_ID <= value <= MAX_ID:
+        return _floating(value)
     return value
+
+
+def _floating(value: int) -> Json:
+    try:
+        return float(value)
+    except OverflowError:
+        return str(value)
 
 
 class Tracer(ABC):

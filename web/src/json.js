@@ -48,9 +48,6 @@ export const byteLength = (text) => encoder.encode(text).length;
  */
 export function checkSize(value, depth = 0) {
   if (typeof value === "string") return checkText(value);
-  if (typeof value === "number" && !Number.isFinite(value)) {
-    throw new BadMessageError("a number is too large");
-  }
   if (typeof value !== "object" || value === null) return;
   if (depth >= MAX_JSON_DEPTH) {
     throw new BadMessageError(`JSON is nested deeper than ${MAX_JSON_DEPTH}`, CODES.TOO_LARGE);
@@ -74,27 +71,54 @@ function checkText(text) {
   if (text.length > MAX_JSON_TEXT && [...text].length > MAX_JSON_TEXT) {
     throw new BadMessageError(`a text is longer than ${MAX_JSON_TEXT} characters`, CODES.TOO_LARGE);
   }
-  if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)) {
-    throw new BadMessageError("a text is no Unicode");
+}
+
+/** Half of a character that UTF-16 writes as two. */
+const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+/** What a text has, if something in it may be beyond what JSON can say everywhere. */
+const SUSPECT = /\\u[dD][89a-fA-F]|[\ud800-\udfff]|[0-9][eE]|[0-9]{300}/;
+
+/** @param {Json} value */
+function checkValues(value) {
+  /** @type {(Json | undefined)[]} */
+  const left = [value];
+  while (left.length) {
+    const one = left.pop();
+    const isOdd = typeof one === "string" ? LONE.test(one) : typeof one === "number" && !Number.isFinite(one);
+    if (isOdd) throw new BadMessageError("this is no JSON");
+    if (Array.isArray(one)) for (const part of one) left.push(part);
+    else if (isObject(one)) for (const pair of Object.entries(one)) left.push(...pair);
   }
 }
 
 /**
- * Read one JSON object within the limits of a message.
+ * Read JSON; numbers beyond floating point and texts that are no Unicode are none.
  *
  * @param {string} text
- * @param {number} [more] bytes that it may have beyond those of a message
- * @returns {JsonObject}
+ * @returns {Json}
  */
-export function readObject(text, more = 0) {
-  if (text.length > MAX_MESSAGE_BYTES + more || byteLength(text) > MAX_MESSAGE_BYTES + more) {
-    throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
-  }
+export function parse(text) {
   let value;
   try {
     value = JSON.parse(text);
   } catch {
     throw new BadMessageError("this is no JSON");
+  }
+  if (SUSPECT.test(text)) checkValues(value);
+  return value;
+}
+
+/**
+ * Return a value if it is one JSON object within the limits of a message.
+ *
+ * @param {string} text
+ * @param {Json} value what was read from it
+ * @param {number} more bytes that it may have beyond those of a message
+ * @returns {JsonObject}
+ */
+export function checkObject(text, value, more) {
+  if (text.length > MAX_MESSAGE_BYTES + more || byteLength(text) > MAX_MESSAGE_BYTES + more) {
+    throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
   }
   if (!isObject(value)) throw new BadMessageError("a message is a JSON object");
   checkSize(value);

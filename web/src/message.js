@@ -19,7 +19,14 @@ import {
   MAX_LIST,
   TYPES,
 } from "./constants.js";
-import { BadMessageError, byteLength, isObject, readObject, sorted } from "./json.js";
+import {
+  BadMessageError,
+  byteLength,
+  checkObject,
+  isObject,
+  parse as parseJson,
+  sorted,
+} from "./json.js";
 
 /** @typedef {import("./json.js").Json} Json */
 /** @typedef {import("./json.js").JsonObject} JsonObject */
@@ -567,14 +574,14 @@ export function readFrame(frame) {
  * @returns {Message | BadLine}
  */
 export function readLine(line) {
-  /** @type {JsonObject | null} */
+  /** @type {Json} */
   let raw = null;
   try {
-    raw = readObject(line, IDENTITY_BYTES);
-    return normalise(raw, { believes: true });
+    raw = parseJson(line);
+    return normalise(checkObject(line, raw, IDENTITY_BYTES), { believes: true });
   } catch (error) {
     if (!(error instanceof BadMessageError)) throw error;
-    return { error, answer: raw && refusal(raw, error) };
+    return { error, answer: isObject(raw) ? refusal(raw, error) : null };
   }
 }
 

@@ -410,13 +410,10 @@ export class StubClient {
     return [step, this.#ask()];
   }
 
-  /**
-   * @param {string | null} [challenge]
-   * @returns {Effect}
-   */
-  #ask(challenge = null) {
+  /** @returns {Effect} */
+  #ask() {
     const method = this.#token === null ? "open" : "re-open";
-    return { do: "ask", method, token: this.#token, challenge };
+    return { do: "ask", method, token: this.#token, challenge: null };
   }
 
   /**
@@ -447,7 +444,7 @@ export class StubClient {
     if (challenge && this.link === "opening") {
       const step = this.#link.step("challenged");
       this.#until = now + this.#link.patience;
-      return [step, this.#ask(challenge)];
+      return [step, { do: "ask", method, token: this.#token, challenge }];
     }
     const why = reasonOf(answer);
     if (method === "re-open" && FORGOTTEN.includes(code)) {

@@ -1,0 +1,332 @@
+"""What the Python side makes of many inputs: the browser runtime has to make the same of them."""
+
+import json
+import re
+from random import Random
+
+import attrs
+
+from actors.kit.trace import digest
+from fsm.engine import Entity
+from fsm.errors import UndeclaredTransitionError
+from fsm.limits.token_bucket import Rate
+from fsm.machine_list import MACHINES
+from fsm.session import stub_client_io as ev
+from fsm.session.stub_client import StubClientCore
+from fsm.table import Table
+from specs.addresses.address import canonical, domain_of, is_backend
+from specs.bodies.word import SessionMethod
+from specs.dialects.normalise import normal_address
+from specs.errors import BadUrlError
+from specs.identity import READ, write_sender
+from specs.message import Message, MessageType, instance_id
+from specs.reply_code import Code
+from tests.fuzz.texts import Texts, valid
+from transports.codec import BadLine, decode_line
+
+RUNTIME = "hyperty-runtime://a.ex/ra"
+STUB = f"{RUNTIME}/protostub/1"
+JITTER = 0.25
+WALKS = 12
+STEPS = 14
+
+
+def golden(seed: int = 1) -> dict:
+    """Return inputs with results, as JSON."""
+    dice = Random(seed)  # noqa: S311 - inputs of a test
+    lines = [*valid(), *_texts(dice, 2500), *ODD_LINES]
+    return {
+        "addresses": [_address(text) for text in sorted({*_addresses(lines), *ODD_ADDRESSES})],
+        "lines": [_line(text) for text in lines],
+        "walks": [_walk(table, dice) for table in MACHINES.values() for _ in range(WALKS)],
+        "sessions": [_session(dice) for _ in range(150)],
+        "stub": STUB,
+        "jitter": JITTER,
+    }
+
+
+# ---- addresses and messages
+
+ODD_ADDRESSES = (
+    "", "a", "a://", "A://B.ex/C/", "hyperty://a.ex//", "hyperty://a.ex/../x", "hyperty://a..ex",
+    "runtime://A.EX/ra/", "hyperty://a.ex/\u00e4", "hyperty://a.ex/x y", "1a://b/c", "a+b.c-d://e",
+    "comm://a.ex/1/resources/child", "comm://a.ex/1/resources", "comm://a.ex/1/children/resources",
+    "domain://msg-node.a.ex/hyperty-address-allocation", "domain://MSG-NODE.a.ex/x/", "x://-a",
+    "hyperty://a.ex/\ud83d\ude00", "hyperty://a.ex/" + "x" * 2048, "domain-idp://a.ex/x",
+    "hyperty://a.ex/user://b.ex/alice", "global://registry", "a://b_c/@", "a://b:80/c", "a\n://b",
+    "hyperty://a.ex/x\n", "hyperty://a.ex\n/x",
+)  # fmt: skip
+ODD_LINES = (
+    "", "[]", "7", "null", "{}", "{", "\ufeff{}", '{"id":1,"id":2}', '{"a":NaN}', '{"a":1e999}',
+    '{"id":1,"type":"read","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{"a":"\\ud800"}}',
+    '{"id":1,"type":"read","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{"\\udc00":1}}',
+    '{"id":1,"type":"read","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{"__proto__":{"code":1}}}',
+    '{"id":1,"type":"response","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{"__proto__":{"code":200}}}',
+    '{"__proto__":{"id":1,"type":"read"},"from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{}}',
+    '{"id":1,"type":"constructor","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{}}',
+    '{"id":1,"type":"response","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2","body":{"code":"toString"}}',
+    '{"id":1,"type":"update","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2/status","body":{"value":"constructor"}}',
+    '{"id":9007199254740992,"type":"read","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2"}',
+    '{"id":true,"type":"read","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2"}',
+    '{"id":"12","type":"READ","from":"hyperty://a.ex/1/","to":["hyperty://a.ex/2"]}',
+    json.dumps({"id": 1, "type": "read", "from": "hyperty://a.ex/1", "to": "hyperty://a.ex/2",
+                "body": {"n": [1.0, 1.5, 1e16, 1e-5, 1.5e-7, 1e21, -0.0, 0.1, 5e-324, 1e300]}}),
+    json.dumps({"id": 1, "type": "read", "from": "hyperty://a.ex/1", "to": "hyperty://a.ex/2",
+                "body": {"\uffff": 1, "\U00010000": 2, "a": "\x7f\u2028\x01\t"}}),
+    json.dumps({"id": 1, "type": "read", "from": "hyperty://a.ex/1", "to": "hyperty://a.ex/2",
+                "body": {"identity": {"runtime": "runtime://a.ex/ra/", "user": "user://a.ex/b",
+                                      "vouchedBy": "domain"}}}),
+    json.dumps({"id": 1, "type": "read", "from": "hyperty://a.ex/1", "to": "hyperty://a.ex/2",
+                "body": {"identity": {"runtime": "runtime://a.ex/ra", "vouchedBy": "domain"}}}),
+    *(json.dumps({"id": 1, "type": "read", "from": "hyperty://a.ex/1", "to": "hyperty://a.ex/2",
+                  "body": body})
+      for body in (
+          {"a": "x" * 16_384}, {"a": "x" * 16_385}, {"a": "\u00e4" * 16_385}, {"x" * 16_385: 1},
+          dict.fromkeys(map(str, range(256))), dict.fromkeys(map(str, range(257))),
+          {"a": ["x" * 16_000] * 4}, {"a": ["x" * 16_000] * 5},
+      )),
+    *(json.dumps({"id": 1, "type": "read", "from": "hyperty://a.ex/1", "to": "hyperty://a.ex/2",
+                  "body": {"a": "#"}}).replace('"#"', "[" * depth + "]" * depth)
+      for depth in (29, 30, 31, 32)),
+)  # fmt: skip
+
+
+def _texts(dice: Random, count: int) -> list[str]:
+    maker = Texts(dice, RUNTIME)
+    texts = [maker.spoilt(maker.text()) if at % 4 == 0 else maker.text() for at in range(count)]
+    return [text.decode() for text in texts if _is_text(text) and not _is_hidden(text)]
+
+
+def _is_text(text: bytes) -> bool:
+    """Whether a WebSocket would bring it, in one line."""
+    try:
+        return "\n" not in text.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_hidden(text: bytes) -> bool:
+    """Whether a browser does not see that it is no JSON: another value of the key follows."""
+    try:
+        json.loads(text, object_pairs_hook=_once)
+    except _TwiceError:
+        return re.search(rb"e400|\d{300}|\\u[dD]", text) is not None
+    except ValueError:
+        pass
+    return False
+
+
+class _TwiceError(Exception):
+    pass
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) < len(pairs):
+        raise _TwiceError
+    return dict(pairs)
+
+
+def _addresses(lines: list[str]) -> set[str]:
+    found = set()
+    for line in lines:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(message, dict):
+            found |= {one for one in map(message.get, ("from", "to")) if isinstance(one, str)}
+    return found
+
+
+def _address(text: str) -> dict:
+    try:
+        plain = canonical(text)
+    except BadUrlError:
+        return {"text": text, "canonical": None}
+    return {
+        "text": text,
+        "canonical": plain,
+        "normal": normal_address(text),
+        "domain": domain_of(plain),
+        "isBackend": is_backend(plain),
+    }
+
+
+def _line(text: str) -> dict:
+    read = decode_line(text.encode(), READ)
+    if isinstance(read, BadLine):
+        answer = None if read.answer is None else _message(read.answer)
+        if answer is not None:
+            del answer["body"]["description"]
+        return {"text": text, "code": int(read.error.code), "answer": answer}
+    return {
+        "text": text,
+        "message": _message(read),
+        "instance": instance_id(read),
+        "digest": digest(read),
+        "isEvent": read.is_event,
+        "isRequest": read.is_request,
+    }
+
+
+def _message(message: Message) -> dict:
+    plain = {
+        "id": message.id,
+        "type": message.type.value,
+        "from": message.from_,
+        "to": message.to,
+        "body": message.body,
+    }
+    if message.identity is not None:
+        sender = {"user": None, **write_sender(message.identity)}
+        plain["identity"] = sender
+    return plain
+
+
+# ---- machines
+
+
+def _walk(table: Table, dice: Random) -> dict:
+    """Give random triggers to an entity; a refusal does not move it."""
+    entity = Entity(table, "one")
+    conditions = list(table.conditions)
+    triggers, steps = list(table.triggers), []
+    for _ in range(STEPS):
+        allowed = [one for one in triggers if table.rows_for(_state(entity), one)]
+        trigger = dice.choice(allowed or triggers) if dice.random() < 0.8 else dice.choice(triggers)
+        given = [one for one in conditions if dice.random() < 0.5]
+        try:
+            entity.step(trigger, given=frozenset(given))
+            is_refused = False
+        except UndeclaredTransitionError:
+            is_refused = True
+        patience = entity.patience
+        steps.append({
+            "trigger": trigger.value,
+            "given": [one.value for one in given],
+            "isRefused": is_refused,
+            "state": None if entity.state is None else entity.state.value,
+            "patience": None if patience == float("inf") else patience,
+            "mayEnd": entity.may_end,
+        })  # fmt: skip
+    return {"machine": table.name, "steps": steps}
+
+
+def _state(entity: Entity) -> str:
+    return "[*]" if entity.state is None else entity.state.value
+
+
+# ---- sessions of a stub
+
+
+def _session(dice: Random) -> dict:
+    """Feed a stub's core with what may happen, and with what may not."""
+    token = "first" if dice.random() < 0.2 else None
+    core = StubClientCore(STUB, lambda: JITTER, token)
+    now, sent, steps = 100.0, [], []
+    begun = [_effect(effect) for effect in core.begin()]
+    for _ in range(40):
+        now += dice.choice((0.0, 0.001, 0.3, 0.6, 2.0, 11.0, 25.0))
+        deadline = core.deadline()
+        if deadline != float("inf") and dice.random() < 0.4:
+            now = max(now, deadline)
+        happened = _happened(dice, core, sent)
+        effects = [_effect(effect) for effect in core.feed(happened, now)]
+        deadline = core.deadline()
+        steps.append({
+            "now": now,
+            "input": _input(happened),
+            "effects": effects,
+            "deadline": None if deadline == float("inf") else deadline,
+            "queued": core.queued,
+        })  # fmt: skip
+    return {"token": token, "begun": begun, "steps": steps}
+
+
+def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Input:
+    link = core.link
+    roll = dice.random()
+    if link == "dialling" and roll < 0.6:
+        return ev.Dialled() if roll < 0.45 else ev.LinkLost("refused")
+    if link in {"opening", "proving"} and roll < 0.7:
+        method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
+        return _answered(dice, method)
+    if roll < 0.45:
+        kind = dice.choice((MessageType.CREATE, MessageType.RESPONSE))
+        to = dice.choice(("hyperty://a.ex/2", "hyperty://a.ex/2/events"))
+        body = {"code": 200} if kind is MessageType.RESPONSE else {}
+        sent.append(Message(len(sent) + 1, kind, "hyperty://a.ex/1", to, body))
+        return ev.SendAsked(sent[-1])
+    return dice.choice((
+        ev.ConnectAsked(), ev.Dialled(), ev.LinkLost("broken"), ev.Heard(), ev.Written(1),
+        ev.Written(3), ev.TimePassed(), ev.TimePassed(), ev.TimePassed(), ev.StatementGiven(200.0),
+        ev.SessionAnswered(SessionMethod.PING, 200), _answered(dice, SessionMethod.OPEN),
+        ev.SessionAnswered(SessionMethod.CLOSE, 200),
+        ev.DisconnectAsked() if dice.random() < 0.3 else ev.Heard(),
+        ev.Unwritable(dice.choice(sent)) if sent else ev.Heard(),
+    ))  # fmt: skip
+
+
+def _answered(dice: Random, method: SessionMethod) -> ev.SessionAnswered:
+    code = dice.choice((200, 200, 200, 401, 401, 410, 409, 503, 100))
+    if code == Code.OK:
+        pace = dice.choice((None, None, Rate(2.0, 3), Rate(1000.0, 2000)))
+        is_emptied = dice.random() < 0.2
+        return ev.SessionAnswered(method, code, "fresh", is_emptied=is_emptied, pace=pace)
+    challenge = "sign this" if code == Code.UNAUTHENTICATED and dice.random() < 0.5 else None
+    is_lasting = code == Code.CONFLICT and dice.random() < 0.5
+    why = dice.choice(("", "no"))
+    return ev.SessionAnswered(method, code, why=why, challenge=challenge, is_lasting=is_lasting)
+
+
+WORDS = {
+    ev.SendAsked: "send", ev.ConnectAsked: "connect", ev.DisconnectAsked: "disconnect",
+    ev.Dialled: "dialled", ev.LinkLost: "lost", ev.SessionAnswered: "answered",
+    ev.StatementGiven: "stated", ev.Heard: "heard", ev.Written: "written",
+    ev.Unwritable: "unwritable", ev.TimePassed: "time",
+}  # fmt: skip
+DOINGS = {
+    "Step": "step", "Dial": "dial", "HangUp": "hang-up", "Ask": "ask", "Write": "write",
+    "Queued": "queued", "Released": "released", "Refuse": "refuse", "Dropped": "drop",
+    "Ended": "ended",
+}  # fmt: skip
+
+
+def _input(happened: ev.Input) -> dict:
+    said = {"on": WORDS[type(happened)]}
+    match happened:
+        case ev.SendAsked(message) | ev.Unwritable(message):
+            said["message"] = _message(message)
+        case ev.SessionAnswered():
+            pace = happened.pace
+            said |= {
+                "method": happened.method.value,
+                "code": happened.code,
+                "token": happened.token,
+                "why": happened.why,
+                "isEmptied": happened.is_emptied,
+                "isLasting": happened.is_lasting,
+                "challenge": happened.challenge,
+                "rate": pace and {"perSecond": pace.per_second, "burst": pace.burst},
+            }
+        case _:
+            said |= attrs.asdict(happened)
+    return said
+
+
+def _effect(effect: ev.Effect) -> dict:
+    said = {"do": DOINGS[type(effect).__name__]}
+    for field in attrs.fields(type(effect)):
+        value = getattr(effect, field.name)
+        match field.name:
+            case "message":
+                said["message"] = value.id
+            case "retry_after":
+                said["retryAfter"] = value
+            case "old":
+                said["old"] = value or "[*]"
+            case "method" | "reason":
+                said[field.name] = str(value)
+            case _:
+                said[field.name] = value
+    return said

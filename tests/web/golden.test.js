@@ -1,0 +1,98 @@
+// What the Python side makes of many inputs, the browser runtime makes of them, too.
+// GOLDEN names the file that tests/web/golden.py has made.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { AddressError, canonical, domainOf, isBackend } from "../../web/src/address.js";
+import { Entity, UndeclaredTransitionError } from "../../web/src/machine.js";
+import {
+  instanceId,
+  isEvent,
+  isRequest,
+  normalAddress,
+  readLine,
+} from "../../web/src/message.js";
+import { StubClient } from "../../web/src/session.js";
+import { digest } from "../../web/src/trace.js";
+
+const golden = JSON.parse(readFileSync(process.env.GOLDEN, "utf8"));
+const plain = (value) => JSON.parse(JSON.stringify(value));
+
+test(`${golden.addresses.length} addresses`, () => {
+  for (const one of golden.addresses) {
+    if (one.canonical === null) {
+      assert.throws(() => canonical(one.text), AddressError, JSON.stringify(one.text));
+      continue;
+    }
+    assert.equal(canonical(one.text), one.canonical);
+    assert.equal(normalAddress(one.text), one.normal);
+    assert.equal(domainOf(one.canonical), one.domain);
+    assert.equal(isBackend(one.canonical), one.isBackend);
+  }
+});
+
+test(`${golden.lines.length} lines`, () => {
+  for (const one of golden.lines) {
+    const read = readLine(one.text);
+    if ("code" in one) {
+      assert.ok("error" in read, one.text.slice(0, 500));
+      assert.equal(read.error.code, one.code, one.text.slice(0, 500));
+      const answer = read.answer && plain(read.answer);
+      if (answer) delete answer.body.description;
+      assert.deepEqual(answer, one.answer, one.text.slice(0, 500));
+      continue;
+    }
+    assert.ok(!("error" in read), `${one.text.slice(0, 500)}: ${read.error}`);
+    assert.deepEqual(plain(read), plain(one.message), one.text.slice(0, 500));
+    assert.equal(instanceId(read), one.instance);
+    assert.equal(digest(read), one.digest, one.text.slice(0, 500));
+    assert.equal(isEvent(read), one.isEvent);
+    assert.equal(isRequest(read), one.isRequest);
+  }
+});
+
+test(`${golden.walks.length} walks through machines`, () => {
+  for (const { machine, steps } of golden.walks) {
+    const entity = new Entity(machine, "one");
+    for (const step of steps) {
+      assert.equal(entity.allows(step.trigger, step.given), !step.isRefused);
+      if (step.isRefused) {
+        assert.throws(() => entity.step(step.trigger, "", step.given), UndeclaredTransitionError);
+      } else {
+        const { machine: named, key, cause, new: entered } = entity.step(step.trigger, "", step.given);
+        assert.deepEqual([named, key, cause, entered], [machine, "one", step.trigger, step.state]);
+      }
+      assert.equal(entity.state, step.state);
+      assert.equal(entity.patience, step.patience ?? Infinity);
+      assert.equal(entity.mayEnd, step.mayEnd);
+    }
+  }
+});
+
+test(`${golden.sessions.length} sessions of a stub`, () => {
+  for (const { token, begun, steps } of golden.sessions) {
+    const core = new StubClient(golden.stub, () => golden.jitter, token);
+    const messages = new Map();
+    const shown = (effects) =>
+      plain(effects).map((one) => ("message" in one ? { ...one, message: one.message.id } : one));
+    assert.deepEqual(shown(core.begin()), begun);
+    for (const { now, input, effects, deadline, queued } of steps) {
+      if (input.message) {
+        // The same message is the same object.
+        input.message = messages.get(input.message.id) ?? input.message;
+        messages.set(input.message.id, input.message);
+      }
+      const made = shown(core.feed(input, now));
+      assert.deepEqual(made.map(rounded), effects.map(rounded), JSON.stringify(input));
+      assert.ok(Math.abs((deadline ?? 1e9) - Math.min(core.deadline, 1e9)) < 1e-6, JSON.stringify(input));
+      assert.equal(core.queued, queued);
+    }
+  }
+});
+
+function rounded(effect) {
+  if (typeof effect.retryAfter !== "number") return effect;
+  return { ...effect, retryAfter: Math.round(effect.retryAfter * 1e6) / 1e6 };
+}

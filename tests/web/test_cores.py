@@ -1,0 +1,30 @@
+"""The parts of the browser runtime that decide, in Node.js."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tests.web.golden import golden
+from tests.web.npm import needs_node
+
+HERE = Path(__file__).parent
+
+
+def node_test(name: str, **more: str) -> None:
+    done = subprocess.run(  # noqa: S603 - ours
+        ["node", "--test", "--test-reporter=spec", str(HERE / name)],  # noqa: S607
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=os.environ | more,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+@needs_node
+def test_it_makes_of_addresses_messages_machines_and_sessions_what_python_makes_of_them(tmp_path):
+    file = tmp_path / "golden.json"
+    file.write_text(json.dumps(golden()))
+    node_test("golden.test.js", GOLDEN=str(file))
