@@ -12,8 +12,10 @@ __all__ = [
     "child_resources",
     "children_addresses",
     "is_all_children",
+    "is_of_creator",
     "misnamed",
     "named",
+    "object_of",
     "parent_of",
 ]
 
@@ -52,6 +54,17 @@ def parent_of(address: str) -> str | None:
     """Return the object whose children's address this is; None: it is no such address."""
     url, found, name = address.partition(CHILDREN)
     return url if found and name and "/" not in name else None
+
+
+def object_of(address: str) -> str:
+    """Return the object, or other source, whose events go to an address: `O` of `O/changes`."""
+    return parent_of(address) or address.rpartition("/")[0]
+
+
+def is_of_creator(message: Message) -> bool:
+    """Return whether a creator has sent this to the address of children, not their object."""
+    url = None if message.is_response else parent_of(message.to)
+    return url is not None and message.from_ != url
 
 
 def is_all_children(address: str) -> bool:

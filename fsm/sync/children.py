@@ -39,6 +39,7 @@ __all__ = [
     "ChildGone",
     "ChildOp",
     "ChildRefused",
+    "ChildReported",
     "ChildSaid",
     "ChildSet",
     "ChildShown",
@@ -54,6 +55,7 @@ __all__ = [
     "Taken",
     "children_in",
     "op_in",
+    "op_of",
 ]
 
 
@@ -116,6 +118,21 @@ def op_in(message: Message) -> ChildOp | None:
     return ChildOp(act, str(name), creator, number, message.id, value)
 
 
+def op_of(name: str, version: int, value: Json = None) -> ChildOp | None:
+    """Return the operation that the object of a child reports; None: its name is none.
+
+    Args:
+        name: The child.
+        version: Id of the creator's message.
+        value: Its value; None: it is deleted.
+    """
+    found = named(name)
+    if found is None:
+        return None
+    act = Act.DELETE if value is None else Act.UPDATE
+    return ChildOp(act, name, *found, version, value)
+
+
 # --- what happens -----------------------------------------------------------------------
 
 
@@ -123,6 +140,14 @@ def op_in(message: Message) -> ChildOp | None:
 @attrs.frozen(slots=True)
 class ChildSaid:
     """An operation of a creator; also one of the copy's own hyperty, once it is sent."""
+
+    op: ChildOp
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildReported:
+    """The reporter's end vouches for an operation of a creator that is not heard itself here."""
 
     op: ChildOp
 
@@ -172,7 +197,13 @@ class ChildrenTimeOver:
 
 
 ChildrenInput: TypeAlias = (
-    ChildSaid | SignHeard | AllChildren | ChildrenUnread | ChildrenDoubted | ChildrenTimeOver
+    ChildSaid
+    | ChildReported
+    | SignHeard
+    | AllChildren
+    | ChildrenUnread
+    | ChildrenDoubted
+    | ChildrenTimeOver
 )
 
 

@@ -26,12 +26,12 @@ from fsm.sync.children import (
     ChildrenNeeded,
     ChildrenTimeOver,
     ChildrenUnread,
+    ChildReported,
     ChildSaid,
     ChildSet,
     Kept,
     SaidAgain,
     SignHeard,
-    Taken,
     children_in,
 )
 from specs.bodies.object import ChildrenSign
@@ -89,10 +89,10 @@ class ChildrenCopyCore:
             now: Seconds on the host's clock.
         """
         match happened:
-            case ChildSaid(op):
-                taken = self._take(op)
-                self._settle()
-                return [] if taken is None else [taken]
+            case ChildSaid(op) | ChildReported(op):
+                # Of its own children a copy takes nobody's word but its hyperty's.
+                is_doubtful = isinstance(happened, ChildReported) and op.creator == self._keeper
+                return [] if is_doubtful else self._take(op)
             case SignHeard(sign):
                 self._hear(sign, now)
                 return []
@@ -111,14 +111,15 @@ class ChildrenCopyCore:
 
     # --- what is said ---------------------------------------------------------------------
 
-    def _take(self, op: ChildOp) -> Taken:
+    def _take(self, op: ChildOp) -> list[ChildrenEffect]:
         if self._heard is not None:
             self._heard.append(op)
         if op.creator == self._keeper:
             self._note_own(op)
         taken = self._set.take(op)
         self._note()
-        return taken
+        self._settle()
+        return [] if taken is None else [taken]
 
     def _note_own(self, op: ChildOp) -> None:
         if op.act is Act.DELETE:

@@ -16,7 +16,16 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-__all__ = ["KeepIn", "MoveTo", "Moving", "ObserverRoute", "RouteEffect", "RuntimeRoutes", "SendOut"]
+__all__ = [
+    "KeepIn",
+    "LinksReach",
+    "MoveTo",
+    "Moving",
+    "ObserverRoute",
+    "RouteEffect",
+    "RuntimeRoutes",
+    "SendOut",
+]
 
 
 @final
@@ -67,11 +76,6 @@ class ObserverRoute:
     def wants_link(self) -> bool:
         """True if a link may be set up for this object alone."""
         return self.may_use_links and True in self._preferences.values()
-
-    @property
-    def is_link_only(self) -> bool:
-        """True if all observers want the object by a link only (SC-37)."""
-        return bool(self._preferences) and all(one is True for one in self._preferences.values())
 
     @property
     def anybody(self) -> str | None:
@@ -172,16 +176,31 @@ class KeepIn:
     link: str
 
 
-RouteEffect: TypeAlias = SendOut | KeepIn
+@final
+@attrs.frozen(slots=True)
+class LinksReach:
+    """Whether links reach all runtimes with observers: then the node need not hear of children."""
+
+    url: str
+    is_all: bool
+
+
+RouteEffect: TypeAlias = SendOut | KeepIn | LinksReach
 
 
 @final
 class RuntimeRoutes:
-    """The links to the observers of all objects of a runtime."""
+    """The links to the observers of all objects of a runtime.
 
-    def __init__(self) -> None:
+    Args:
+        runtime: Address of the runtime; its own observers need no route.
+    """
+
+    def __init__(self, runtime: str = "") -> None:
+        self._runtime = runtime
         self._asked: Final[dict[str, dict[str, str]]] = {}
         self._used: Final[dict[str, dict[str, str]]] = {}
+        self._all_reached: Final[set[str]] = set()
 
     def asked(self, url: str, runtime: str, link: str | None) -> None:
         """Note the route of a runtime's last subscription.
@@ -220,7 +239,24 @@ class RuntimeRoutes:
 
     def is_used(self, url: str) -> bool:
         """Return whether a runtime has subscribed to an object by a link."""
-        return url in self._asked or url in self._used
+        return url in self._asked or url in self._used or url in self._all_reached
+
+    def reach(self, url: str, active: tuple[str, ...]) -> list[RouteEffect]:
+        """Return what changes about the links reaching all observers.
+
+        Args:
+            url: Address of the object.
+            active: Runtimes with an active observer.
+        """
+        direct = self.direct(url)
+        is_all = bool(direct) and direct.issuperset(one for one in active if one != self._runtime)
+        if is_all == (url in self._all_reached):
+            return []
+        if is_all:
+            self._all_reached.add(url)
+        else:
+            self._all_reached.discard(url)
+        return [LinksReach(url, is_all)]
 
     def left(
         self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()
@@ -243,7 +279,7 @@ class RuntimeRoutes:
 
     def forget(self, url: str) -> list[RouteEffect]:
         """Note that an object is gone."""
-        return self.left(url, ())
+        return [*self.left(url, ()), *self.reach(url, ())]
 
     def _tidy(self, url: str) -> None:
         for table in (self._asked, self._used):
@@ -264,6 +300,9 @@ class RuntimeRoutes:
                 del asked[runtime]
             if used.get(runtime, link) != link:
                 ended.append(KeepIn(url, used.pop(runtime)))
+                if url in self._all_reached:
+                    self._all_reached.discard(url)
+                    ended.append(LinksReach(url, is_all=False))
             self._tidy(url)
         return ended
 

@@ -31,7 +31,9 @@ __all__ = [
     "CHILD",
     "AllowObserver",
     "Child",
+    "ChildEnd",
     "ChildName",
+    "ChildReport",
     "ChildrenSign",
     "Create",
     "CutPath",
@@ -262,6 +264,34 @@ class ChildAttribute:
     resource: Annotated[str, CHILD]
     attribute: Filled
     version: Annotated[int, Whole(1, MAX_ID)]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChildReport:
+    """Report the value of a child to observers that do not hear its creator itself (M-49).
+
+    Ours; sent by an object on the address of its children, to what is behind a direct link, and
+    of what a direct link has brought. The object vouches for it, as where it is read whole.
+
+    Attributes:
+        version: Id of the creator's message that wrote it.
+    """
+
+    resource: Annotated[str, CHILD]
+    value: Json
+    version: Version
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChildEnd:
+    """Report that a child is deleted, to the same observers (M-50).
+
+    Attributes:
+        version: Id of the creator's message that deleted it.
+    """
+
+    resource: Annotated[str, CHILD]
+    version: Version
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -90,8 +90,16 @@ CHILD_DEPTH: Final = 16
 CREATORS_KEPT: Final = 1000
 """Creators without a child whose last message is remembered; then the oldest go (ours, SYN-24)."""
 
+CHILD_WAIT: Final = limits.REPLY_TIMEOUT
+"""Seconds that a change of a child waits for another path when its direct link is lost (ours,
+P2P-30: the path at the node is set in less, or the node does not answer)."""
+
 CHILD_ATTEMPTS: Final = 2
 """Maximum sendings of a new child without an answer (ours, SYN-24)."""
+
+CHILD_TRIES: Final = 5
+"""Attempts to create a child of an object that nobody reports just now, at pauses of
+`HAND_OVER_PAUSE` (ours, SYN-26: longer than a delegation takes in which nothing is lost)."""
 
 REASSERTIONS: Final = 3
 """Repeats of an operation of a creator that the reporter's end does not have, of one child; then

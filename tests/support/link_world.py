@@ -67,6 +67,10 @@ class Pair:
     def changes(self) -> str:
         return f"{self.obj.url}/changes"
 
+    @property
+    def children(self) -> str:
+        return f"{self.obj.url}/children/resources"
+
     def at_node(self) -> int:
         """How many changes the node was given to pass on."""
         facts = self.domain.node_tracer.facts

@@ -144,11 +144,11 @@ class Admission:
             self._granted.pop(owner, None)
             self._origins.pop(owner, None)
 
-    def allow_changes(self, address: str, link: str | None) -> None:
-        """Let changes of an object come by this link, and no other; None: by none.
+    def allow_events(self, address: str, link: str | None) -> None:
+        """Let what an object publishes at an address come by this link, and no other.
 
         Args:
-            address: Address of the object.
+            address: Address of the changes, or of the children.
             link: Name of the link; None: no link.
         """
         if link is None:
@@ -277,12 +277,15 @@ class Admission:
         return check
 
     def _objection(self, message: Message, url: str, by: str) -> str | None:
-        """Return the objection to the writer of a child; the node checks remote ones."""
+        """Return the objection to the writer of a child, or to what reports it.
+
+        Whether a remote writer observes the object, the node has checked, or the sync manager
+        checks of what a link brings.
+        """
         origin = self.origin(by)
-        if origin is Origin.P2P_STUB:
-            return "events of children come by the node, and by no link"
         if message.from_ == url:
-            return None
+            is_asked = origin is not Origin.P2P_STUB or self._reporters.get(message.to) == by
+            return None if is_asked else f"nothing of {url} is to come by this link"
         if origin is Origin.LOCAL and not self._writes(message, by):
             return misnamed(message) or f"{message.from_} does not observe {url}"
         return misnamed(message)

@@ -12,6 +12,7 @@ from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.p2p.transfer import Behind
+from specs.child import is_of_creator
 from specs.limits.protocol import MAILBOX, RETRY_AFTER
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -81,6 +82,14 @@ class LinkListener:
         """Whether the stub is gone for good."""
         return self.stub.is_gone
 
+    def takes(self, message: Message) -> bool:
+        """Return whether a message is for a link: of children the object alone speaks over it.
+
+        Args:
+            message: The message.
+        """
+        return not is_of_creator(message)
+
     def try_tell(self, message: Delivery) -> bool:
         """Give a message to the stub, for this link."""
         is_delivered = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
@@ -130,6 +139,8 @@ class Deliveries:
             return True
         full = 0
         for listener in listeners:
+            if isinstance(listener, LinkListener) and not listener.takes(message):
+                continue
             if listener.try_tell(delivery):
                 self._hops.say(Op.DELIVER, message, listener=listener.name)
             else:

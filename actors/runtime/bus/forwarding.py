@@ -5,16 +5,14 @@ listeners of its `to`, or, if there are none, to a stub. No step waits for room 
 Messages from outside wait for their turn, for any path (C-20, I-B7).
 """
 
-from collections import deque
-from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 import trio
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.admission import Admission, SenderProofs
+from actors.runtime.bus.arrivals import Arrivals
 from actors.runtime.bus.copies import Copies
 from actors.runtime.bus.delivery import RECEIVER_FULL, Deliveries, Full
 from actors.runtime.bus.fair_queue import FairQueue, Permit
@@ -25,150 +23,34 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge, Refusal
-from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
+from fsm.bus.child_paths import ChildPath, ChildPaths, Elsewhere
+from fsm.bus.receiving_order import NODE_PATH
 from fsm.intent import Intent, intent_of
 from fsm.limits.token_bucket import Rate, TokenBuckets
-from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.resolve_io import Route
 from specs.addresses.address import is_below
-from specs.child import parent_of
+from specs.child import is_of_creator, parent_of
 from specs.limits.bus import OPEN_REQUESTS
-from specs.limits.protocol import REPLY_TIMEOUT, RETRY_AFTER, WARNING_PAUSE
+from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE, WARNING_PAUSE
 from specs.message import Message, identified, instance_id, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
 
-__all__ = ["Arrivals", "Forwarding", "Take"]
-
-Take: TypeAlias = Callable[[Submitted, str, float], bool]
-"""Handles a message whose turn has come, with its path; says whether it counts as given."""
-
-
-@final
-@attrs.frozen(slots=True, eq=False)
-class _CatchingUp:
-    """A component waits until a link brings the events of an address."""
-
-    address: str
-    link: str
-    done: Reply[None]
-    until: float
-
-
-@final
-class Arrivals:
-    """Hosts the core of pairs at the end that receives; part of the bus's task."""
-
-    def __init__(self, hops: HopTrace, take: Take) -> None:
-        self._hops = hops
-        self._take = take
-        self._order: PairOrderCore[tuple[Submitted, str]] = PairOrderCore()
-        self._catching_up: list[_CatchingUp] = []
-
-    def arrived(self, submitted: Submitted, path: str, now: float) -> bool:
-        """Handle a message and what waited for it, or let it wait; False: there is no room.
-
-        Args:
-            submitted: Message and its submitter.
-            path: Name of the path.
-            now: Current time, in seconds.
-        """
-        due = self._order.arrives(submitted.message, path, (submitted, path))
-        if due is None:
-            return False
-        if due:
-            self._take_in_order(due, now, submitted)
-        else:
-            self._hops.say(Op.QUEUE, submitted.message)
-        return True
-
-    def is_late(self, message: Message, path: str) -> bool:
-        """Say whether a younger message has come by another path.
-
-        Args:
-            message: The message.
-            path: Name of the path.
-        """
-        return self._order.is_late(message, path)
-
-    def _take_in_order(
-        self, due: list[tuple[Submitted, str]], now: float, direct: Submitted | None = None
-    ) -> None:
-        """Handle what is due, and what waited for it; all but `direct` have waited."""
-        queue = deque(due)
-        while queue:
-            submitted, path = queue.popleft()
-            if submitted is not direct:
-                self._hops.say(Op.FLUSH, submitted.message)
-            if self._take(submitted, path, now):
-                queue.extend(self._order.given(submitted.message, path, now))
-        self._report_caught_up(now)
-
-    def announced(self, behind: Behind, link: str, now: float) -> None:
-        """Take from a link what the messages of a pair follow.
-
-        Args:
-            behind: Earlier messages of the pair that must come first.
-            link: Name of the link.
-            now: Current time, in seconds.
-        """
-        self._take_in_order(self._order.announced(behind, link, now), now)
-
-    def expects(self, address: str, link: str) -> None:
-        """Take it that a link is going to announce the events of an address.
-
-        Args:
-            address: Address of the object.
-            link: Name of the link.
-        """
-        self._order.expects(_reporter_of(address), address, link)
-
-    def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Report when a link brings the events of an address, and all before it has come.
-
-        Args:
-            address: Address of the object.
-            link: Name of the link.
-            done: Is answered when all earlier events have come.
-            now: Current time, in seconds.
-        """
-        self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
-        self._report_caught_up(now)
-
-    def _report_caught_up(self, now: float) -> None:
-        if not self._catching_up:
-            return
-        behind: list[_CatchingUp] = []
-        for one in self._catching_up:
-            is_reached = self._order.is_reached(_reporter_of(one.address), one.address, one.link)
-            if is_reached or one.until <= now:
-                one.done.send(None)
-            else:
-                behind.append(one)
-        self._catching_up = behind
-
-    def deadline(self) -> float:
-        """Return when `tick` is due."""
-        due = self._order.deadline()
-        return min(due, *(one.until for one in self._catching_up)) if self._catching_up else due
-
-    def tick(self, now: float) -> None:
-        """Handle what has waited for so long that what is missing counts as lost."""
-        self._take_in_order(self._order.tick(now), now)
-
-
-def _reporter_of(address: str) -> str:
-    """Return the source of what is heard at an address: `O` at `O/changes`."""
-    return address.rpartition("/")[0]
-
+__all__ = ["Forwarding"]
 
 _log = get_logger("actors.runtime")
+
+_SYNC_MANAGER: Final = "sm"
 
 _CROWDED: Final = Full(
     "OPEN_REQUESTS",
     OPEN_REQUESTS,
     "too many requests to this receiver are open; wait for answers",
+)
+
+_NO_CHILD_PATH: Final = Full(
+    "STUB_QUEUE", STUB_QUEUE, "too many changes of children wait for another path"
 )
 
 _GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
@@ -186,6 +68,7 @@ class Forwarding:
         outbound: The routes out.
         proofs: Proven senders over links.
         arrivals: What comes from outside, each pair's messages in order.
+        children: The paths of what is written here of children.
         copies: Copies of messages by forward rules.
     """
 
@@ -211,6 +94,7 @@ class Forwarding:
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
         self.copies = Copies(self.admission, self._pipelines, self.answers, self._handing, hops)
         self.arrivals = Arrivals(hops, self._take_arrived)
+        self.children = ChildPaths()
 
     # ---- in
 
@@ -309,7 +193,7 @@ class Forwarding:
         if passed.is_response:
             self._answer(passed, now)
             return
-        if not passed.is_event and not self._is_notice(passed, direction):
+        if not passed.is_event and not self._is_notice(passed, came):
             if self.answers.is_crowding(passed) and self.routing.find(passed.to):
                 self._warn(passed, _CROWDED)
                 why = _CROWDED.why
@@ -320,10 +204,13 @@ class Forwarding:
             intent = submitted.intent or intent_for(passed, direction, origin)
             waiter = PendingReply(is_ours, intent, session, submitted.reply)
             self.answers.open(passed, waiter, now, submitted.terms)
-        self._forward(passed, direction, now, submitted.intent)
+        if origin is Origin.P2P_STUB and is_of_creator(passed):
+            self._give_child(passed, now)
+        else:
+            self._forward(passed, direction, now, submitted.intent)
         if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
             # The listeners here are not all (BUS-09).
-            self.outbound.go(passed, submitted.intent or intent_of(passed), now)
+            self._go(passed, submitted.intent or intent_of(passed), now)
         self.copies.spread(submitted, passed, direction, now)
 
     def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
@@ -333,9 +220,13 @@ class Forwarding:
             return not terms.awaited <= {self._runtime, *terms.direct}
         return direction is Direction.OUTGOING and parent_of(passed.to) is not None
 
-    def _is_notice(self, request: Message, direction: Direction) -> bool:
-        """Return whether no local component answers it: the reporter's end answers children."""
-        is_child = direction is Direction.INCOMING and parent_of(request.to) is not None
+    def _is_notice(self, request: Message, came: tuple[Direction, Origin]) -> bool:
+        """Return whether no local component answers it: the reporter's end answers children.
+
+        By a link they come to the reporter's end only.
+        """
+        is_notice = came == (Direction.INCOMING, Origin.NODE_STUB)
+        is_child = is_notice and parent_of(request.to) is not None
         return is_child and not self.admission.is_granted(request.to)
 
     def _repeated(self, message: Message, by: str) -> Refusal | None:
@@ -456,6 +347,9 @@ class Forwarding:
             self._hops.dropped(message, refusal.reason)
             return
         response = refuse(message, refusal.code, refusal.why, refusal.retry_after)
+        if parent_of(message.to) is not None:
+            # Several answer from there: each says for whom (C-81).
+            response = attrs.evolve(response, body={**response.body, "source": self._runtime})
         self._hops.synthesised(response, message)
         self._give(response, ended.waiter, now)
 
@@ -466,6 +360,49 @@ class Forwarding:
             self.refuse(message, Code.UNAVAILABLE, "the receiver is gone", now)
 
     # ---- out
+
+    def lead_children(self, address: str, path: ChildPath, now: float) -> None:
+        """Take another path for what is written here of children; what has waited for it goes.
+
+        Args:
+            address: Address of the children.
+            path: The path.
+            now: Current time, in seconds.
+        """
+        for message in self.children.lead(address, path):
+            self._go(message, intent_of(message), now)
+
+    def _go(self, message: Message, intent: Intent, now: float) -> None:
+        """Send a message out; what is written of children takes their path."""
+        if message.is_response or parent_of(message.to) is None:
+            self.outbound.go(message, intent, now)
+            return
+        match self.children.find(message, now, is_there=self._is_open(message.to)):
+            case Elsewhere.BY_NODE:
+                self.outbound.go(message, intent, now)
+            case Elsewhere.FULL:
+                self.overflow(message, _NO_CHILD_PATH, now)
+            case Elsewhere.WAITS:
+                self._hops.say(Op.QUEUE, message)
+            case Elsewhere.NOWHERE:
+                pass
+            case link:
+                self.outbound.go_by(message, link, now)
+
+    def _is_open(self, address: str) -> bool:
+        """Return whether the link of a list of children takes messages."""
+        link = self.children.link_of(address)
+        return link is not None and self._handing.is_there(link)
+
+    def _give_child(self, message: Message, now: float) -> None:
+        """Give the sync manager what a creator has sent by a link: it knows who observes.
+
+        It reports to all others, here and elsewhere, what counts (I-D10).
+        """
+        if not self.admission.is_granted(message.to):
+            self.refuse(message, Code.UNAVAILABLE, "the object is not reported here", now)
+        elif not self._handing.give(message, f"{self._runtime}/{_SYNC_MANAGER}", is_foreign=True):
+            self._refuse_full(message, now)
 
     def _forward(
         self, message: Message, direction: Direction, now: float, intent: Intent | None = None
@@ -478,7 +415,7 @@ class Forwarding:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
-            self.outbound.go(message, intent or intent_of(message), now)
+            self._go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: messages that waited for it go.
@@ -535,7 +472,8 @@ class Forwarding:
             elif self._is_wanted(message, now):
                 is_published = is_below(message.to, message.from_)
                 intent = Intent.NODE if is_published else intent_of(message)
-                self.outbound.go(message, intent, now)
+                self.children.lost(by, now)
+                self._go(message, intent, now)
 
     def hand_on(self, message: Message, component: str, now: float) -> None:
         """Give a component what came to another part of this runtime.
@@ -555,6 +493,7 @@ class Forwarding:
             self.proofs.deadline(),
             self.arrivals.deadline(),
             self.outbound.deadline(),
+            self.children.deadline(),
         )
 
     def tick(self, now: float) -> None:
@@ -564,13 +503,19 @@ class Forwarding:
             if not self.routing.find(request.to) or parent_of(request.to) is not None:
                 self._hops.submitted(request, request.from_)
                 self.outbound.settled(request, now)
-                self.outbound.go(request, intent_of(request), now)
+                self._go(request, intent_of(request), now)
         for ended in self.answers.overdue(now):
             self.outbound.settled(ended.request, now)
             if ended.waiter.is_ours:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
                 self._hops.synthesised(response, ended.request)
                 self._give(response, ended.waiter, now)
+        for message in self.children.tick(now):
+            link = self.children.link_of(message.to)
+            if link is not None and self._handing.is_there(link):
+                self.outbound.go_by(message, link, now)
+            else:
+                self.outbound.go(message, intent_of(message), now)
         self.proofs.tick(now)
         self.outbound.tick(now)
         self.arrivals.tick(now)

@@ -23,6 +23,7 @@ from actors.runtime.bus.messages import (
     Anonymised,
     BusMessage,
     CaughtUp,
+    ChildrenLed,
     Expelled,
     Followed,
     FollowingMessage,
@@ -217,7 +218,7 @@ class MessageBus(Actor[BusMessage]):
                 self._hops.rows(routing.add(address, listener, writer))
             case ListenerRemoved(address, listener, writer):
                 self._hops.rows(routing.remove(address, listener, writer))
-            case SentOut() | KeptIn() | HeardBy():
+            case SentOut() | KeptIn() | HeardBy() | ChildrenLed():
                 self._write_link(message)
             case _:
                 self._write_following(message)
@@ -241,21 +242,27 @@ class MessageBus(Actor[BusMessage]):
         """Have what is sent to an address go out by a link, too, or no longer."""
         routing, address = self._forwarding.routing, message.address
         match message:
-            case SentOut(_, link, writer):
-                for stub in routing.find(link):
-                    now = trio.current_time()
-                    branch = self._forwarding.outbound.branch(address, stub, link, now)
-                    self._hops.rows(routing.add(address, branch, writer))
+            case SentOut():
+                self._branch(message)
             case KeptIn(_, link, writer):
                 for row in routing.find(address):
                     if isinstance(row, LinkListener) and row.link == link:
                         self._hops.rows(routing.remove(address, row, writer))
             case HeardBy(_, link):
-                self._forwarding.admission.allow_changes(address, link)
+                self._forwarding.admission.allow_events(address, link)
                 if link is not None:
                     self._forwarding.arrivals.expects(address, link)
+            case ChildrenLed(_, path):
+                self._forwarding.lead_children(address, path, trio.current_time())
             case _:
                 assert_never(message)
+
+    def _branch(self, message: SentOut) -> None:
+        routing, address, link = self._forwarding.routing, message.address, message.link
+        for stub in routing.find(link):
+            now = trio.current_time()
+            branch = self._forwarding.outbound.branch(address, stub, link, now)
+            self._hops.rows(routing.add(address, branch, message.writer))
 
     def _write_following(self, message: FollowingMessage) -> None:
         routing = self._forwarding.routing

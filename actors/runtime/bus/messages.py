@@ -9,6 +9,7 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permit
+from fsm.bus.child_paths import ChildPath
 from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
@@ -31,6 +32,7 @@ __all__ = [
     "BusMessage",
     "BusQuestion",
     "CaughtUp",
+    "ChildrenLed",
     "Expelled",
     "Followed",
     "FollowingMessage",
@@ -318,6 +320,16 @@ class HeardBy:
 
 @final
 @attrs.frozen(slots=True)
+class ChildrenLed:
+    """What components write at `address`, of children, takes this path (P2P-30)."""
+
+    address: str
+    path: ChildPath
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
 class Lost:
     """A delivery that its receiver will never handle.
 
@@ -364,8 +376,8 @@ BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
 FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
 """Messages that name a listener by its component."""
 
-LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
-"""Messages that make a link a listener, or a sender of changes."""
+LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy | ChildrenLed
+"""Messages that make a link a listener, a sender of changes, or the path of children."""
 
 RoutingMessage: TypeAlias = (
     Granted

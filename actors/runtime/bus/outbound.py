@@ -22,6 +22,7 @@ from fsm.intent import Intent, LinkHint, hint_of, is_p2p_part
 from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.resolve_io import Asked, NoRoute, Route
 from specs.addresses.address import is_below
+from specs.child import object_of
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS
 from specs.limits.protocol import MAILBOX, STUB_QUEUE, WINDOW_TIMEOUT
 from specs.message import Message, MessageType, identified
@@ -500,7 +501,7 @@ class Outbound:
             link: Name of the link.
             now: Current time, in seconds.
         """
-        behind = self._paths.behind(address.rpartition("/")[0], address, now)
+        behind = self._paths.behind(object_of(address), address, now)
         is_taken = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_taken else behind)
 

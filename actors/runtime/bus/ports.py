@@ -19,6 +19,7 @@ from actors.runtime.bus.messages import (
     Anonymised,
     BusMessage,
     CaughtUp,
+    ChildrenLed,
     Expelled,
     Followed,
     ForwardAdded,
@@ -39,6 +40,7 @@ from actors.runtime.bus.messages import (
     Unfollowed,
 )
 from actors.runtime.bus.mini_bus import MiniBusPort
+from fsm.bus.child_paths import ChildPath
 from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
@@ -251,6 +253,17 @@ class CorePort(_Port):
         If cancelled, it may be in effect.
         """
         await self._bus.ask(lambda done: HeardBy(address, link, done))
+
+    async def lead_children(self, address: str, path: ChildPath) -> None:
+        """Let what components write at the address of children take this path (P2P-30).
+
+        Args:
+            address: The address.
+            path: The path.
+
+        If cancelled, it may be in effect.
+        """
+        await self._bus.ask(lambda done: ChildrenLed(address, path, done))
 
     async def caught_up(self, address: str, link: str) -> None:
         """Wait until a link brings what is published at `address`, and all before has come.

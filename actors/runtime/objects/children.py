@@ -38,7 +38,7 @@ from fsm.sync.value.value import check_path, without_attribute
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
-from specs.limits.sync import CHILD_ATTEMPTS
+from specs.limits.sync import CHILD_ATTEMPTS, CHILD_TRIES, HAND_OVER_PAUSE
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
@@ -214,8 +214,6 @@ class Children(Mapping[str, Child], ChildrenHeard):
         self._is_begun = self._is_over = False
         self._changed = trio.lowlevel.ParkingLot()
         self._timer = trio.Event()
-        self._known = trio.Event()
-        self._known.set()
         context.children[url] = self
 
     # --- what there is --------------------------------------------------------------------
@@ -265,19 +263,28 @@ class Children(Mapping[str, Child], ChildrenHeard):
         Raises:
             ObjectError: 400: the value is None; 401: the hyperty is undeployed; 403: it does
                 not observe the object; 408: no answer, the child may have been created; 410:
-                the object is gone or left, or the runtime has closed; 413: no room for it.
+                the object is gone or left, or the runtime has closed; 413: no room for it; 503:
+                it has been without a reporter for several seconds.
             NotJsonError: The value is not JSON; nothing was sent.
         """
         async with self._turn:
-            await self._known.wait()
-            number = self._context.ids.next(self._context.url)
-            name = child_name(self._context.url, number)
-            op = self._op(Act.CREATE, name, number, value)
-            answer = await self._insist(op)
+            op, answer = await self._create(value)
+            for _ in range(CHILD_TRIES - 1):
+                if answer.code != Code.UNAVAILABLE:
+                    break
+                # The object is on its way to another reporter, or its path is another now.
+                await trio.sleep(HAND_OVER_PAUSE)
+                op, answer = await self._create(value)
             if answer.code > LAST_SUCCESS:
                 raise ObjectError(self._url, answer.code, reason_in(answer))
             self.feed(ChildSaid(op))
-            return Child(name, self)
+            return Child(op.name, self)
+
+    async def _create(self, value: JsonInput) -> tuple[ChildOp, Message]:
+        """Send a new child; return what was said, and the answer."""
+        number = self._context.ids.next(self._context.url)
+        op = self._op(Act.CREATE, child_name(self._context.url, number), number, value)
+        return op, await self._insist(op)
 
     async def change(self, act: Act, name: str, value: JsonInput = None) -> None:
         """Change or delete a child; `Child.update` and `Child.delete` call it.
@@ -332,7 +339,6 @@ class Children(Mapping[str, Child], ChildrenHeard):
         if name.rpartition("#")[0] != self._context.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
-            await self._known.wait()
             kept = self.kept(name)
             if kept is None:
                 raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
@@ -388,13 +394,11 @@ class Children(Mapping[str, Child], ChildrenHeard):
             return reply_to(message, Code.OK, {"source": self._context.url})
         return None
 
-    def begin(self, shown: Json, *, is_by_link: bool = False) -> None:
+    def begin(self, shown: Json) -> None:
         """Take the children out of the whole object, as the answer to the observer shows it.
 
         Args:
             shown: The children by name; anything else: there are none.
-            is_by_link: Whether the object came by a direct link, so that the node does not know
-                yet that the hyperty may observe.
         """
         if self._is_begun:
             # It is older than what was heard since, which is not all: so it is read.
@@ -402,9 +406,6 @@ class Children(Mapping[str, Child], ChildrenHeard):
         else:
             self._is_begun = True
             self.feed(AllChildren(shown if isinstance(shown, dict) else None))
-        if is_by_link and self._open:
-            self._known = trio.Event()
-            self._begin(partial(self._make_known, self._known))
 
     def feed(self, happened: ChildrenInput) -> None:
         """Feed one input to the core of the copy, and perform its effects."""
@@ -430,19 +431,11 @@ class Children(Mapping[str, Child], ChildrenHeard):
         if self._open:
             self._open[-1].start_soon(job)
 
-    async def _make_known(self, known: trio.Event) -> None:
-        """Read the object by the node, which so learns that the hyperty may observe.
-
-        Nothing is sent about children before `known` is set.
-        """
-        try:
-            await self._read(0)
-        finally:
-            known.set()
-
     async def _read(self, read: int) -> None:
-        """Read the whole object by the node: it has to know which hyperties get notices."""
-        answer = await self._context.ask(self._url, MessageType.READ, {"p2p": False})
+        """Read the whole object, by the node if a link does not prove who asks."""
+        answer = await self._context.ask(self._url, MessageType.READ, {})
+        if answer.code == Code.UNAUTHENTICATED:
+            answer = await self._context.ask(self._url, MessageType.READ, {"p2p": False})
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             shown = value.get("childrenObjects")

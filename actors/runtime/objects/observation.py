@@ -490,7 +490,7 @@ class _Observation:
         snapshot = _snapshot(answer)
         if isinstance(snapshot, SnapshotRead):
             shown = snapshot.snapshot.children_objects
-            self._copy.children.begin(shown, is_by_link=answer.body.get("p2p") is True)
+            self._copy.children.begin(shown)
         await self._enqueue(snapshot)
 
     async def _granted(self, body: JsonObject, url: str, pause: float | None) -> Message:

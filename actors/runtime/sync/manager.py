@@ -207,7 +207,7 @@ class SyncManager(Actor[SyncMessage]):
             case PathClosed(url):
                 await self._observed.closed(url)
             case RouteMoved():
-                self._observed.paths.moved(report)
+                await self._observed.paths.moved(report)
             case _:
                 assert_never(report)
 

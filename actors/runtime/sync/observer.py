@@ -24,7 +24,7 @@ from actors.runtime.sync.messages import (
     Route,
 )
 from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, of_observer
-from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, published_addresses
 from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
 from specs.bodies.object import ObjectBack, ObserverExpelled
@@ -257,7 +257,7 @@ class ObservedObjects:
         elif answer.code > LAST_SUCCESS:
             self._renewals.unanswered(url, observer, self._context.now())
         else:
-            self.paths.answered(url, Route(report.link))
+            await self.paths.answered(url, Route(report.link))
             self._granted(url, observer, answer)
             if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
@@ -335,7 +335,6 @@ class ObservedObjects:
     async def _open(self, request: Message, body: Observe) -> None:
         url = body.resource
         answer, link, barred = await self.paths.open(url, request.from_)
-        await self._let_hear_of_children(url, link)
         await self._report(ObserveDone(request, url, answer, Route(link, barred, is_first=True)))
 
     async def _join(self, request: Message, body: Observe) -> None:
@@ -347,14 +346,9 @@ class ObservedObjects:
             is_known = body.resume and there.version
             version = there.version if is_known else None
             answer, link = await self.paths.join(url, request.from_, version)
-            await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
         await self._report(ObserveDone(request, url, answer, Route(link)))
-
-    async def _let_hear_of_children(self, url: str, link: str | None) -> None:
-        if link is not None:
-            await self.paths.set_children(url)
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
@@ -401,7 +395,7 @@ class ObservedObjects:
         there = self._objects.get(url)
         if there is not None:
             there.asking.discard((request.from_, request.id))
-        self.paths.answered(url, done.route)
+        await self.paths.answered(url, done.route)
         asked = None if there is None else there.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
@@ -473,7 +467,7 @@ class ObservedObjects:
         await self._unfollow(url, observer)
 
     async def _unfollow(self, url: str, observer: str) -> None:
-        for address in (f"{url}/{CHANGES}", *children_addresses(url)):
+        for address in published_addresses(url):
             await self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:

@@ -1,4 +1,4 @@
-"""Routes of the changes of observed objects: links, and paths at nodes (P2P-30).
+"""Routes of the changes and children of observed objects: links, and paths at nodes (P2P-30).
 
 What is decided of them is decided in the sync manager's own task; its other tasks ask.
 """
@@ -11,7 +11,8 @@ import attrs
 
 from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
 from actors.runtime.sync.messages import LinkIs, Report, Route, RouteMoved
-from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION, published_addresses
+from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
 from fsm.sync.routes import MoveTo, Moving, ObserverRoute
 from specs.addresses.address import subscription_manager
@@ -65,7 +66,7 @@ class ObserverPaths:
         self._watches = LinkWatches(context.registry, spawn, report)
         self._routes: dict[str, ObserverRoute] = {}
         self._paths: set[str] = set()
-        self._with_children: set[str] = set()
+        self._led: dict[str, str] = {}
         self._deleted: set[str] = set()
 
     def is_by_node(self, url: str) -> bool:
@@ -121,7 +122,7 @@ class ObserverPaths:
             answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
         return answer, None, link
 
-    def answered(self, url: str, by: Route) -> None:
+    async def answered(self, url: str, by: Route) -> None:
         """Note by which route an observer was answered; from the first on, follow links.
 
         Args:
@@ -135,6 +136,7 @@ class ObserverPaths:
             self._move(url, route.asked(by.link))
             return
         self._move(url, route.opened(by.link, by.barred))
+        await self._lead_children(url, route.used)
         if not is_p2p_part(url):
             self._watches.watch(url, by.link or by.barred, is_wanted=route.wants_link)
 
@@ -188,29 +190,21 @@ class ObserverPaths:
     async def set_path(self, url: str) -> Message:
         """Have the node deliver the events of an object here, and of its children (M-37)."""
         self._paths.add(url)
-        children = self.children_of(url)
-        self._with_children |= {url} if children else set()
-        return await self._request(MessageType.SUBSCRIBE, url, (f"{url}/{CHANGES}", *children))
-
-    async def remove_path(self, url: str) -> None:
-        """Have the node deliver no changes any more; events of children still come by it."""
-        if url in self._paths:
-            self._paths.discard(url)
-            await self._request(MessageType.UNSUBSCRIBE, url, (f"{url}/{CHANGES}",))
+        return await self._request(MessageType.SUBSCRIBE, url, published_addresses(url))
 
     async def close(self, url: str) -> None:
-        """Have the node forget it all (M-44); a path that was never set costs nothing."""
-        has_children = url in self._with_children and self._reporter(url) is None
-        children = children_addresses(url) if has_children else ()
-        changes: tuple[str, ...] = (f"{url}/{CHANGES}",) if url in self._paths else ()
+        """Have the node deliver nothing any more (M-44); a path that was never set costs nothing.
+
+        The path of the children stays as long as the object is reported here.
+        """
+        if url not in self._paths:
+            return
         self._paths.discard(url)
-        self._with_children.discard(url)
-        if url in self._deleted:
-            # They have died with their object, and are nothing of it any more.
-            self._deleted.discard(url)
-            parts = [children, changes]
-        else:
-            parts = [(*changes, *children)]
+        changes, *others = published_addresses(url)
+        children = () if self._reporter(url) is not None else tuple(others)
+        # The children of a deleted object have died with it, and are nothing of it any more.
+        parts = [children, (changes,)] if url in self._deleted else [(changes, *children)]
+        self._deleted.discard(url)
         for part in parts:
             if part:
                 await self._request(MessageType.UNSUBSCRIBE, url, part)
@@ -223,26 +217,6 @@ class ObserverPaths:
         to = subscription_manager(self._context.node_for(url))
         body = write_body(Path(paths, self._context.runtime))
         return await self._context.bus.request(self._context.request(kind, to, body))
-
-    # --- children -------------------------------------------------------------------------------
-
-    def children_of(self, url: str) -> tuple[str, ...]:
-        """Return the address of events about children of an object: by the node, or not at all.
-
-        An observer that wants an object by a link only gets no children.
-        """
-        route = self._routes.get(url)
-        return () if route is not None and route.is_link_only else children_addresses(url)
-
-    async def set_children(self, url: str) -> None:
-        """Have the node deliver the events of children, where changes come by a link.
-
-        Its owner's consent follows when an observer reads the object by the node.
-        """
-        children = self.children_of(url)
-        if children and url not in self._with_children:
-            self._with_children.add(url)
-            await self._request(MessageType.SUBSCRIBE, url, children)
 
     # --- moves ----------------------------------------------------------------------------------
 
@@ -260,7 +234,19 @@ class ObserverPaths:
 
     async def _hear_by(self, url: str, link: str | None) -> None:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
-        await self._context.bus.hear_by(f"{url}/{CHANGES}", link)
+        for address in published_addresses(url):
+            await self._context.bus.hear_by(address, link)
+
+    async def _lead_children(self, url: str, link: str | None) -> None:
+        """Have what observers here write of children take the route of the changes."""
+        if link == self._led.get(url):
+            return
+        if link is None:
+            del self._led[url]
+        else:
+            self._led[url] = link
+        for address in children_addresses(url):
+            await self._context.bus.lead_children(address, link or Elsewhere.BY_NODE)
 
     async def _to_node(self, url: str, route: ObserverRoute) -> None:
         await self._renew(url)
@@ -281,21 +267,26 @@ class ObserverPaths:
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
             how = _outcome(answer)
         if how is Moving.DONE and url in self._paths:
-            await self._context.bus.caught_up(f"{url}/{CHANGES}", link)
+            for address in published_addresses(url):
+                await self._context.bus.caught_up(address, link)
             if self._routes.get(url) is route:
-                await self.remove_path(url)
+                # Before: the node refuses children without a path.
+                await self._lead_children(url, link)
+                await self.close(url)
         await self._report(RouteMoved(url, route, link, how))
 
-    def moved(self, report: RouteMoved) -> None:
+    async def moved(self, report: RouteMoved) -> None:
         """Take it how a move ended; one of an object that was left means nothing."""
         if self._routes.get(report.url) is report.route:
             self._move(report.url, report.route.moved(report.link, report.how))
+            await self._lead_children(report.url, report.route.used)
 
     async def forget(self, url: str) -> None:
         """Take it that an object is observed no more."""
         await self._hear_by(url, None)
         self._watches.unwatch(url)
         self._routes.pop(url, None)
+        await self._lead_children(url, None)
         # A deletion may have been reported while its path was being closed.
         self._deleted.discard(url)
 

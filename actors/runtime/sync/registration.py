@@ -45,6 +45,7 @@ __all__ = [
     "SUBSCRIPTION",
     "ObjectRegistrations",
     "Renewals",
+    "published_addresses",
     "schema_named",
     "scheme_for",
 ]
@@ -145,6 +146,11 @@ _LINKS: Final = "connection"
 _NOT_OF_OBJECTS: Final = NO_OBJECT_SCHEMES | {_LINKS}
 
 _SCHEMAS: Final = {scheme: name.capitalize() for name, scheme in _SCHEMES.items()}
+
+
+def published_addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses at which observers of an object hear of it and of its children."""
+    return f"{url}/{CHANGES}", *children_addresses(url)
 
 
 def schema_named(name: str, domain: str) -> str:

@@ -16,11 +16,13 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
+from actors.runtime.sync.reporter.links import link_of
 from fsm.sync.children import (
     Act,
     ChildGone,
     ChildOp,
     ChildRefused,
+    ChildReported,
     ChildSaid,
     ChildSet,
     ChildShown,
@@ -28,6 +30,7 @@ from fsm.sync.children import (
     Taken,
     children_in,
     op_in,
+    op_of,
 )
 from fsm.sync.delegation import HandedOver
 from fsm.sync.leases import IsObserved, RepeatTimes
@@ -35,7 +38,14 @@ from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
-from specs.bodies.object import Child, ChildAttribute, ChildName, ChildrenSign
+from specs.bodies.object import (
+    Child,
+    ChildAttribute,
+    ChildEnd,
+    ChildName,
+    ChildrenSign,
+    ChildReport,
+)
 from specs.bodies.sync import DataObject
 from specs.child import RESOURCES, children_addresses
 from specs.errors import BadMessageError
@@ -81,7 +91,7 @@ def read_op(message: Message) -> ChildOp:
     return op
 
 
-def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
+def read_said(message: Message, url: str) -> ChildSaid | ChildReported | SignHeard:
     """Read a message at the address of the children of an object: by it, or by a creator.
 
     Args:
@@ -89,11 +99,27 @@ def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
         url: Address of the object.
 
     Raises:
-        BadMessageError: It is neither a sign nor anything done to an own child.
+        BadMessageError: It is neither a sign nor a report, nor anything done to an own child.
     """
-    if message.from_ == url:
-        return SignHeard(read_body(message, ChildrenSign))
-    return ChildSaid(read_op(message))
+    if message.from_ != url:
+        return ChildSaid(read_op(message))
+    if "resource" in message.body:
+        return ChildReported(_read_report(message))
+    return SignHeard(read_body(message, ChildrenSign))
+
+
+def _read_report(message: Message) -> ChildOp:
+    value: Json = None
+    body: ChildReport | ChildEnd
+    if message.type is MessageType.DELETE:
+        body = read_body(message, ChildEnd)
+    else:
+        body = read_body(message, ChildReport)
+        value = as_child_value(body.value)
+    op = op_of(body.resource, body.version, value)
+    if op is None or (value is None) != (message.type is MessageType.DELETE):
+        raise BadMessageError("no child is reported")
+    return op
 
 
 def as_child_value(value: object) -> Json:
@@ -128,6 +154,9 @@ def child_message(op: ChildOp, to: str) -> Message:
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""
 
+Direct: TypeAlias = Callable[[str], frozenset[str]]
+"""Returns the runtimes that hear of an object by links."""
+
 _NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only observers and the reporter write children")
 _HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
 _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
@@ -137,13 +166,18 @@ _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 class ReportedChildren:
     """The children of every object reported here.
 
+    Args:
+        context: Context of the sync manager.
+        direct: The runtimes that do not hear creators themselves.
+
     Attributes:
         observes: Who that has to do with an object reported here observes it, too.
     """
 
-    def __init__(self, context: SyncContext) -> None:
+    def __init__(self, context: SyncContext, direct: Direct) -> None:
         self.observes: Observes = lambda _url, _who: False
         self._context = context
+        self._direct = direct
         self._sets: dict[str, ChildSet] = {}
         self._used: set[str] = set()
         self._answering: dict[str, str] = {}
@@ -253,7 +287,13 @@ class ReportedChildren:
             self._used.add(of.url)
             self._keep(of.url)
             self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
-        await self._pass_on(of.reporter, message)
+        if link_of(message) is None:
+            await self._report_direct(of.url, taken, op.version)
+            await self._pass_on(of.reporter, message)
+        else:
+            await self._report_all(of, taken, op)
+            if message.is_request:
+                await self._context.answer(message, Code.OK, source=self._context.runtime)
 
     def _taken(self, reported: ReporterCore, op: ChildOp) -> Taken:
         children = self._sets.get(reported.snapshot.url)
@@ -275,6 +315,33 @@ class ReportedChildren:
             await self._context.answer(message, refusal.code, **refused)
         else:
             self._context.dropped(message, DropReason.DENIED)
+
+    async def _report_direct(
+        self, url: str, taken: ChildShown | ChildGone | None, version: int
+    ) -> None:
+        """Report what counts to the runtimes behind links; the node has spread it to others."""
+        direct = self._direct(url)
+        if taken is not None and direct:
+            await self._context.publish(self._report(url, taken, version), direct, direct)
+
+    async def _report_all(
+        self, of: DataObject, taken: ChildShown | ChildGone | None, op: ChildOp
+    ) -> None:
+        """Report what a link has brought, and what counts, to all, the reporter included."""
+        if taken is None:
+            return
+        report = self._report(of.url, taken, op.version)
+        await self._context.post(report)
+        if op.creator != of.reporter:
+            await self._pass_on(of.reporter, report)
+
+    def _report(self, url: str, taken: ChildShown | ChildGone, version: int) -> Message:
+        (address,) = children_addresses(url)
+        if isinstance(taken, ChildGone):
+            body = write_body(ChildEnd(taken.name, version))
+            return self._context.request(MessageType.DELETE, address, body, url)
+        body = write_body(ChildReport(taken.name, taken.value, version))
+        return self._context.request(MessageType.UPDATE, address, body, url)
 
     async def _pass_on(self, reporter: str, message: Message) -> None:
         gate, bus = self._context.gate, self._context.bus

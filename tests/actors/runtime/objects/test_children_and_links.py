@@ -1,63 +1,286 @@
-"""Children of objects whose changes come by a direct link: SYN-24, P2P-30, I-D10."""
+"""Children of objects by a direct link: SYN-24, SYN-27, P2P-30, I-D10, I-D12."""
+
+from functools import partial
 
 import pytest
 import trio
 
 import actors
-from actors.runtime.bus.messages import Submitted
-from specs.message import Message, MessageType
-from specs.reply_code import DropReason
+from actors.runtime.hyperty.hyperty import Hyperty
+from specs.trace import Op
 from tests.support.link_world import LINKED, UNLINKED, pair
-from tests.support.runtime.domain import go_live
+from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live
+from transports.link import Kind as Carrier
+from transports.system import open_system_network
 
 
 async def reported(children, wanted):
-    with trio.fail_after(100):
+    """Wait until children have these values, in any order."""
+    with trio.fail_after(200):
         await trio.lowlevel.checkpoint()
-        while [child.value for child in children.values()] != wanted:
+        while sorted(str(child.value) for child in children.values()) != sorted(map(str, wanted)):
             assert await children.later()
 
 
-async def test_children_come_by_the_node_where_changes_come_by_a_link(autojump_clock):
-    async with pair(LINKED) as two:
-        child = await two.copy.children.create("mine")
+def at_node(two):
+    """How many messages to the children of the object the node was given."""
+    facts = two.domain.node_tracer.facts
+    return len([one for one in facts if one.to == two.children and one.op is Op.RCV])
+
+
+@pytest.mark.parametrize("p2p", [True, None])
+async def test_children_of_both_sides_go_by_the_link(p2p, autojump_clock):
+    """P2P-30, M-48..M-50: new ones, their answers, changes and ends pass no node."""
+    async with pair(LINKED, p2p=p2p) as two:
+        mine = await two.copy.children.create("mine")
+        theirs = await two.obj.children.create("theirs")
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, ["mine", "theirs"])
+        await mine.update("my later")
+        await theirs.update("their later")
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, ["my later", "their later"])
+        await mine.delete()
+        await theirs.delete()
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, [])
+        await trio.sleep(100)
+        assert (at_node(two), two.paths()) == (0, [])
+
+
+async def test_children_go_by_the_link_while_the_node_is_away(autojump_clock):
+    async with pair(LINKED, p2p=True) as two:
+        await two.copy.children.create("before")
+        network = two.domain.network
+        network.refuse(NODE_PLACE)
+        for wire in network.open_wires(Carrier.WEBSOCKET):
+            wire.cut()
+        with trio.fail_after(1):
+            await two.copy.children.create("mine")
+            await two.obj.children.create("theirs")
+            for children in (two.copy.children, two.obj.children):
+                await reported(children, ["before", "mine", "theirs"])
+        network.allow(NODE_PLACE)
+
+
+async def test_an_observer_that_wants_no_link_has_children_by_the_node(autojump_clock):
+    async with pair(LINKED, p2p=False) as two:
+        await two.copy.children.create("mine")
         await two.obj.children.create("theirs")
-        await reported(two.copy.children, ["mine", "theirs"])
-        await child.update("later")
-        await reported(two.obj.children, ["later", "theirs"])
-        await two.obj.set("n", 1)
-        await two.follows(2)
-        assert two.at_node() == 0
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, ["mine", "theirs"])
+        assert at_node(two) >= 2
 
 
 async def test_children_come_on_when_changes_move_to_a_link(autojump_clock):
     async with pair(UNLINKED) as two:
         await two.copy.children.create("before")
         await go_live(two.domain)
+        await two.path_has_steps(1, "add")
         await trio.sleep(5)
+        before = at_node(two)
         await two.obj.children.create("after")
-        await reported(two.copy.children, ["before", "after"])
         await two.copy.children.create("mine")
-        await reported(two.obj.children, ["before", "after", "mine"])
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, ["before", "after", "mine"])
+        assert at_node(two) == before
 
 
-async def test_an_observer_by_links_only_has_no_children(autojump_clock):
-    """SC-37: the provisional answer names none."""
-    async with pair(LINKED, p2p=True) as two:
-        with pytest.raises(actors.ObjectError, match="403"):
-            await two.copy.children.create("nowhere")
+async def test_observers_with_and_without_links_have_the_same_children(autojump_clock):
+    """I-D12: one by the link, one by the node, one beside the reporter; each may write."""
+    async with pair(LINKED, p2p=True) as two, two.domain.visitor("carol") as carol:
+        beside = Writer()
+        address = await two.alice.runtime.deploy("beside", lambda: beside)
+        for observer in (carol.address, address):
+            await two.obj.allow(observer)
+        async with (
+            carol.hyperty.observe(two.obj.url, p2p=False) as far,
+            beside.observe(two.obj.url) as near,
+        ):
+            everywhere = [each.children for each in (two.obj, two.copy, far, near)]
+            made = [await children.create(str(n)) for n, children in enumerate(everywhere)]
+            for children in everywhere:
+                await reported(children, "0123")
+            for child in made[:2]:
+                await child.update("new")
+            for child in made[2:]:
+                await child.delete()
+            for children in everywhere:
+                await reported(children, ["new", "new"])
+            await trio.sleep(10)
+            assert two.said_at_node("read") == 0
 
 
-async def test_nothing_of_a_child_is_taken_from_a_link(autojump_clock):
-    """I-D10: a peer could speak for any other there; the node would know."""
-    async with pair(LINKED) as two:
-        bus = two.alice.runtime._parts.bus
-        link = (await two.alice.runtime.links())[0].link
-        for sender in ("hyperty://c.example/hc", two.obj.url):
-            to = f"{two.obj.url}/children/resources"
-            body = {"resource": f"{sender}#1", "value": "forged"}
-            await bus.tell(Submitted(Message(9, MessageType.CREATE, sender, to, body), link))
+class Writer(Hyperty):
+    """Observes, and writes children."""
+
+
+class Burst:
+    """What one side does to its children, as fast as it goes."""
+
+    def __init__(self, children, name, count, pause):
+        self.children = children
+        self.name = name
+        self.count = count
+        self.pause = pause
+        self.done = trio.Event()
+        self.there = {}
+
+    async def run(self):
+        for number in range(self.count):
+            child = await self.children.create(f"{self.name} {number}")
+            self.there[child.id] = f"{self.name} {number}"
+            if number % 3 == 1:
+                await child.update(f"{self.name} {number} later")
+                self.there[child.id] = f"{self.name} {number} later"
+            if number % 3 == 2:
+                await child.delete()
+                del self.there[child.id]
+            await trio.sleep(self.pause)
+        self.done.set()
+
+
+def shown(children):
+    return {child.id: child.value for child in children.values()}
+
+
+async def all_equal(bursts, everywhere):
+    """Wait until all have exactly what was made and not deleted."""
+    with trio.fail_after(300):
+        for burst in bursts:
+            await burst.done.wait()
+        wanted = {name: value for burst in bursts for name, value in burst.there.items()}
+        for children in everywhere:
+            while shown(children) != wanted:
+                assert await children.later()
+    for children in everywhere:
+        assert sorted(shown(children).values()) == sorted(set(wanted.values()))
+
+
+@pytest.mark.parametrize("how", ["cut", "away", "for good"])
+@pytest.mark.parametrize("latency", [0.0, 0.03])
+async def test_a_link_lost_in_a_burst_of_both_sides_loses_no_child(how, latency, autojump_clock):
+    """P2P-30: all equal at the end, and no new child is refused for the loss."""
+    async with pair(LINKED) as two, trio.open_nursery() as nursery:
+        if latency:
+            two.slow_down(by_node=latency, by_link=latency / 3)
+        ends = (two.obj.children, two.copy.children)
+        bursts = [Burst(each, name, 60, 0.02) for each, name in zip(ends, "ab", strict=True)]
+        for burst in bursts:
+            nursery.start_soon(burst.run)
+        await trio.sleep(0.5 + 10 * latency)
+        assert at_node(two) == 0
+        assert not any(burst.done.is_set() for burst in bursts)
+        if how == "cut":
+            two.domain.cut_links(Carrier.TCP)
+        elif how == "for good":
+            await two.end_link()
+        else:
+            with two.link_away():
+                await trio.sleep(3)
+        await all_equal(bursts, ends)
+        if how != "cut":
+            assert at_node(two) > 0
+
+
+async def test_ten_losses_in_a_burst_lose_no_child(autojump_clock):
+    async with pair(LINKED) as two, trio.open_nursery() as nursery:
+        ends = (two.obj.children, two.copy.children)
+        bursts = [Burst(each, name, 90, 0.4) for each, name in zip(ends, "ab", strict=True)]
+        for burst in bursts:
+            nursery.start_soon(burst.run)
+        for _ in range(10):
+            await trio.sleep(3.3)
+            two.domain.cut_links(Carrier.TCP)
+        await all_equal(bursts, ends)
+
+
+async def test_a_burst_over_real_sockets_survives_the_end_of_its_link():
+    options = DomainOptions(kinds=(Carrier.TCP,), network=open_system_network)
+    async with pair(options=options) as two, trio.open_nursery() as nursery:
+        ends = (two.obj.children, two.copy.children)
+        bursts = [Burst(each, name, 40, 0.0) for each, name in zip(ends, "ab", strict=True)]
+        for burst in bursts:
+            nursery.start_soon(burst.run)
+        with trio.fail_after(60):
+            while len(shown(two.obj.children)) < 10:
+                await two.obj.children.later()
+            await two.end_link()
+            await all_equal(bursts, ends)
+
+
+async def test_a_burst_that_moves_to_a_link_loses_no_child(autojump_clock):
+    async with pair(UNLINKED) as two, trio.open_nursery() as nursery:
+        two.slow_down(by_node=0.02, by_link=0.005)
+        ends = (two.obj.children, two.copy.children)
+        bursts = [Burst(each, name, 60, 0.05) for each, name in zip(ends, "ab", strict=True)]
+        for burst in bursts:
+            nursery.start_soon(burst.run)
         await trio.sleep(1)
-        assert len(two.obj.children) == 0
-        drops = two.alice.runtime.counters.ledger().counts
-        assert drops[DropReason.UNKNOWN_SOURCE] == 2
+        await go_live(two.domain)
+        await two.path_has_steps(1, "add")
+        assert not any(burst.done.is_set() for burst in bursts)
+        await all_equal(bursts, ends)
+
+
+async def test_an_expelled_observer_hears_and_writes_no_child_by_its_link(autojump_clock):
+    """I-D7, I-D10: its neighbour observes on, over the same link."""
+    async with pair(LINKED, p2p=True) as two, two.another_observer(p2p=True) as other:
+        await two.copy.children.create("before")
+        await reported(other.copy.children, ["before"])
+        await two.obj.expel(two.bob.address)
+        await trio.sleep(1)
+        with pytest.raises(actors.ObjectError, match=r"403|410"):
+            await two.copy.children.create("after")
+        await other.copy.children.create("still")
+        await reported(two.obj.children, ["before", "still"])
+        assert list(shown(two.copy.children).values()) == ["before"]
+
+
+class Heir(Hyperty):
+    """Takes an object over, and creates a child of it."""
+
+    def __init__(self):
+        self.children = None
+        self.reports = trio.Event()
+
+    async def on_delegated(self, delegated):
+        self.spawn(self._go_on, delegated.url)
+
+    async def _go_on(self, url):
+        async with self.taken_over(url) as thing:
+            self.children = thing.children
+            await thing.children.create("inherited")
+            self.reports.set()
+            await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+async def test_children_follow_a_handed_over_object_to_its_new_reporter(is_linked, autojump_clock):
+    """SYN-26, SYN-27: in a burst of its observer, by a link before, and by the node or a link."""
+    async with (
+        pair(LINKED) as two,
+        two.domain.visitor("carol") as carol,
+        trio.open_nursery() as nursery,
+    ):
+        heir = Heir()
+        address = await carol.runtime.deploy("heir", lambda: heir)
+        if is_linked:
+            await two.bob.ask(carol, "first")
+            await carol.wait_for("live", two.bob)
+        burst = Burst(two.copy.children, "b", 60, 0.2)
+        nursery.start_soon(burst.run)
+        await trio.sleep(3)
+        await two.obj.delegate(address)
+        with trio.fail_after(60):
+            await heir.reports.wait()
+        heirs = Burst(heir.children, "h", 1, 0)
+        heirs.there = {
+            name: value for name, value in shown(heir.children).items() if value == "inherited"
+        }
+        heirs.done.set()
+        await all_equal([burst, heirs], [heir.children, two.copy.children])
+        before = at_node(two)
+        await trio.sleep(5)
+        await two.copy.children.create("last")
+        assert (at_node(two) == before) is is_linked
