@@ -389,7 +389,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         except BadMessageError:
             return None
         is_new = message.is_request and message.from_ != self._url
-        if is_new and self._url in self._context.reported:
+        if is_new and self._context.decides_on(self._url):
             # Its sync manager keeps it already: it came from there.
             return reply_to(message, Code.OK, {"source": self._context.url})
         return None

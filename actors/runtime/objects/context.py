@@ -30,7 +30,7 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.limits.bus import MAX_ATTEMPTS, OPEN_REQUESTS
 from specs.limits.sync import HAND_OVERS
-from specs.message import Message, MessageType, reason_in
+from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
@@ -490,10 +490,15 @@ class HypertyContext:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        heard = self.children.get(parent_of(message.to) or "")
-        if heard is None:
+        url = parent_of(message.to) or ""
+        heard = self.children.get(url)
+        if heard is not None:
+            answer = heard.heard(message)
+        elif message.is_request and self.decides_on(url):
+            # It takes the object over just now; the sync manager keeps the child already.
+            answer = reply_to(message, Code.OK, {"source": self.url})
+        else:
             return False
-        answer = heard.heard(message)
         if answer is not None:
             await self.port.post(answer)
         return True

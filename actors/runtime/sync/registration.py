@@ -297,8 +297,9 @@ class ObjectRegistrations:
         same; as with any record, the next keep-alive repeats it.
         """
         if await self.renewals.renew(thing.url):
-            await self._context.registry.tell(LocalLive(thing.url))
+            # Before: the runtimes at the other ends of links read the record.
             await self.register(thing)
+            await self._context.registry.tell(LocalLive(thing.url))
 
     async def give_away(self, url: str, listener: ActorRef[Delivery]) -> None:
         """Take down what is here of an object that another runtime reports now (SYN-26).

@@ -338,7 +338,7 @@ class LinkEntities:
         return self._changed(entry) if is_new else []
 
     def _may_say(self, entity: str, entry: LinkEntry) -> bool:
-        is_elsewhere = self._remote_of.get(entity, entry.remote) != entry.remote
+        is_elsewhere = self.is_held_from(entity, entry)
         is_theirs = domain_of(entity) == domain_of(entry.remote)
         is_runtime = entity == entry.remote or entity in self._entries
         return is_theirs and not is_elsewhere and not is_runtime
@@ -351,6 +351,15 @@ class LinkEntities:
             entry: The link.
         """
         return entity not in self._remote_of and self._may_say(entity, entry)
+
+    def is_held_from(self, entity: str, entry: LinkEntry) -> bool:
+        """Return whether an entity that a link's other end lists is known to live elsewhere.
+
+        Args:
+            entity: Address of the entity.
+            entry: The link.
+        """
+        return self._remote_of.get(entity, entry.remote) != entry.remote
 
     def unlisted(self, entities: Iterable[str], entry: LinkEntry) -> list[Effect]:
         """Note that entities no longer live at the other end of a link.
@@ -420,6 +429,7 @@ class LinkClaims:
         self._records: Final = records
         self._jobs: Final = jobs
         self._waiting: Final[dict[tuple[str, str], None]] = {}
+        self._held: Final[dict[tuple[str, str], None]] = {}
         self._reading: Final[set[str]] = set()
         self._pace: Final = TokenBucket(CLAIM_RATE, CLAIM_BURST)
         self._next_at = -math.inf
@@ -432,7 +442,10 @@ class LinkClaims:
             entry: The link to its runtime.
             now: Seconds on the host's clock.
         """
+        there = tuple(there)
         new = [one for one in there if self._entities.is_open_to(one, entry)]
+        held = (one for one in there if self._entities.is_held_from(one, entry))
+        self._held.update({(entry.remote, one): None for one in held})
         known = {one: None for one in new if self._is_borne_out(one, entry, now)}
         self._waiting.update({(entry.remote, one): None for one in new if one not in known})
         return [*self._entities.listed(known, entry), *self.tick(now)]
@@ -462,6 +475,22 @@ class LinkClaims:
         """
         for entity in gone:
             self._waiting.pop((entry.remote, entity), None)
+            self._held.pop((entry.remote, entity), None)
+
+    def freed(self, gone: Iterable[str]) -> list[tuple[str, str]]:
+        """Return the claims to entities that no longer live where they were known to live.
+
+        Args:
+            gone: Addresses of the entities.
+
+        Returns:
+            Runtimes, each with an entity that it lists; they are not remembered any more.
+        """
+        there = frozenset(gone) if self._held else frozenset[str]()
+        free = [claim for claim in self._held if claim[1] in there]
+        for claim in free:
+            del self._held[claim]
+        return free
 
     def settles(self, entity: str) -> bool:
         """Return whether a record that has come was read for a claim only: no link is wanted."""
@@ -472,12 +501,14 @@ class LinkClaims:
 
     def forget(self, remote: str) -> None:
         """Leave the listed entities of a runtime unread: its link is gone."""
-        for claim in [one for one in self._waiting if one[0] == remote]:
-            del self._waiting[claim]
+        for claims in (self._waiting, self._held):
+            for claim in [one for one in claims if one[0] == remote]:
+                del claims[claim]
 
     def clear(self) -> None:
         """Leave everything unread."""
         self._waiting.clear()
+        self._held.clear()
 
     def deadline(self) -> float:
         """Return when `tick` is due."""

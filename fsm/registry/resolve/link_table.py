@@ -122,8 +122,14 @@ class LinkTable:
         if entry is None:
             return []
         self.claims.unlisted(said.gone, entry)
-        unlisted = self.entities.unlisted(said.gone, entry)
-        return [*unlisted, *self.claims.listed(said.there, entry, now)]
+        effects = [
+            *self.entities.unlisted(said.gone, entry),
+            *self.claims.listed(said.there, entry, now),
+        ]
+        for remote, entity in self.claims.freed(said.gone):
+            # It has moved, and its new runtime reported that first.
+            effects += self.claims.listed([entity], self._entries[remote], now)
+        return effects
 
     # ---- requester side
 

@@ -248,6 +248,7 @@ class Heir(Hyperty):
         self.spawn(self._go_on, delegated.url)
 
     async def _go_on(self, url):
+        await trio.sleep(0.5)
         async with self.taken_over(url) as thing:
             self.children = thing.children
             await thing.children.create("inherited")
@@ -266,8 +267,8 @@ async def test_children_follow_a_handed_over_object_to_its_new_reporter(is_linke
         heir = Heir()
         address = await carol.runtime.deploy("heir", lambda: heir)
         if is_linked:
-            await two.bob.ask(carol, "first")
-            await carol.wait_for("live", two.bob)
+            await carol.ask(two.bob, "first")
+            await two.bob.wait_for("live", carol)
         burst = Burst(two.copy.children, "b", 60, 0.2)
         nursery.start_soon(burst.run)
         await trio.sleep(3)
@@ -280,7 +281,7 @@ async def test_children_follow_a_handed_over_object_to_its_new_reporter(is_linke
         }
         heirs.done.set()
         await all_equal([burst, heirs], [heir.children, two.copy.children])
+        await trio.sleep(20)
         before = at_node(two)
-        await trio.sleep(5)
         await two.copy.children.create("last")
         assert (at_node(two) == before) is is_linked
