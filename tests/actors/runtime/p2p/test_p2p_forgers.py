@@ -367,3 +367,130 @@ def test_only_senders_of_the_peer_are_accepted_in_any_spelling(data, monkeypatch
             assert await it.alice_is_reached()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def children_of(url):
+    return f"{url}/children/resources"
+
+
+async def decided(it, *numbers):
+    """Wait for what bob's runtime has answered to the link, or that it has dropped it, by number."""
+    found = {}
+
+    async def is_so():
+        for one in it.bob.tracer.facts:
+            is_answer = one.op in {Op.SUBMIT, Op.SYNTH} and one.type == "response"
+            if one.id in numbers and is_answer:
+                found[one.id] = one.code
+            elif one.id in numbers and one.op is Op.DROP:
+                found.setdefault(one.id, str(one.reason))
+        return len(found) == len(set(numbers))
+
+    with trio.fail_after(60):
+        await it.bob.tracer.until(is_so)
+    return [found[number] for number in numbers]
+
+
+async def shows(children, wanted):
+    with trio.fail_after(60):
+        await trio.lowlevel.checkpoint()
+        while [child.value for child in children.values()] != wanted:
+            assert await children.later()
+
+
+@each_end
+async def test_no_child_of_a_foreign_object_is_shown_at_a_peers_word(role, options, ends, clock):
+    """I-D10: neither as its object, nor as a creator, nor as itself."""
+    async with attack(options, ends, role) as it, it.bob.hyperty.observe(it.url) as copy:
+        mine = await copy.children.create("mine")
+        to, me, her = children_of(it.url), it.mallory.address, it.alice.address
+        report = {"resource": f"{her}#1", "value": "forged", "version": 10**8}
+        other = {**report, "resource": mine.id}
+        refused = [
+            it.send(MessageType.UPDATE, it.url, to, report),
+            it.send(MessageType.UPDATE, it.url, to, other),
+            it.send(MessageType.DELETE, it.url, to, {"resource": mine.id, "version": 10**8}),
+            it.send(MessageType.UPDATE, it.url, to, {"count": 0, "digest": "0" * 16}),
+            it.send(MessageType.CREATE, her, to, {"resource": f"{her}#1", "value": "forged"}),
+        ]
+        assert await it.is_refused(*refused)
+        named = {"resource": f"{me}#1", "value": "forged"}
+        assert await decided(it, it.send(MessageType.CREATE, me, to, named)) == [503]
+        await it.bob.ask(it.mallory, "are you done?")
+        assert [child.value for child in copy.children.values()] == ["mine"]
+        assert it.findings() == []
+
+
+@each_end
+async def test_a_peer_that_does_not_observe_writes_no_child(role, options, ends, clock):
+    """I-D10, I-B10: nor one of an observer, in whomever's name."""
+    async with (
+        attack(options, ends, role) as it,
+        it.bob.hyperty.report("comm", {}, observers=(it.alice.address,)) as thing,
+        it.alice.hyperty.observe(thing.url) as copy,
+    ):
+        hers = await copy.children.create("hers")
+        to, me, her = children_of(thing.url), it.mallory.address, it.alice.address
+        forged = {"resource": f"{me}#1", "value": "forged"}
+        answered = [
+            it.send(MessageType.CREATE, me, to, forged),
+            it.send(MessageType.CREATE, me, to, {**forged, "resource": f"{her}#{10**9}"}),
+            it.send(MessageType.UPDATE, me, to, {**forged, "resource": hers.id}),
+            it.send(MessageType.DELETE, me, to, {"resource": hers.id}),
+            it.send(MessageType.UPDATE, me, to, forged),
+            it.send(MessageType.READ, me, to, {}),
+            it.send(MessageType.CREATE, me, f"{thing.url}0/children/resources", forged),
+        ]
+        drop = "denied"
+        assert await decided(it, *answered) == [403, 403, drop, drop, drop, 403, 503]
+        impostor = [
+            it.send(MessageType.DELETE, her, to, {"resource": hers.id}),
+            it.send(MessageType.UPDATE, thing.url, to, {"resource": hers.id, "value": "forged"}),
+        ]
+        assert await it.is_refused(*impostor)
+        await copy.children.create("more")
+        for children in (thing.children, copy.children):
+            await shows(children, ["hers", "more"])
+        assert it.findings() == []
+
+
+@each_end
+async def test_an_observing_peer_writes_its_own_children_only_and_once(role, options, ends, clock):
+    """I-D10, I-P22: a replay is late, a number is used once, and an expelled observer is out."""
+    async with attack(options, ends, role) as it:
+        me, her = it.mallory.address, it.alice.address
+        async with (
+            it.bob.hyperty.report("comm", {}, observers=(her, me)) as thing,
+            it.alice.hyperty.observe(thing.url) as copy,
+            it.mallory.hyperty.observe(thing.url),
+        ):
+            hers = await copy.children.create("hers")
+            to, body = children_of(thing.url), {"resource": f"{me}#5", "value": "first"}
+            made = it.send(MessageType.CREATE, me, to, body)
+            assert await decided(it, made) == [200]
+            changed = it.send(MessageType.UPDATE, me, to, {**body, "value": "second"})
+            for children in (thing.children, copy.children):
+                await shows(children, ["hers", "second"])
+            again = {**body, "resource": f"{me}#4"}
+            assert await decided(
+                it,
+                it.send(MessageType.CREATE, me, to, again),
+                it.send(MessageType.CREATE, me, to, {**body, "resource": hers.id}),
+                it.send(MessageType.DELETE, me, to, {"resource": hers.id}),
+                it.send(MessageType.CREATE, me, to, {**again, "value": "x" * 9000}),
+            ) == [409, 403, "denied", 409]
+            it.send(MessageType.CREATE, me, to, body, made)
+            it.send(MessageType.UPDATE, me, to, {**body, "value": "replayed"}, changed)
+            it.send(MessageType.DELETE, me, to, {"resource": body["resource"]}, made + 1)
+            large = {"resource": f"{me}#6", "value": "x" * 9000}
+            assert await decided(it, it.send(MessageType.CREATE, me, to, large)) == [413]
+            await thing.expel(me)
+            late = [
+                it.send(MessageType.CREATE, me, to, {**body, "resource": f"{me}#7"}),
+                it.send(MessageType.DELETE, me, to, {"resource": body["resource"]}),
+            ]
+            assert await decided(it, *late) == [403, "denied"]
+            await copy.children.create("more")
+            for children in (thing.children, copy.children):
+                await shows(children, ["hers", "second", "more"])
+            assert it.findings() == []
