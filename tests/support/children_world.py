@@ -10,6 +10,7 @@ from fsm.sync.children import (
     ChildrenNeeded,
     ChildrenTimeOver,
     ChildrenUnread,
+    ChildReported,
     ChildSaid,
     ChildSet,
     ChildShown,
@@ -27,16 +28,21 @@ class ChildrenWorld:
     """One keeper, and copies that each have a way to and from it and to each other.
 
     A new child is acknowledged by the keeper; everything else is said once, and may be
-    lost, doubled or overtaken by what others say.
+    lost, doubled or overtaken by what others say. Copies behind a link have a way to and from
+    the keeper only, which reports to them, and of them, what counts.
     """
 
-    def __init__(self, names):
+    def __init__(self, names, linked=()):
         self.now = 0.0
+        self.linked = frozenset(linked)
         self.keeper = ChildSet()
         self.copies = {name: ChildrenCopyCore(name) for name in names}
         self.shown = {name: {} for name in names}
         self.reads = []
-        self.ways = {(one, to): deque() for one in names for to in (None, *names) if one != to}
+        apart = [one for one in names if one not in self.linked]
+        pairs = [(one, to) for one in apart for to in apart if one != to]
+        ends = [pair for one in names for pair in ((one, None), (None, one))]
+        self.ways = {pair: deque() for pair in (*pairs, *ends)}
         self.last_id = 0
         for name in names:
             self.feed(name, AllChildren({}))
@@ -63,13 +69,21 @@ class ChildrenWorld:
         """A new child: the keeper's word decides; its answer may be lost."""
         op = self._op(name, Act.CREATE, None, value)
         self._send(name, op, but_keeper=True)
-        if not is_lost and isinstance(self.keeper.take(op), ChildShown) and not is_unheard:
+        if not is_lost and isinstance(self._keep(op), ChildShown) and not is_unheard:
             self.feed(name, ChildSaid(op))
 
     def say(self, name, act, child, value=None):
         op = self._op(name, act, child, value)
         self.feed(name, ChildSaid(op))
         self._send(name, op)
+
+    def _keep(self, op):
+        taken = self.keeper.take(op)
+        if isinstance(taken, ChildShown | ChildGone):
+            for name in self.copies:
+                if name in self.linked or op.creator in self.linked:
+                    self.ways[None, name].append(op)
+        return taken
 
     def _send(self, name, op, *, but_keeper=False):
         for (one, to), way in self.ways.items():
@@ -80,7 +94,9 @@ class ChildrenWorld:
         op = self.ways[one, to].popleft()
         for _ in range(times):
             if to is None:
-                self.keeper.take(op)
+                self._keep(op)
+            elif one is None:
+                self.feed(to, ChildReported(op))
             else:
                 self.feed(to, ChildSaid(op))
 

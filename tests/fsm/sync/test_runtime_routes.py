@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.routes import KeepIn, RuntimeRoutes, SendOut
+from fsm.sync.routes import KeepIn, LinksReach, RuntimeRoutes, SendOut
 
 OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
 
@@ -59,6 +59,27 @@ def test_an_object_that_is_gone_leaves_nothing():
     ways = reported_by(L1)
     assert ways.forget(OBJ) == [KeepIn(OBJ, L1)]
     assert (ways.watched(), ways.is_used(OBJ)) == (frozenset(), False)
+
+
+def test_links_reach_all_while_no_other_runtime_observes_by_the_node():
+    """P2P-30: then the node need not hear of children; the own runtime counts for nobody."""
+    ways = RuntimeRoutes("r://a")
+    assert ways.reach(OBJ, ("r://a",)) == []
+    ways.asked(OBJ, RB, L1)
+    ways.counts(OBJ, RB)
+    assert ways.reach(OBJ, (RB, "r://a")) == [LinksReach(OBJ, is_all=True)]
+    assert ways.reach(OBJ, (RB,)) == []
+    assert ways.reach(OBJ, (RB, RC)) == [LinksReach(OBJ, is_all=False)]
+    assert ways.reach(OBJ, (RB,)) == [LinksReach(OBJ, is_all=True)]
+    assert ways.link_is(RB, None) == [KeepIn(OBJ, L1), LinksReach(OBJ, is_all=False)]
+    assert not ways.is_used(OBJ)
+
+
+def test_links_reach_nobody_when_an_object_is_gone():
+    ways = reported_by(L1)
+    ways.reach(OBJ, (RB,))
+    assert ways.forget(OBJ) == [KeepIn(OBJ, L1), LinksReach(OBJ, is_all=False)]
+    assert not ways.is_used(OBJ)
 
 
 DOINGS = st.lists(

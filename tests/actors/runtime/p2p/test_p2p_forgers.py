@@ -27,6 +27,7 @@ from tests.support.runtime.domain import (
     DOMAIN,
     Domain,
     DomainOptions,
+    Echo,
     Member,
     go_live,
     in_memory,
@@ -374,7 +375,7 @@ def children_of(url):
 
 
 async def decided(it, *numbers):
-    """Wait for what bob's runtime has answered to the link, or that it has dropped it, by number."""
+    """Wait for what bob's runtime has answered to the link, or why it dropped it, by number."""
     found = {}
 
     async def is_so():
@@ -396,6 +397,15 @@ async def shows(children, wanted):
         await trio.lowlevel.checkpoint()
         while [child.value for child in children.values()] != wanted:
             assert await children.later()
+
+
+@asynccontextmanager
+async def beside(it, thing):
+    """Let one more hyperty in bob's runtime observe what he reports."""
+    echo = Echo()
+    await thing.allow(await it.bob.runtime.deploy("beside", lambda: echo))
+    async with echo.observe(thing.url) as copy:
+        yield copy
 
 
 @each_end
@@ -428,6 +438,7 @@ async def test_a_peer_that_does_not_observe_writes_no_child(role, options, ends,
         attack(options, ends, role) as it,
         it.bob.hyperty.report("comm", {}, observers=(it.alice.address,)) as thing,
         it.alice.hyperty.observe(thing.url) as copy,
+        beside(it, thing) as near,
     ):
         hers = await copy.children.create("hers")
         to, me, her = children_of(thing.url), it.mallory.address, it.alice.address
@@ -449,8 +460,11 @@ async def test_a_peer_that_does_not_observe_writes_no_child(role, options, ends,
         ]
         assert await it.is_refused(*impostor)
         await copy.children.create("more")
-        for children in (thing.children, copy.children):
+        for children in (thing.children, copy.children, near.children):
             await shows(children, ["hers", "more"])
+        given = [one for one in it.bob.facts(Op.DELIVER) if one.id in answered]
+        asked = {one.listener for one in given if one.type != MessageType.RESPONSE}
+        assert asked == {"sync-manager"}
         assert it.findings() == []
 
 

@@ -112,3 +112,39 @@ def test_a_record_that_comes_after_its_link_has_gone_binds_nothing():
     registry.status(PQ, "failed")
     assert registry.feed(rs.RecordRead(OTHER, Record(OTHER, RB))) == []
     assert registry.core.links() == ()
+
+
+def with_two_links():
+    """RB, where HB lives, and another runtime of its domain."""
+    registry = linked()
+    record = Record(HEIR, RB2, p2p_handler=f"{RB2}/p2phandler/1", p2p_requester=CRQ)
+    other = f"{RA}/p2prequester/2"
+    registry.ask(HEIR)
+    registry.feed(rs.RecordRead(HEIR, record), rs.PathSet(other), rs.Deployed(other))
+    for status in ("created", "in-progress", "live"):
+        registry.status(other, status, remote=RB2)
+    assert registry.route(HEIR) == other
+    return registry, other
+
+
+RB2, HEIR = f"{RB}2", "hyperty://b.ex/heir"
+
+
+def test_what_has_moved_is_reached_by_its_new_link_whoever_reports_first():
+    """SYN-27: the new end has listed it while the old one still had it."""
+    registry, other = with_two_links()
+    registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RB)))
+    assert registry.route(OTHER) == PQ
+    assert rs.ReadRecord(OTHER) not in registry.feed(rs.Listed(RB2, (OTHER,), ()))
+    assert registry.route(OTHER) == PQ
+    assert rs.ReadRecord(OTHER) in registry.feed(rs.Listed(RB, (), (OTHER,)))
+    registry.feed(rs.RecordRead(OTHER, Record(OTHER, RB2)))
+    assert registry.route(OTHER) == other
+
+
+def test_what_was_listed_and_is_not_any_more_is_not_looked_for():
+    registry, _ = with_two_links()
+    registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RB)))
+    registry.feed(rs.Listed(RB2, (OTHER,), ()))
+    registry.feed(rs.Listed(RB2, (), (OTHER,)))
+    assert rs.ReadRecord(OTHER) not in registry.feed(rs.Listed(RB, (), (OTHER,)))

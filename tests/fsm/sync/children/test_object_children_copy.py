@@ -4,7 +4,7 @@ import math
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fsm.sync.children import (
     Act,
@@ -14,6 +14,7 @@ from fsm.sync.children import (
     ChildrenNeeded,
     ChildrenTimeOver,
     ChildrenUnread,
+    ChildReported,
     ChildSaid,
     ChildSet,
     ChildShown,
@@ -173,12 +174,31 @@ def test_a_creator_says_again_that_its_child_is_deleted():
     assert core.children.find(f"{HB}#1") is None
 
 
+def test_a_report_counts_of_others_and_not_of_the_own_children():
+    """P2P-30, I-D10: a copy knows what its own hyperty has said."""
+    core = begun(HC)
+    mine = op(Act.CREATE, 1, 1, "mine", HC)
+    core.feed(ChildSaid(mine), 0.0)
+    assert core.feed(ChildReported(op(Act.UPDATE, 1, 9, "forged", HC)), 0.0) == []
+    assert core.feed(ChildReported(op(Act.DELETE, 1, 9, None, HC)), 0.0) == []
+    theirs = op(Act.UPDATE, 2, 2)
+    assert core.feed(ChildReported(theirs), 0.0) == [ChildShown(theirs.name, "v", 2)]
+    assert core.feed(ChildSaid(theirs), 0.0) == []
+    assert core.feed(SignHeard(shows(mine, theirs)[1]), 0.0) == []
+    assert core.deadline() == math.inf
+
+
 class Children(RuleBasedStateMachine):
     """Whatever is lost, doubled or late: at rest all have what the keeper has."""
 
     def __init__(self):
         super().__init__()
         self.world = ChildrenWorld(NAMES)
+
+    @initialize(linked=st.sets(st.sampled_from(NAMES)))
+    def begin(self, linked):
+        """Some are behind links (P2P-30)."""
+        self.world = ChildrenWorld(NAMES, linked)
 
     @rule(name=st.sampled_from(NAMES), is_lost=st.booleans(), is_unheard=st.booleans())
     def create(self, name, is_lost, is_unheard):
