@@ -518,9 +518,9 @@ class HypertyClient:
 
         Args:
             url: Address of the object.
-            p2p: Whether changes come by a direct link between the two runtimes, not by nodes.
-                True: set one up if possible; False: never; None: while there is one. When a
-                link is lost, changes come by the node again.
+            p2p: Whether changes and children go by a direct link between the two runtimes, not
+                by nodes. True: set one up if possible; False: never; None: while there is one.
+                When a link is lost, they go by the node again.
             store: Keep the copy in the store of the runtime. The next observation then begins
                 with the stored value, `ObservedObject.is_stale` is True until the object was
                 read, and a reporter that is absent for now is waited for.

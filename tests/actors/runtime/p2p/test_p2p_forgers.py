@@ -410,7 +410,7 @@ async def beside(it, thing):
 
 @each_end
 async def test_no_child_of_a_foreign_object_is_shown_at_a_peers_word(role, options, ends, clock):
-    """I-D10: neither as its object, nor as a creator, nor as itself."""
+    """SEC-24, I-D10: neither as its object, nor as a creator, nor as itself."""
     async with attack(options, ends, role) as it, it.bob.hyperty.observe(it.url) as copy:
         mine = await copy.children.create("mine")
         to, me, her = children_of(it.url), it.mallory.address, it.alice.address
@@ -433,7 +433,7 @@ async def test_no_child_of_a_foreign_object_is_shown_at_a_peers_word(role, optio
 
 @each_end
 async def test_a_peer_that_does_not_observe_writes_no_child(role, options, ends, clock):
-    """I-D10, I-B10: nor one of an observer, in whomever's name."""
+    """SEC-24, I-D10, I-B10: nor one of an observer, in whomever's name."""
     async with (
         attack(options, ends, role) as it,
         it.bob.hyperty.report("comm", {}, observers=(it.alice.address,)) as thing,
@@ -470,7 +470,7 @@ async def test_a_peer_that_does_not_observe_writes_no_child(role, options, ends,
 
 @each_end
 async def test_an_observing_peer_writes_its_own_children_only_and_once(role, options, ends, clock):
-    """I-D10, I-P22: a replay is late, a number is used once, and an expelled observer is out."""
+    """SEC-24, I-D10, I-P22: a replay is late, a number counts once, who is expelled is out."""
     async with attack(options, ends, role) as it:
         me, her = it.mallory.address, it.alice.address
         async with (
