@@ -39,6 +39,10 @@ async def test_children_of_both_sides_go_by_the_link(p2p, autojump_clock):
         await theirs.update("their later")
         for children in (two.copy.children, two.obj.children):
             await reported(children, ["my later", "their later"])
+        await mine.update({"a": 1, "b": 2})
+        await mine.remove("a")
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, [{"b": 2}, "their later"], within=1)
         await mine.delete()
         await theirs.delete()
         for children in (two.copy.children, two.obj.children):
