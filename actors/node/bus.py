@@ -352,6 +352,7 @@ class Ingress:
         if refusal is None:
             self._counters.admitted += 1
             self._trace.hop(Op.ADMIT, message, by=by)
+            self._exchange.statuses.said(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
             self._dispatch.route(message, by)

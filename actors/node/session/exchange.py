@@ -27,9 +27,11 @@ from actors.node.state.file import SessionForgotten, SessionRow
 from actors.node.state.writer import StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace
+from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
 from fsm.machines.session import State, Trigger
+from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
     Ended,
@@ -48,12 +50,14 @@ from fsm.session.node_session_io import (
     Tick,
     Wait,
 )
+from specs.addresses.address import status_of
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 from specs.limits.protocol import RETRY_AFTER, SESSION_QUEUE
-from specs.message import Message, MessageType, refuse
+from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
+from transports.bodies import write_body
 from transports.codec import encode
 from transports.errors import CloseReason
 
@@ -254,6 +258,7 @@ class Exchange:
         pace_of: Returns what one session of a peer may send.
         state: What changes of the stored sessions and names.
         names: The names of runtimes that belong to users.
+        statuses: The runtimes that others take to be live.
         has_login: Whether runtimes can log in.
     """
 
@@ -280,6 +285,7 @@ class Exchange:
         self.has_login = False
         self.state = StateChanges(None)
         self.names = UserNames(self.state, trio.current_time)
+        self.statuses = LiveStatuses()
         self._ended = 0
         self._overload = Overload(self)
         self._ids = ids
@@ -512,6 +518,8 @@ class Exchange:
                 case _:
                     self._perform(session, effect)
         self._alarms.set(core.runtime, core.deadline())
+        if core.state is not State.OPEN and not isinstance(happened, NodeLeaves):
+            self._lost(session)
         if isinstance(verdict, Granted):
             return Outcome(verdict, (*unsent, *verdict.waiting))
         self._overload.keep(session, unsent)
@@ -540,6 +548,23 @@ class Exchange:
                 self._end(session, why, undelivered)
             case _:
                 assert_never(effect)
+
+    def _lost(self, session: Session) -> None:
+        """Notify those who follow the status of a runtime that it is gone, once (REG-12)."""
+        runtime = session.core.runtime
+        if not self.statuses.lost(runtime):
+            return
+        number = self._ids.next(runtime)
+        to, body = status_of(runtime), write_body(LOST)
+        event = identified(
+            Message(number, MessageType.UPDATE, runtime, to, body), session.asker.sender
+        )
+        match self.tables.routing.route(event, runtime):
+            case ToRuntimes(runtimes) if len(runtimes) <= self.fan_out:
+                self.trace.hop(Op.PUBLISH, event, targets=len(runtimes))
+                self.hand_out_to(runtimes, OutboundMessage(event, encode(event)))
+            case _:
+                self.trace.drop(event, DropReason.NO_TARGET)
 
     def _grant(self, session: Session, granted: Granted) -> None:
         port = session.port = self.ports[granted.link]

@@ -1,8 +1,8 @@
 """The status of a runtime: whether it reaches the node of its domain (REG-12).
 
 The application reads and follows it. If the configuration says so, the runtime also publishes it at
-`R/status`, to the runtimes that subscribe there. It can say `live` and, when it leaves in order,
-`disconnected`; of a lost connection it can notify others only when that is back.
+`R/status`, to the runtimes that subscribe there: `live` and, when it leaves in order,
+`disconnected`. When its connection is lost, its node publishes `disconnected` in its place.
 """
 
 from collections.abc import AsyncIterator

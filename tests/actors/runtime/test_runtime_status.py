@@ -113,6 +113,65 @@ async def test_subscribers_at_the_node_are_notified(autojump_clock):
     assert [one.body["value"] for one in (up, down)] == ["live", "disconnected"]
 
 
+async def live_peer(network, node):
+    """A runtime that publishes that it is live, the write end of its link, and a subscriber."""
+    link = await network.dial(Kind.WEBSOCKET, node.url)
+    peer = await Peer(link, RA).open()
+    assert await subscribe(peer) == 200
+    follower = await Peer(await network.dial(Kind.WEBSOCKET, node.url), RB).open()
+    assert await subscribe(follower) == 200
+    await peer.post("update", RA, STATUS, value="live")
+    assert (await follower.hear()).body["value"] == "live"
+    return peer, link, follower
+
+
+async def test_the_node_reports_a_runtime_when_it_is_lost(autojump_clock):
+    """REG-12: once, at the loss and not at the return, which the runtime reports itself."""
+    async with domain() as (network, node):
+        peer, link, follower = await live_peer(network, node)
+        start = trio.current_time()
+        await link.aclose()
+        lost = await follower.hear()
+        assert (lost.type, lost.from_, lost.to) == ("update", RA, STATUS)
+        assert lost.body["value"] == "disconnected"
+        assert trio.current_time() - start < 1
+        assert await follower.silence()
+        again = Peer(await network.dial(Kind.WEBSOCKET, node.url), RA)
+        answer = await again.control("re-open", runtimeURL=RA, token=peer.token)
+        assert answer.code == 200
+        assert await follower.silence()
+        await again.post("update", RA, STATUS, value="live")
+        assert (await follower.hear()).body["value"] == "live"
+
+
+async def test_the_node_reports_a_session_that_ends_without_a_word(autojump_clock):
+    async with domain() as (network, node):
+        peer, _, follower = await live_peer(network, node)
+        await peer.control("close")
+        assert (await follower.hear()).body["value"] == "disconnected"
+        assert await follower.silence()
+
+
+@pytest.mark.parametrize("ending", ["close", "cut"])
+async def test_the_node_repeats_nothing_that_the_runtime_has_said(ending, autojump_clock):
+    """STB-05: each change is one event."""
+    async with domain() as (network, node):
+        peer, link, follower = await live_peer(network, node)
+        await peer.post("update", RA, STATUS, value="disconnected")
+        assert (await follower.hear()).body["value"] == "disconnected"
+        await (peer.control("close") if ending == "close" else link.aclose())
+        assert await follower.silence()
+
+
+async def test_a_newer_link_is_no_loss(autojump_clock):
+    """MN-06: the session goes from link to link."""
+    async with domain() as (network, node):
+        peer, _, follower = await live_peer(network, node)
+        again = Peer(await network.dial(Kind.WEBSOCKET, node.url), RA)
+        assert (await again.control("re-open", runtimeURL=RA, token=peer.token)).code == 200
+        assert await follower.silence()
+
+
 async def test_a_status_that_is_not_published_is_not_heard(autojump_clock):
     """S3: the owner allows it, or nobody hears it."""
     async with domain() as (network, node), peer_on(network, node) as peer:

@@ -1,0 +1,42 @@
+"""Which runtimes others take to be live (REG-12)."""
+
+import pytest
+
+from fsm.session.live_status import LiveStatuses
+from specs.message import Message, MessageType
+
+R, OTHER = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
+
+
+def said(value, from_=R, to=f"{R}/status", type_=MessageType.UPDATE):
+    return Message(1, type_, from_, to, {"value": value})
+
+
+def test_a_live_runtime_is_lost_once():
+    statuses = LiveStatuses()
+    statuses.said(said("live"), R)
+    assert [statuses.lost(R), statuses.lost(R), len(statuses)] == [True, False, 0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        said("disconnected"),
+        said("live", to=f"{R}/registry"),
+        said("live", type_=MessageType.CREATE),
+        said("live", from_=f"{R}/ua"),
+    ],
+)
+def test_only_the_last_word_of_a_runtime_about_itself_counts(message):
+    statuses = LiveStatuses()
+    if message.body["value"] == "disconnected":
+        statuses.said(said("live"), R)
+    statuses.said(message, R)
+    assert not statuses.lost(R)
+
+
+def test_nobody_speaks_for_another():
+    statuses = LiveStatuses()
+    statuses.said(said("live"), OTHER)
+    assert not statuses.lost(R)
+    assert not statuses.lost(OTHER)
