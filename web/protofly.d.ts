@@ -161,10 +161,10 @@ export class Runtime {
   /** State of the connection to the node. */
   get state(): string;
   get hyperties(): Deployed[];
-  /** Deploy a module in a Worker, or an object or class in the page. */
+  /** Deploy a module in a Worker, named by its URL or in a Blob; or an object or class in the page. */
   deploy(
     name: string,
-    code: string | URL | Code | (new (hyperty: Hyperty) => Code) | ((hyperty: Hyperty) => Code),
+    code: string | URL | Blob | Code | (new (hyperty: Hyperty) => Code) | ((hyperty: Hyperty) => Code),
     options?: DeployOptions,
   ): Promise<Deployed>;
   /** Send a request in the name of the runtime, and return the whole answer. */

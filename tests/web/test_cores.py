@@ -28,3 +28,8 @@ def test_it_makes_of_addresses_messages_machines_and_sessions_what_python_makes_
     file = tmp_path / "golden.json"
     file.write_text(json.dumps(golden()))
     node_test("golden.test.js", GOLDEN=str(file))
+
+
+@needs_node
+def test_it_bears_a_node_that_is_slow_forgets_refuses_or_means_harm():
+    node_test("node.test.js")

@@ -1,7 +1,8 @@
 /** What code of a hyperty may use, in a Worker and in the page alike. */
 
-import { CODES } from "./constants.js";
-import { isObject } from "./json.js";
+import { inboxOf } from "./address.js";
+import { BODY_BYTES, CODES } from "./constants.js";
+import { byteLength, isObject } from "./json.js";
 import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -40,6 +41,25 @@ export class Refusal extends Error {
     this.reason = reason;
     this.retryAfter = retryAfter;
   }
+}
+
+/**
+ * Return a body as a wire would bring it: a copy, of JSON only, of limited size.
+ *
+ * @param {JsonObject} body
+ * @returns {JsonObject}
+ */
+function carried(body) {
+  let text;
+  try {
+    text = JSON.stringify(body);
+  } catch (error) {
+    throw new Refusal(CODES.INTERNAL, `its body is no JSON: ${error}`);
+  }
+  if (text.length > BODY_BYTES || byteLength(text) > BODY_BYTES) {
+    throw new Refusal(CODES.TOO_LARGE, `a body has at most ${BODY_BYTES} bytes`);
+  }
+  return JSON.parse(text);
 }
 
 /** A hyperty: an address, and what it sends. */
@@ -83,9 +103,16 @@ export class Hyperty {
    * @param {{provisional?: (message: Message) => void}} [terms]
    * @returns {Promise<Message>}
    */
-  ask(type, to, body, terms) {
+  async ask(type, to, body, terms) {
     const id = this.#outlet.nextId(this.url);
-    return this.#outlet.request({ id, type, from: this.url, to, body }, terms);
+    const message = { id, type, from: this.url, to, body };
+    if (!isRequest(message)) throw new TypeError(`nobody answers an event: ${type} to ${to}`);
+    try {
+      return await this.#outlet.request({ ...message, body: carried(body) }, terms);
+    } catch (error) {
+      if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
+      throw error;
+    }
   }
 
   /**
@@ -95,9 +122,9 @@ export class Hyperty {
    * @param {Json} value
    */
   send(to, value) {
-    const inbox = to.endsWith("/events") ? to : `${to}/events`;
     const id = this.#outlet.nextId(this.url);
-    this.#outlet.post({ id, type: "create", from: this.url, to: inbox, body: { value } });
+    const body = carried({ value });
+    this.#outlet.post({ id, type: "create", from: this.url, to: inboxOf(to), body });
   }
 
   /**
@@ -127,9 +154,7 @@ export class Hyperty {
     if (!code.request) return refuse(message, CODES.MALFORMED, "this hyperty takes no requests");
     try {
       const value = await code.request(message, this);
-      // What no wire carries is refused here, as it would be by a link.
-      const body = value === undefined ? {} : { value: JSON.parse(JSON.stringify(value)) };
-      return replyTo(message, CODES.OK, body);
+      return replyTo(message, CODES.OK, carried({ value: /** @type {Json | undefined} */ (value) }));
     } catch (error) {
       if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
       console.error(`protofly: ${this.name} failed on a request`, error);

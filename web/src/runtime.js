@@ -42,9 +42,6 @@ import { Trace } from "./trace.js";
  * @property {(why: string) => void} [onEnded] is called if the sandbox ends by itself
  */
 
-/** Bytes that the code of a hyperty may have. */
-const SOURCE_BYTES = 4 * 1024 * 1024;
-
 /** A hyperty that was deployed: what the page itself may do in its name. */
 export class Deployed extends Hyperty {
   #close;
@@ -177,15 +174,15 @@ export class Runtime {
    * Deploy a hyperty: allocate an address, start its code, register it.
    *
    * @param {string} name
-   * @param {string | URL | Code | Function} code the URL of a module, which runs in a Worker; or an
-   *   object or class, which runs in the page
+   * @param {string | URL | Blob | Code | Function} code the URL of a module, or its text in a Blob,
+   *   which runs in a Worker; or an object or class, which runs in the page
    * @param {DeployOptions} [options]
    * @returns {Promise<Deployed>}
    */
   async deploy(name, code, options = {}) {
     this.#checkOpen();
-    const isModule = typeof code === "string" || code instanceof URL;
-    const source = isModule ? await fetchSource(code, options.integrity) : null;
+    const isModule = typeof code === "string" || code instanceof URL || code instanceof Blob;
+    const source = isModule ? await sourceOf(code, options.integrity) : null;
     const [url] = await this.registry.allocate("hyperty");
     const port = new Port(this.#bus, url);
     let isOver = false;
@@ -354,16 +351,15 @@ function nameByChance() {
 }
 
 /**
- * @param {string | URL} url
+ * @param {string | URL | Blob} code
  * @param {string} [integrity]
  */
-async function fetchSource(url, integrity) {
-  const where = new URL(url, globalThis.location?.href).href;
+async function sourceOf(code, integrity) {
+  if (code instanceof Blob) return code.text();
+  const where = new URL(code, globalThis.location?.href).href;
   const response = await fetch(where, { ...(integrity ? { integrity } : {}), credentials: "same-origin" });
   if (!response.ok) throw new SandboxError(`${where} cannot be loaded: ${response.status}`);
-  const source = await response.text();
-  if (source.length > SOURCE_BYTES) throw new SandboxError(`${where} is larger than ${SOURCE_BYTES} bytes`);
-  return source;
+  return response.text();
 }
 
 /**

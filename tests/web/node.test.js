@@ -1,0 +1,352 @@
+// The runtime with a node that is slow, forgets, refuses, or means harm.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openRuntime, RefusedError } from "../../web/src/index.js";
+import { FakeNode, PEER, request, RUNTIME, SESSION, settle, STUB } from "./fake_node.js";
+
+async function opened(more = {}, node = new FakeNode()) {
+  // Without a key, as WebCrypto works in a thread, which no clock of ours turns.
+  const options = { domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", trace: true, key: null };
+  const opening = openRuntime({ ...options, connect: node.connect, clock: node.clock, ...more });
+  opening.catch(() => {});
+  await settle();
+  return { node, opening };
+}
+
+async function echoing(more) {
+  const { node, opening } = await opened(more);
+  const runtime = await opening;
+  const asked = [];
+  const code = { request: (message) => (asked.push(message), message.body.value) };
+  const deploying = runtime.deploy("echo", code);
+  await settle();
+  const echo = await deploying;
+  return { node, runtime, echo, asked };
+}
+
+const drops = (runtime) => Object.fromEntries(runtime.counters.drops);
+const steps = (runtime, machine) =>
+  runtime.trace.text().trim().split("\n").map((line) => JSON.parse(line))
+    .filter((one) => one.k === "state" && one.machine === machine)
+    .map((one) => one.new);
+
+test("a session is opened with the key shown and proven, then re-opened by its token", async () => {
+  const { node, opening } = await opened({ key: undefined }, Object.assign(new FakeNode(), {
+    control: ({ body: { method, params } }) => {
+      if (method === "ping") return { code: 200 };
+      if (!params.proof) return { code: 401, value: { challenge: "sign this" } };
+      return { code: 200, value: { sessionToken: "secret" } };
+    },
+  }));
+  const runtime = await opening;
+  node.cut();
+  await node.clock.turn(0.1);
+  while (runtime.state !== "live") await new Promise((next) => setTimeout(next, 1));
+  assert.deepEqual(
+    node.controls.map(({ method, params }) => [method, Boolean(params.key), Boolean(params.proof), params.token]),
+    [
+      ["open", true, false, undefined], ["open", true, true, undefined],
+      ["re-open", true, false, "secret"], ["re-open", true, true, "secret"],
+    ],
+  );
+  assert.ok(!runtime.trace.text().includes("secret"));
+});
+
+test("a login gets a token for each open, and none for a re-open", async () => {
+  let tokens = 0;
+  const { node, opening } = await opened({ token: () => `login-${(tokens += 1)}` });
+  await opening;
+  node.cut();
+  await node.clock.turn(1);
+  node.control = ({ body: { method } }) =>
+    method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "new" } };
+  node.cut();
+  await node.clock.turn(1);
+  const shown = node.controls.filter(({ method }) => method !== "ping").map(({ method, params }) => [method, params.token]);
+  assert.deepEqual(shown, [["open", "login-1"], ["re-open", "token-1"], ["re-open", "token-2"], ["open", "login-2"]]);
+});
+
+test("a node that refuses says why", async () => {
+  const node = Object.assign(new FakeNode(), { control: () => ({ code: 403, description: "not you" }) });
+  const { opening } = await opened({ token: "t" }, node);
+  await settle();
+  await node.clock.turn(3);
+  await assert.rejects(opening, (error) => error instanceof RefusedError && error.code === 403 && /not you/.test(error.reason));
+  assert.equal(node.sockets.length, 1);
+});
+
+test("a token that cannot be got is said", async () => {
+  const { node, opening } = await opened({ token: () => Promise.reject(new Error("offline")) });
+  await node.clock.turn(10);
+  await assert.rejects(opening, /no token for the login: offline/);
+});
+
+test("a node that cannot be reached is given up after three seconds", async () => {
+  const node = Object.assign(new FakeNode(), { accepts: false });
+  const { opening } = await opened({}, node);
+  await node.clock.turn(10);
+  await assert.rejects(opening, (error) => error.code === 503);
+  assert.ok(node.sockets.length > 2);
+});
+
+test("a node that opens no session in time is dialled again", async () => {
+  const node = Object.assign(new FakeNode(), { control: () => null });
+  const { opening } = await opened({}, node);
+  await node.clock.turn(10);
+  await assert.rejects(opening, /no session in time/);
+});
+
+test("a silent node is pinged, then lost, and a ping that it answers keeps the link", async () => {
+  const { node, runtime } = await echoing();
+  await node.clock.turn(25);
+  assert.equal(node.controls.at(-1).method, "ping");
+  assert.equal(node.sockets.length, 1);
+  node.control = ({ body: { method } }) => (method === "ping" ? null : { code: 200, value: { sessionToken: "t" } });
+  await node.clock.turn(40);
+  assert.equal(node.sockets.length, 2);
+  assert.ok(steps(runtime, "node_link").includes("paused"));
+});
+
+test("a node that has forgotten the session gets addresses and records again", async () => {
+  const { node, echo } = await echoing();
+  node.control = ({ body: { method } }) =>
+    method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "other" } };
+  const before = node.messages.length;
+  node.cut();
+  await node.clock.turn(1);
+  const after = node.messages.slice(before).filter(({ to }) => to !== SESSION);
+  assert.deepEqual(after.map(({ type, to }) => [type, to]), [
+    ["subscribe", "domain://msg-node.a.ex/sm"], ["create", "domain://registry.a.ex"],
+  ]);
+  assert.deepEqual(after[0].body.resources, [echo.url]);
+  assert.equal(after[1].body.value.url, echo.url);
+});
+
+test("a record is kept alive, and registered anew when the registry has forgotten it", async () => {
+  const { node, echo } = await echoing();
+  node.answers = ({ to, type }) =>
+    to === "domain://registry.a.ex" && type === "update" ? { code: 404 } : undefined;
+  await node.clock.turn(1700);
+  const said = node.said({ to: "domain://registry.a.ex" }).map(({ type, body }) => [type, body.resource ?? body.value.url]);
+  assert.deepEqual(said, [["create", echo.url], ["update", echo.url], ["create", echo.url]]);
+});
+
+test("messages of one turn leave in one frame, no more than 64 in each", async () => {
+  const { node, echo } = await echoing();
+  const before = node.frames.length;
+  for (let at = 0; at < 150; at += 1) echo.send(PEER, at);
+  await settle();
+  assert.deepEqual(node.frames.slice(before).map((frame) => frame.split("\n").length), [64, 64, 22]);
+});
+
+test("messages above the rate of the node wait, and leave in order", async () => {
+  const control = ({ body: { method } }) =>
+    method === "ping" ? { code: 200 } : { code: 200, value: { sessionToken: "t", rate: 100, burst: 20 } };
+  const { node, opening } = await opened({}, Object.assign(new FakeNode(), { control }));
+  const runtime = await opening;
+  const deploying = runtime.deploy("echo", {});
+  await node.clock.turn(1);
+  const echo = await deploying;
+  const sent = () => node.said({ to: `${PEER}/events` }).map(({ body }) => body.value);
+  for (let at = 0; at < 100; at += 1) echo.send(PEER, at);
+  await settle();
+  const first = sent().length;
+  assert.ok(first >= 15 && first <= 20, String(first));
+  await node.clock.turn(0.5);
+  assert.ok(sent().length < 75, String(sent().length));
+  await node.clock.turn(1);
+  assert.deepEqual(sent(), [...Array(100).keys()]);
+});
+
+test("a link that does not drain holds messages back, and a full queue refuses", async () => {
+  const { node, runtime, echo } = await echoing();
+  node.socket.bufferedAmount = 2 ** 21;
+  const before = node.messages.length;
+  const asked = Array.from({ length: 1500 }, () => echo.ask("read", PEER, {}));
+  await settle();
+  assert.equal(node.messages.length, before);
+  const refused = (await Promise.all(asked.slice(1000))).map(({ body }) => [body.code, body.retryAfter]);
+  assert.deepEqual(refused[0], [503, 1]);
+  assert.equal(refused.length, 500);
+  node.socket.bufferedAmount = 0;
+  await node.clock.turn(0.1);
+  assert.equal(node.said({ to: PEER }).length, 1000);
+  assert.equal(runtime.state, "live");
+});
+
+test("what is no text, or too large, ends the link", async () => {
+  const { node, runtime } = await echoing();
+  for (const [at, bad] of [new ArrayBuffer(8), "x".repeat(300_000)].entries()) {
+    node.say(bad);
+    await node.clock.turn(20);
+    assert.equal(node.sockets.length, at + 2);
+    assert.equal(runtime.state, "live");
+  }
+  assert.deepEqual(drops(runtime), {});
+});
+
+test("malformed lines are counted, and refused where they name a sender; the eleventh ends the link", async () => {
+  const { node, runtime, echo } = await echoing();
+  const good = JSON.stringify(request(echo.url, 1));
+  node.say(`{\n\n[]\n7\n${good}\n{"id":1,"type":"nothing","from":"${PEER}","to":"${echo.url}"}`);
+  await settle();
+  assert.deepEqual(drops(runtime), { malformed: 4 });
+  const answers = node.said({ type: "response", to: PEER }).map(({ id, body }) => [id, body.code]);
+  assert.deepEqual(answers, [[1, 400], [7, 200]]);
+  for (let at = 0; at < 6; at += 1) node.say("{");
+  assert.equal(node.sockets.length, 1);
+  node.say("{\n{\n{");
+  await node.clock.turn(20);
+  assert.equal(node.sockets.length, 2);
+  assert.deepEqual(drops(runtime), { malformed: 11 });
+});
+
+test("more messages in a frame than there may be are one malformed line", async () => {
+  const { node, runtime, echo, asked } = await echoing();
+  const lines = Array.from({ length: 80 }, (_, at) => JSON.stringify(request(echo.url, at, { id: at + 1 })));
+  node.say(lines.join("\n"));
+  await settle();
+  assert.equal(asked.length, 64);
+  assert.deepEqual(drops(runtime), { malformed: 1 });
+});
+
+test("answers that nobody has asked for are dropped", async () => {
+  const { node, runtime, echo } = await echoing();
+  const answer = { id: 99, type: "response", from: PEER, to: echo.url, body: { code: 200 } };
+  node.say(answer);
+  node.say({ ...answer, from: SESSION, to: STUB });
+  node.say({ ...answer, to: `${RUNTIME}/registry`, from: "domain://registry.a.ex" });
+  await settle();
+  assert.deepEqual(drops(runtime), { unmatched: 3 });
+});
+
+test("a request whose answer is late was answered 408", async () => {
+  const { node, runtime, echo } = await echoing();
+  const asking = echo.ask("read", PEER, {});
+  await node.clock.turn(15.1);
+  assert.equal((await asking).body.code, 408);
+  const { id } = node.said({ to: PEER })[0];
+  node.say({ id, type: "response", from: PEER, to: echo.url, body: { code: 200 } });
+  await settle();
+  assert.deepEqual(drops(runtime), { "late-response": 1 });
+});
+
+test("a provisional answer prolongs the wait", async () => {
+  const { node, echo } = await echoing();
+  const heard = [];
+  const asking = echo.request(PEER, 1, { provisional: ({ body }) => heard.push(body.code) });
+  await node.clock.turn(10);
+  const { id } = node.said({ to: PEER })[0];
+  const answer = { id, type: "response", from: PEER, to: echo.url };
+  node.say({ ...answer, body: { code: 100 } });
+  await node.clock.turn(10);
+  node.say({ ...answer, body: { code: 200, value: "late, but here" } });
+  await settle();
+  assert.equal(await asking, "late, but here");
+  assert.deepEqual(heard, [100]);
+});
+
+test("a node cannot send from an address of this runtime, nor what went round", async () => {
+  const { node, runtime, echo, asked } = await echoing();
+  for (const from of [echo.url, RUNTIME, `${RUNTIME}/registry`]) node.say(request(echo.url, 1, { from, type: "execute" }));
+  node.say(request(`${STUB}/status`, "failed", { type: "update" }));
+  node.say(request(echo.url, 1, { body: { via: [STUB] } }));
+  node.say(request(echo.url, 1, { body: { via: [PEER, PEER] } }));
+  await settle();
+  assert.deepEqual(asked, []);
+  assert.deepEqual(drops(runtime), { "unknown-source": 3, "forged-status": 1, loop: 2 });
+  assert.equal(runtime.state, "live");
+});
+
+test("a request that comes twice is handled once, and answered twice", async () => {
+  const { node, runtime, echo, asked } = await echoing();
+  for (let at = 0; at < 2; at += 1) {
+    node.say(request(echo.url, 5));
+    await settle();
+  }
+  node.say(request(echo.url, 6));
+  await settle();
+  assert.equal(asked.length, 1);
+  const answers = node.said({ type: "response", to: PEER }).map(({ body }) => body.code);
+  assert.deepEqual(answers, [200, 200, 400]);
+  assert.deepEqual(drops(runtime), { duplicate: 2 });
+});
+
+test("what is for nobody here is answered 404, and goes nowhere else", async () => {
+  const { node, echo } = await echoing();
+  node.say(request("hyperty://a.ex/gone", 1));
+  node.say(request(`${RUNTIME}/nothing`, 1, { id: 8 }));
+  await settle();
+  assert.deepEqual(node.said({ type: "response", to: PEER }).map(({ body }) => body.code), [404, 404]);
+  assert.equal(node.said({ to: echo.url }).length, 0);
+});
+
+test("a hyperty that fails answers 500, one that refuses its code, and both live on", async () => {
+  const { node, runtime } = await echoing();
+  const codes = [];
+  const failing = runtime.deploy("failing", {
+    request({ body: { value } }) {
+      if (value === 0) throw new Error("no");
+      if (value === 1) throw Object.assign(new Error(), { name: "Refusal", code: 403, reason: "not you" });
+      return value;
+    },
+    event: () => codes.push("event"),
+  });
+  await settle();
+  const { url } = await failing;
+  const quiet = console.error;
+  console.error = () => codes.push("logged");
+  for (const value of [0, 1, 2]) node.say(request(url, value, { id: value + 1 }));
+  node.say(request(`${url}/events`, 1, { id: 9 }));
+  await settle();
+  console.error = quiet;
+  assert.deepEqual(node.said({ type: "response", to: PEER }).map(({ body }) => body.code), [500, 403, 200]);
+  assert.deepEqual(codes, ["logged", "event"]);
+});
+
+test("policy judges what crosses the runtime, both ways", async () => {
+  const judged = [];
+  const policy = ({ from, to }, direction) => {
+    if (from === PEER || to === PEER) judged.push(direction);
+    return from === PEER || to === PEER ? "no peers" : null;
+  };
+  const { node, runtime, echo, asked } = await echoing({ policy });
+  node.say(request(echo.url, 1));
+  const answer = await echo.ask("read", PEER, {});
+  await settle();
+  assert.deepEqual([answer.body.code, answer.body.description], [403, "no peers"]);
+  assert.deepEqual(node.said({ type: "response", to: PEER }).map(({ body }) => body.code), [403]);
+  assert.deepEqual([asked, judged], [[], ["in", "out"]]);
+  assert.deepEqual(drops(runtime), { denied: 2 });
+});
+
+test("a runtime that closes unregisters, gives addresses back and ends its session", async () => {
+  const { node, runtime, echo } = await echoing();
+  const closing = runtime.close();
+  await settle();
+  await closing;
+  assert.deepEqual(node.messages.slice(-3).map(({ type, body }) => [type, body.method ?? body.childrenResources ?? body.value]), [
+    ["update", "disconnected"], ["delete", [echo.url]], ["execute", "close"],
+  ]);
+  await node.clock.turn(1);
+  assert.equal(node.socket.closedBy, "runtime");
+  await assert.rejects(runtime.deploy("late", {}), /is closed/);
+});
+
+test("a runtime that closes without a node does not wait long", async () => {
+  const { node, runtime } = await echoing();
+  node.accepts = false;
+  node.cut();
+  const closing = runtime.close();
+  await node.clock.turn(5);
+  await closing;
+  assert.ok(runtime.trace.text().trim().endsWith('"k":"end"}'));
+});
+
+test("only TLS leads to other machines, unless that is permitted", async () => {
+  await assert.rejects(openRuntime({ domain: "a.ex", node: "ws://node.a.ex/link" }), /use wss:/);
+  const { opening } = await opened({ node: "ws://node.a.ex/link", insecure: true });
+  assert.equal((await opening).state, "live");
+});
