@@ -98,6 +98,7 @@ class Check(StrEnum):
     SOURCE = "source"
     STATUS_SENDER = "status-sender"
     CHILD_WRITER = "child-writer"
+    STUB_COMMAND = "stub-command"
     LOOP = "loop"
     BEFORE_POLICY = "before-policy"
     POLICY = "policy"
@@ -175,6 +176,7 @@ RUNTIME_CHECKS: Final = (
     ),
     Interception(Check.STATUS_SENDER, None, DropReason.FORGED_STATUS, "ADR-06, I-S3"),
     Interception(Check.CHILD_WRITER, Code.FORBIDDEN, DropReason.DENIED, "SYN-24, I-D10, SC-36"),
+    Interception(Check.STUB_COMMAND, Code.FORBIDDEN, DropReason.DENIED, "P2P-29, STB-04"),
     Interception(Check.LOOP, None, DropReason.LOOP, "STB-06, I-L2"),
     Interception(
         Check.BEFORE_POLICY,

@@ -38,7 +38,7 @@ from specs.addresses.address import (
 )
 from specs.child import misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT
-from specs.message import Message
+from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import Direction, Exempt, Interception
 from specs.trace import Op
@@ -55,6 +55,9 @@ None lets the message pass as it is; a message goes on in its stead.
 
 _Listens: TypeAlias = Callable[[str, str], bool]
 """Says whether a component gets what is sent to an address."""
+
+_COMMANDS: Final = frozenset({MessageType.EXECUTE, MessageType.SUBSCRIBE})
+"""Types of the commands of P2P stubs."""
 
 _TABLE: Final = "components"
 _CHANGES: Final = "changes"
@@ -293,6 +296,26 @@ class Admission:
     def _writes(self, message: Message, by: str) -> bool:
         """Say whether a component here gets events of children itself, or answers for them."""
         return self._listens(by, message.to) or message.to in self._granted.get(by, ())
+
+    def stub_command(self, row: Interception) -> Stage:
+        """Make the check that only parts of the runtime command its stubs (P2P-29).
+
+        Other runtimes, and hyperties here, could otherwise end sessions and links.
+        """
+        why = "a stub takes commands from the parts of its own runtime only"
+        objection = Refusal(row.drop, why, row.refusal, in_place=row.refusal or Code.FORBIDDEN)
+
+        def check(message: Message, by: str) -> Refusal | None:
+            stub = self._origins.get(message.to)
+            if stub is None or stub is Origin.LOCAL or not message.is_request:
+                return None
+            if self.origin(by) is Origin.LOCAL and is_below(message.from_, self._runtime):
+                return None
+            # Of these, another runtime may invite.
+            is_command = stub is Origin.NODE_STUB or message.type in _COMMANDS
+            return objection if is_command else None
+
+        return check
 
     def loop(self, row: Interception) -> Stage:
         """Make the check that a message does not go round (STB-06)."""

@@ -106,6 +106,7 @@ class Pipelines:
             Check.SOURCE: admission.source,
             Check.STATUS_SENDER: admission.status_sender,
             Check.CHILD_WRITER: admission.child_writer,
+            Check.STUB_COMMAND: admission.stub_command,
             Check.LOOP: admission.loop,
             Check.DUPLICATE: lambda _: duplicate,
         }

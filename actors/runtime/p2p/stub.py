@@ -60,7 +60,7 @@ from specs.bodies.sync import Candidate, ConnectionData
 from specs.errors import BadMessageError
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE
-from specs.message import Message, MessageType, refuse, reply_to
+from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.errors import CloseReason, DialError, LinkError
@@ -519,14 +519,12 @@ class P2PStub(Actor[P2PMessage]):
 
 
 def _objection(delivery: Delivery) -> str | None:
-    """Say why a stub does not take a request from elsewhere.
+    """Say why a stub does not take an invitation of another runtime.
 
-    Another runtime invites, by the node, which has checked its sender (P2P-29).
+    It comes by the node, which has checked its sender (P2P-29).
     """
     message = delivery.message
     if not delivery.is_foreign or not message.is_request:
         return None
-    if message.type in {MessageType.EXECUTE, MessageType.SUBSCRIBE}:
-        return "a stub takes commands from its own runtime only"
     is_by_link = is_p2p_part(message.via[-1]) if message.via else False
     return "an invitation comes by the node, and by no link" if is_by_link else None

@@ -307,7 +307,7 @@ async def test_no_link_to_a_third_is_set_up_or_ended_at_a_peers_word(role, optio
         ]
 
         def codes():
-            said = it.bob.facts(Op.SUBMIT)
+            said = [*it.bob.facts(Op.SUBMIT), *it.bob.facts(Op.SYNTH)]
             return {one.id: one.code for one in said if one.from_ == handler and one.id in sent}
 
         async def are_answered():
