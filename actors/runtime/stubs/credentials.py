@@ -7,6 +7,7 @@ token of the session itself, with which it is resumed, is a different one.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol, final
 
@@ -22,6 +23,7 @@ from specs.addresses.address import session_manager
 from specs.bodies.session import SessionControl, SessionParams
 from specs.bodies.word import SessionMethod
 from specs.errors import ProtoflyError
+from specs.jsonvalue import Json
 from specs.limits.node import TOKEN_CHARS, TOKEN_TIMEOUT
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code
@@ -40,6 +42,7 @@ __all__ = [
     "obtained",
     "read_secret",
     "shown",
+    "without",
 ]
 
 
@@ -242,6 +245,31 @@ def read_secret(path: Path, kind: str) -> str:
         raise CredentialsError(f"cannot use the {kind} file {path}: it holds no {kind}")
     return text
 
+
+def without(why: str, secrets: Iterable[Json]) -> str:
+    """Return the reason of a provider, if it quotes no secret.
+
+    Args:
+        why: The reason.
+        secrets: What it must not have in it: each text, also within objects and lists.
+    """
+    return "it quotes a secret" if any(_quotes(why, one) for one in secrets) else why
+
+
+def _quotes(why: str, secret: Json) -> bool:
+    match secret:
+        case str():
+            return len(secret) >= _SHORTEST and secret in why
+        case dict():
+            return any(_quotes(why, one) for one in secret.values())
+        case list():
+            return any(_quotes(why, one) for one in secret)
+        case _:
+            return False
+
+
+_SHORTEST: Final = 4
+"""Characters of a text that can be a secret."""
 
 _WORD: Final = re.compile(r"[!-~]+")
 

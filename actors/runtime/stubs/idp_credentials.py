@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word
+from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word, without
 from specs.addresses.address import domain_of, idp_proxy
 from specs.bodies.session import IdentityCall
 from specs.jsonvalue import JsonObject
@@ -89,7 +89,8 @@ class IdpCredentials(Credentials):
         answer = await port.request(Message(number, MessageType.EXECUTE, port.url, to, body))
         if answer.code > LAST_SUCCESS:
             code = Code.UNAUTHENTICATED if answer.code in _REFUSALS else Code.UNAVAILABLE
-            raise CredentialsError(f"{to} answered {answer.code} {reason_in(answer)}", code)
+            why = without(reason_in(answer), self._params.values())
+            raise CredentialsError(f"{to} answered {answer.code} {why}", code)
         value = answer.body.get("value")
         token = value.get("assertion") if isinstance(value, dict) else value
         await trio.lowlevel.checkpoint()

@@ -6,7 +6,7 @@ The endpoint is asked by a grant of OAuth 2.0 (RFC 6749): client credentials, or
 import os
 import ssl
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Final, final
@@ -19,7 +19,13 @@ from typing_extensions import override
 from actors.kit.arguments import PathInput, as_path_or_none, check_text, check_texts, type_checked
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, HttpUrlError, ServerUrl
 from actors.kit.log import get_logger
-from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word, read_secret
+from actors.runtime.stubs.credentials import (
+    Credentials,
+    CredentialsError,
+    is_word,
+    read_secret,
+    without,
+)
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_ANSWER_BYTES, TOKEN_CHARS
 from specs.limits.protocol import GOODBYE_TIMEOUT
@@ -184,17 +190,20 @@ class OAuthCredentials(Credentials):
             CredentialsError: The endpoint refuses, cannot be asked, or issues no token.
         """
         async with self._asking:
-            headers, form = await trio.to_thread.run_sync(self._request, abandon_on_cancel=True)
+            headers, form, secrets = await trio.to_thread.run_sync(
+                self._request, abandon_on_cancel=True
+            )
             form |= {"audience": self.audience or audience}
-            issued = _issued(self.url, await self._asked(headers, urlencode(form).encode()))
+            answer = await self._asked(headers, urlencode(form).encode())
+            issued = _issued(self.url, answer, secrets)
             await self._keep(issued.get("refresh_token"), form.get("refresh_token"))
         token = issued.get("access_token")
         if not isinstance(token, str) or not is_word(token):
             raise CredentialsError(f"{self.url} issues no access token")
         return token
 
-    def _request(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return headers and form of the request; blocks."""
+    def _request(self) -> tuple[dict[str, str], dict[str, str], list[Json]]:
+        """Return headers and form of the request, and the secrets in them; blocks."""
         headers, form = {"content-type": _FORM}, {"grant_type": "client_credentials"}
         if self.refresh is not None:
             token = read_secret(self.refresh, "refresh token")
@@ -209,7 +218,7 @@ class OAuthCredentials(Credentials):
         else:
             pair = f"{quote_plus(self.client_id)}:{quote_plus(secret)}"
             headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-        return headers, form
+        return headers, form, [secret, form.get("refresh_token")]
 
     async def _asked(self, headers: dict[str, str], form: bytes) -> HttpAnswer:
         client = HttpClient(self._server, TOKEN_ANSWER_BYTES, tls=self.tls)
@@ -243,8 +252,8 @@ def _replace(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def _issued(url: str, answer: HttpAnswer) -> JsonObject:
-    """Return what an endpoint issues."""
+def _issued(url: str, answer: HttpAnswer, secrets: Iterable[Json]) -> JsonObject:
+    """Return what an endpoint issues, or raise its refusal without these secrets."""
     try:
         said = answer.json()
     except HttpError:
@@ -255,6 +264,7 @@ def _issued(url: str, answer: HttpAnswer) -> JsonObject:
     if answer.status in _REFUSALS:
         texts = [words.get(name) for name in ("error", "error_description")]
         why = ": ".join(one for one in texts if isinstance(one, str) and one.isprintable())
-        reason = f"{url} refuses: {why[:_MAX_REASON] or answer.status}"
+        why = without(why, secrets)[:_MAX_REASON]
+        reason = f"{url} refuses: {why or answer.status}"
         raise CredentialsError(reason, Code.UNAUTHENTICATED)
     raise CredentialsError(f"{url} answers with status {answer.status}")

@@ -1,4 +1,4 @@
-"""Only the parts of a runtime command its stubs: nobody else ends its sessions and links (P2P-29)."""
+"""Only the parts of a runtime command its stubs: nobody else ends sessions and links (P2P-29)."""
 
 import pytest
 

@@ -187,6 +187,11 @@ async def test_a_refresh_token_is_replaced_by_the_one_that_comes(tmp_path):
             401,
             "refuses: invalid_grant: it is used",
         ),
+        (
+            Said(400, {"error": "x", "error_description": f"not {SECRET}"}),
+            401,
+            "refuses: it quotes a secret",
+        ),
         (Said(403, raw=b"<html>"), 401, "refuses: 403"),
         (Said(503, {"error": "busy"}), 503, "answers with status 503"),
         (Said(302, headers=(("location", "http://127.0.0.1:1/"),)), 503, "redirect"),

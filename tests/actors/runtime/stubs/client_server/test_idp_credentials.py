@@ -72,6 +72,18 @@ async def test_no_token_is_final_only_if_it_is_refused(answer, code):
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize("secret", ["hunter2", {"word": ["hunter2"]}])
+async def test_a_reason_that_quotes_a_secret_is_not_passed_on(secret):
+    """SEC-41: it would be logged, and shown to whoever waits for the session."""
+    made = IdpCredentials(ALICE, {"secret": secret, "pin": "no"})
+    for said, why in (("hunter2 is wrong", "it quotes a secret"), ("no", "401 no")):
+        port = Answering(lambda asked, said=said: refuse(asked, 401, said))
+        made.ask_by(port, IdSource(), "thumb")
+        with pytest.raises(CredentialsError, match=why) as refused:
+            await made.token("a.ex")
+        assert "hunter2" not in str(refused.value)
+
+
 async def test_without_a_runtime_there_is_no_token():
     with pytest.raises(CredentialsError, match="no runtime"):
         await IdpCredentials(ALICE).token("a.ex")
