@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from actors.policy.config import PolicyConfig
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
+    from actors.runtime.discovery.identity_gui import IdentityGui
     from actors.runtime.discovery.search import RecordSearch, SearchError, Watching
     from actors.runtime.following import Following
     from actors.runtime.hyperty.handlers import handles
@@ -109,6 +110,7 @@ __all__ = [
     "HypertyLoadError",
     "HypertyState",
     "IcePlan",
+    "IdentityGui",
     "IdpCredentials",
     "Interceptor",
     "Invited",
@@ -215,6 +217,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy": ("Policy",),
         "actors.runtime.registry.registrations": ("RegistrationError",),
+        "actors.runtime.discovery.identity_gui": ("IdentityGui",),
         "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),

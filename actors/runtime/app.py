@@ -296,7 +296,12 @@ async def _start(
     await plan.store.start(core)
     agent = CorePort(f"{own}/ua", bus)
     if isinstance(config.credentials, IdpCredentials):
-        config.credentials.ask_by(agent, config.ids, plan.identity.key.thumbprint)
+        config.credentials.ask_by(
+            agent,
+            config.ids,
+            plan.identity.key.thumbprint,
+            has_gui=config.identity_gui is not None,
+        )
     sandboxes = Sandboxes(isolated, bus, agent, plan.tracer, plan.counters)
     catalogue = _catalogue(plan)
     make_loader = partial(_loader, plan, agent, sandboxes, catalogue)
@@ -310,7 +315,8 @@ async def _start(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
     )
     discoverer = PartClient(CorePort(f"{own}/{DISCOVERY}", bus), config.ids).discoverer()
-    services = PartServices(discoverer, plan.own, plan.identity, registry, sync_manager)
+    parts = discoverer, plan.own, plan.identity, registry, sync_manager
+    services = PartServices(*parts, config.identity_gui)
     await start_parts(core, bus, config.ids, services)
     return RuntimeParts(
         config=config,

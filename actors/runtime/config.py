@@ -16,6 +16,7 @@ from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
 from actors.policy.config import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
+from actors.runtime.discovery.identity_gui import IdentityGui
 from actors.runtime.policy import Judge
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
@@ -95,6 +96,8 @@ class RuntimeConfig:
             message to the domain deploys another (PFY-03).
         user: Address of the user who owns the hyperties; None: the user of the login, if any.
         credentials: Where the token for a login at a node comes from.
+        identity_gui: How the application shows login pages, and asks its user who that is; None: it
+            has no display (ADR-03).
         identity: File of the runtime's key, made if it is not there; None: a file beside the one of
             the store, if there is one, else a key that ends with the process.
         store: File of data objects that outlive the process; None: none do.
@@ -145,6 +148,7 @@ class RuntimeConfig:
     stub_idle: float = STUB_IDLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
+    identity_gui: IdentityGui | None = None
     identity: Path | None = attrs.field(default=None, converter=as_path_or_none)
     store: Path | None = attrs.field(default=None, converter=as_path_or_none)
     lease: int = LEASE

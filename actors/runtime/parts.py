@@ -42,6 +42,7 @@ from fsm.registry.resolve.resolve_io import HandlerReady
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.word import StubMethod
+from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
@@ -115,7 +116,8 @@ class Presence:
         self.handler: str | None = None
         self._parts = parts
         self._url = parts.config.runtime
-        self._entrance = Entrance(parts.agent, parts.config.domain)
+        attempts = 1 if parts.config.identity_gui is None else MAX_ATTEMPTS
+        self._entrance = Entrance(parts.agent, parts.config.domain, attempts)
 
     # ---- coming
 

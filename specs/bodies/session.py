@@ -17,6 +17,12 @@ SESSION_TOKEN: Final = "sessionToken"  # noqa: S105 - a key, no token
 A message inherits the token of its link. One that carries a token is refused unless it is that of
 its session, and the node takes it out (MN-05, C-64)."""
 
+IDENTITY_GUI: Final = "identity-gui"
+"""Name of the part below a runtime that asks its user for a login (ADR-03)."""
+
+OPEN_POPUP: Final = "openPopup"
+"""Its method that shows a login page."""
+
 LOGIN_TOKEN: Final = "idToken"  # noqa: S105 - a key, no token
 """Key of a body for the token that the sender's session was opened with.
 

@@ -27,3 +27,16 @@ SUBSCRIPTIONS_SHOWN: Final = 128
 
 MESSAGE_SCHEMA_BYTES: Final = 8_192
 """Bytes of JSON of the message schema in a record (ours: half a record)."""
+
+GUI_TIMEOUT: Final = 120.0
+"""Seconds that a user has for a login page or a choice (ours): less than a runtime waits for its
+session, which is `MAX_ATTEMPTS` times `REPLY_TIMEOUT`."""
+
+GUI_PROGRESS: Final = 2.0
+"""Seconds between two signs that the user is still asked: below the time for a response (ours)."""
+
+GUI_WAITING: Final = 8
+"""Questions to the user of a runtime that wait for their turn (ours)."""
+
+GUI_URL: Final = 2048
+"""Characters of the address of a login page (ours): what browsers and proxies surely take."""

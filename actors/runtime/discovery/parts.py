@@ -7,7 +7,8 @@
 | `R/subscriptions` | the data objects reported and observed here, and the records followed |
 | `R/graph-connector` | the global record of a user, by GUID or user address (M-56) |
 
-Other verbs are answered 400, requests of other runtimes 403.
+Other verbs are answered 400, requests of other runtimes 403. `R/identity-gui`, which
+asks the user, stands in `actors.runtime.discovery.identity_gui`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.discovery.identity_gui import IdentityGui, IdentityGuiPart
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
@@ -33,6 +35,7 @@ from actors.runtime.sync.messages import ObjectsWanted
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
 from specs.bodies.link import Nothing
 from specs.bodies.registry import Discover, ReadRecord
+from specs.bodies.session import IDENTITY_GUI
 from specs.bodies.sync import ObjectName
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
@@ -174,6 +177,7 @@ class PartServices:
         discoverer: Searches in the name of `R/discovery`.
         own: The user of the runtime, as its node says.
         identity: The key of the runtime.
+        gui: How the user is asked for a login; None: nobody can be.
     """
 
     discoverer: Discoverer
@@ -181,6 +185,7 @@ class PartServices:
     identity: OwnIdentity
     registry: ActorRef[RegistryMessage]
     sync_manager: ActorRef[SyncMessage]
+    gui: IdentityGui | None = None
 
 
 DISCOVERY: Final = "discovery"
@@ -310,3 +315,5 @@ async def start_parts(
         heard = services.discoverer.heard if name == DISCOVERY else None
         part = partial(ReadablePart, client.port, make(services, client), heard)
         await core.start_child(ChildSpec(name, part))
+    port = CorePort(f"{services.own.identity.runtime}/{IDENTITY_GUI}", bus)
+    await core.start_child(ChildSpec(IDENTITY_GUI, partial(IdentityGuiPart, port, services.gui)))

@@ -81,10 +81,12 @@ class Entrance:
     Args:
         port: Port that sends the request.
         domain: Domain of the runtime.
+        attempts: How often it is asked while no answer comes, such as while a user logs in.
     """
 
-    def __init__(self, port: CorePort, domain: str) -> None:
+    def __init__(self, port: CorePort, domain: str, attempts: int = 1) -> None:
         self._port = port
+        self._attempts = attempts
         self._manager = session_manager(domain)
         self._refused: SessionError | None = None
 
@@ -108,7 +110,7 @@ class Entrance:
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
-        answer = await self._ask(number, SessionControl(SessionMethod.PING))
+        answer = await self._ask(number, SessionControl(SessionMethod.PING), self._attempts)
         if answer.code > LAST_SUCCESS:
             raise _error(answer)
 
@@ -130,10 +132,10 @@ class Entrance:
         if answer.code > LAST_SUCCESS:
             raise ReleaseError(runtime, answer.code, reason_in(answer))
 
-    async def _ask(self, number: int, asked: SessionControl) -> Message:
+    async def _ask(self, number: int, asked: SessionControl, attempts: int = 1) -> Message:
         body = write_body(asked)
-        return await self._port.request(
-            Message(number, MessageType.EXECUTE, self._port.url, self._manager, body)
+        return await self._port.insist(
+            Message(number, MessageType.EXECUTE, self._port.url, self._manager, body), attempts
         )
 
 
@@ -179,6 +181,16 @@ class Credentials(Protocol):
             CredentialsError: There is none to be had at the moment.
         """
         ...
+
+
+class AskingCredentials(Credentials):
+    """Credentials that may have to ask a user.
+
+    Attributes:
+        patience: Seconds that a token may take.
+    """
+
+    patience: float = TOKEN_TIMEOUT
 
 
 @final
@@ -289,7 +301,10 @@ async def obtained(credentials: Credentials, audience: str) -> str | Credentials
     If cancelled, a token may have been made that nobody uses.
     """
     token: object = None
-    with Crash() as crash, trio.move_on_after(TOKEN_TIMEOUT) as scope:
+    patience = TOKEN_TIMEOUT
+    if isinstance(credentials, AskingCredentials):
+        patience = credentials.patience
+    with Crash() as crash, trio.move_on_after(patience) as scope:
         token = await credentials.token(audience)
     if isinstance(token, str) and (token == "" or is_word(token)):
         return token
@@ -303,7 +318,7 @@ def _failure(error: Exception | None, *, is_late: bool) -> CredentialsError:
     if isinstance(error, CredentialsError):
         return error
     if is_late:
-        return CredentialsError(f"its source gave none within {TOKEN_TIMEOUT:.0f} s")
+        return CredentialsError("its source gave none in time")
     if error is None:
         return CredentialsError("its source gave something else")
     return CredentialsError(f"its source raised {type(error).__name__}")

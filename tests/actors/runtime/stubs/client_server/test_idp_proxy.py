@@ -53,7 +53,10 @@ class Provider:
         params = call.body
         if call.segments == ("validateAssertion",):
             return Said(200, {"identity": ALICE, "contents": params["assertion"]})
-        if call.segments != ("generateAssertion",) or params.get("word") != WORD:
+        if params.get("word") is None and params["usernameHint"] == ALICE:
+            return Said(200, {"loginUrl": "https://idp.ex/login"})
+        words = {params.get("word"), params["usernameHint"]}
+        if call.segments != ("generateAssertion",) or WORD not in words:
             return Said(401, {"message": "who are you?"})
         self.issuer.now = trio.current_time()
         claims = {"cnf": {"jkt": params["key"]}, "runtime": params["origin"]}
@@ -93,7 +96,7 @@ class PublishingIdp(Publishing):
 
 
 @asynccontextmanager
-async def open_world(publish, folder, word=WORD):
+async def open_world(publish, folder, word=WORD, gui=None):
     issuer, publishing = Issuer(), Publishing(domain=IDP)
     provider = Provider(issuer)
     async with (
@@ -112,7 +115,8 @@ async def open_world(publish, folder, word=WORD):
             name="ra",
             node=node.url,
             catalogues=access,
-            credentials=actors.IdpCredentials(ALICE, {"word": word}),
+            credentials=actors.IdpCredentials(ALICE, {"word": word} if word else {}),
+            identity_gui=gui,
         )
         async with open_runtime(config, network, NULL_TRACER) as runtime:
             yield World(provider, runtime)
@@ -134,6 +138,39 @@ async def test_a_login_token_comes_by_the_stub_of_the_providers_catalogue(publis
             {"method": "validateAssertion", "params": {"assertion": "abc"}},
         )
         assert answer.body["value"] == {"identity": ALICE, "contents": "abc"}
+
+
+class Asked(actors.IdentityGui):
+    """A user who types a word into each page."""
+
+    def __init__(self, word):
+        self.word, self.pages = word, []
+
+    async def show(self, url):
+        self.pages.append(url)
+        await trio.lowlevel.checkpoint()
+        return self.word
+
+    async def choose(self, identities, providers):
+        raise NotImplementedError
+
+
+async def test_a_user_logs_in_on_the_page_of_the_provider(tmp_path):
+    """ADR-03: the application shows it, and the provider gets what it ended with."""
+    gui = Asked(WORD)
+    async with open_world(by_profile, tmp_path, word=None, gui=gui) as world:
+        await world.runtime.enter()
+        assert await world.runtime.deploy("echo", Echo)
+    assert gui.pages == ["https://idp.ex/login"]
+    assert [params["usernameHint"] for _, params in world.provider.asked] == [ALICE, WORD]
+
+
+@pytest.mark.parametrize("gui", [None, Asked("guessed"), Asked(None)])
+async def test_without_the_right_answer_of_the_user_there_is_no_login(gui, tmp_path):
+    async with open_world(by_profile, tmp_path, word=None, gui=gui) as world:
+        with pytest.raises(SessionError) as refused:
+            await world.runtime.enter()
+        assert refused.value.code == 401
 
 
 async def test_a_user_that_the_provider_does_not_know_is_not_logged_in(tmp_path):

@@ -1,0 +1,167 @@
+"""`R/identity-gui`: what a runtime shows its user to prove who that is (ADR-03).
+
+| request | meaning | value of the answer |
+|---|---|---|
+| `read` | whether there is somebody to ask | `{"present": true}` |
+| `execute` `openPopup` `{"urlreq": URL}` | show a login page | what the page ended with |
+| `create` `{"value": {"identities", "idps"}}` | have the user choose one of them | the choice |
+
+The words are upstream's. Only components of the own runtime ask. A runtime without an
+`IdentityGui` has no display: it answers 404. The user sees one question at a time, and has
+`GUI_TIMEOUT` seconds for it (408); the requester meanwhile gets 100 every `GUI_PROGRESS` seconds.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Crash
+from actors.runtime.bus.ports import CorePort
+from specs.bodies.session import OPEN_POPUP
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.limits.discovery import GUI_PROGRESS, GUI_TIMEOUT, GUI_URL, GUI_WAITING
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from transports.urls import is_plain
+
+__all__ = ["IdentityGui", "IdentityGuiPart"]
+
+_log = get_logger("actors.runtime")
+
+_URL: Final = "urlreq"
+_WEB: Final = ("https://", "http://")
+
+
+class IdentityGui(ABC):
+    """How an application asks its user for a login; asked for one thing at a time."""
+
+    @abstractmethod
+    async def show(self, url: str) -> Json:
+        """Show a login page, and return what it ended with, such as a code; None: the user left it.
+
+        The address comes from an identity provider. Show its host to the user.
+
+        If cancelled, the user took too long.
+        """
+
+    @abstractmethod
+    async def choose(self, identities: Sequence[Json], providers: Sequence[Json]) -> Json:
+        """Have the user choose an identity or a provider; None: the user chose none.
+
+        Args:
+            identities: Known identities, in the requester's words.
+            providers: Known identity providers, in the requester's words.
+
+        If cancelled, the user took too long.
+        """
+
+
+@final
+class IdentityGuiPart(Actor[Delivery]):
+    """Passes questions of the own runtime on to the application.
+
+    Args:
+        port: Its port.
+        gui: How the user is asked; None: nobody can be.
+    """
+
+    def __init__(self, port: CorePort, gui: IdentityGui | None) -> None:
+        self._port: Final = port
+        self._gui: Final = gui
+        self._turn = trio.Lock()
+        self._waiting = 0
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        asked = message.message
+        if not asked.is_request:
+            return
+        answer = self._at_once(asked, is_foreign=message.is_foreign)
+        if answer is not None:
+            await self._port.post(answer)
+            return
+        self._waiting += 1
+        self.spawn(self._answered, asked)
+
+    def _at_once(self, asked: Message, *, is_foreign: bool) -> Message | None:
+        """Return the answer to a request that no user is asked for; None: one is."""
+        if is_foreign:
+            why = f"{self._port.url} answers the components of its own runtime only"
+            return refuse(asked, Code.FORBIDDEN, why)
+        if asked.type is MessageType.READ:
+            return reply_to(asked, Code.OK, {"value": {"present": self._gui is not None}})
+        if self._gui is None:
+            return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")
+        try:
+            _read(asked)
+        except BadMessageError as error:
+            return refuse(asked, error.code, error.reason)
+        if self._waiting > GUI_WAITING:
+            return refuse(asked, Code.UNAVAILABLE, "the user has enough to answer")
+        return None
+
+    async def _answered(self, asked: Message) -> None:
+        answer = refuse(asked, Code.TIMEOUT, "the user took too long")
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._keep_waiting, asked)
+                with trio.move_on_after(GUI_TIMEOUT):
+                    async with self._turn:
+                        answer = await self._asked(asked)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._waiting -= 1
+        await self._port.post(answer)
+
+    async def _keep_waiting(self, asked: Message) -> None:
+        while True:
+            await self._port.post(reply_to(asked, Code.TRYING))
+            await trio.sleep(GUI_PROGRESS)
+
+    async def _asked(self, asked: Message) -> Message:
+        gui, chosen = self._gui, None
+        if gui is None:
+            return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")
+        with Crash() as crash:
+            match _read(asked):
+                case str() as url:
+                    chosen = await gui.show(url)
+                case identities, providers:
+                    chosen = await gui.choose(identities, providers)
+        if crash.error is not None:
+            _log.warning("identity gui crashed", exc_info=crash.error)
+            return refuse(asked, Code.INTERNAL, "the user could not be asked")
+        if chosen is None:
+            return refuse(asked, Code.FORBIDDEN, "the user gave no answer")
+        return reply_to(asked, Code.OK, {"value": chosen})
+
+
+def _read(asked: Message) -> str | tuple[Sequence[Json], Sequence[Json]]:
+    """Return the login page that is to be shown, or what is to be chosen from.
+
+    Raises:
+        BadMessageError: It is something else, or no page that may be shown.
+    """
+    match asked.type, asked.body:
+        case MessageType.EXECUTE, {"method": "openPopup", "params": {"urlreq": str() as url}}:
+            # A page without TLS gives what the user types to everybody in between.
+            if len(url) > GUI_URL or not url.startswith(_WEB) or is_plain(url):
+                raise BadMessageError(f"params.{_URL} is no https URL")
+            return url
+        case MessageType.CREATE, {
+            "value": {"identities": list() as identities, "idps": list() as providers}
+        }:
+            return identities, providers
+        case _:
+            raise BadMessageError(f"it knows create of a choice, and execute of {OPEN_POPUP}")
