@@ -36,6 +36,10 @@ LAST_SUCCESS: Final = 299
 """Codes from FIRST_FINAL up to this one say yes."""
 
 
+FIRST_REFUSAL: Final = 400
+"""Codes from this one on refuse (MSG-17)."""
+
+
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
 """A node's lasting refusals of an open: another attempt does not help."""
 
@@ -102,3 +106,18 @@ class TurnedAway(StrEnum):
     TOO_LATE = "too-late"
     ORIGIN = "origin"
     BAD_REQUEST = "bad-request"
+
+
+@final
+@unique
+class Ground(StrEnum):
+    """Grounds on which a node refuses a message: each refusal has exactly one."""
+
+    FORM = "form"
+    SESSION = "session"
+    OWNERSHIP = "ownership"
+    LOOP = "loop"
+    POLICY = "policy"
+    LIMIT = "limit"
+    ROUTE = "route"
+    SERVICE = "service"

@@ -32,6 +32,7 @@ from actors.http.site import (
     KeysPage,
     Page,
     Site,
+    Source,
     Visit,
     WellKnown,
     json_page,
@@ -306,6 +307,7 @@ class HttpListener(ListenerActor):
 
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
+_NO_PAGES: Final[Mapping[str, Source]] = MappingProxyType({})
 
 
 def site_of(  # noqa: PLR0913 - what a process serves
@@ -316,6 +318,7 @@ def site_of(  # noqa: PLR0913 - what a process serves
     keys: JsonObject | None = None,
     *,
     shown: Container[Measured] | None = None,
+    more: Mapping[str, Source] = _NO_PAGES,
 ) -> Site:
     """Make what a process serves.
 
@@ -326,6 +329,7 @@ def site_of(  # noqa: PLR0913 - what a process serves
         services: Further services, by path.
         keys: Public keys of the domain, as a JSON Web Key Set; None: none are shown.
         shown: The metrics to show, beside gauges; None: all.
+        more: Further pages for everybody, by path.
     """
     keys_page = {} if keys is None else {STATEMENT_KEYS: KeysPage(keys)}
     shown_catalogue = config.catalogue
@@ -333,7 +337,7 @@ def site_of(  # noqa: PLR0913 - what a process serves
     if shown_catalogue is not None:
         catalogue = {ROOT: WellKnown(shown_catalogue.domain, shown_catalogue.directory).answer}
     return Site(
-        public={"/healthz": health, "/readyz": ready, **keys_page},
+        public={"/healthz": health, "/readyz": ready, **keys_page, **more},
         guarded={"/metrics": MetricsPage(counters, shown)},
         gate=Gate(config.token),
         services=services,

@@ -46,6 +46,7 @@ __all__ = [
     "Page",
     "Parts",
     "Site",
+    "Source",
     "Visit",
     "WellKnown",
     "json_page",

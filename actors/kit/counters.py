@@ -17,9 +17,9 @@ from typing import Final, Self, TypeAlias, final
 
 import attrs
 
-from specs.limits.bus import DROPS_KEPT
+from specs.limits.bus import DROPS_KEPT, REFUSAL_CHARS, REFUSALS_KEPT
 from specs.message import Message, MessageType
-from specs.reply_code import DropReason
+from specs.reply_code import Code, DropReason, Ground
 
 __all__ = [
     "BOUNDS",
@@ -34,6 +34,7 @@ __all__ = [
     "Measured",
     "Outcome",
     "Reading",
+    "Refused",
     "Tally",
     "Timing",
 ]
@@ -105,6 +106,7 @@ class Tally(Measured):
     LOGINS = "logins", ("outcome",), "Logins at the node."
     STUBS_OPENED = "foreign_stubs_opened", (), "Foreign stubs that were started."
     STUBS_GONE = "foreign_stubs_gone", (), "Foreign stubs that have ended."
+    VIEWERS = "dashboard_viewers_ended", ("reason",), "Viewers of the dashboard that ended."
     HINTS = "link_hints_refused", (), "Hints of senders for direct links that no record confirms."
     DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
 
@@ -134,6 +136,7 @@ class Gauge(Measured):
     RECORDS = "registry_records", (), "Records of the domain registry."
     STUBS = "foreign_stubs", (), "Foreign stubs that run."
     HYPERTIES = "hyperties", (), "Hyperties that run."
+    VIEWERS = "dashboard_viewers", (), "Pages that watch the dashboard."
     TRACE_LOST = "trace_records_lost", (), "Records that the trace dropped."
 
 
@@ -179,6 +182,42 @@ class DropLedger:
     def total(self) -> int:
         """Number of messages that were not delivered."""
         return sum(self.counts.values())
+
+
+def _clipped(text: str) -> str:
+    return text[:REFUSAL_CHARS]
+
+
+@final
+@attrs.frozen(slots=True)
+class Refused:
+    """A message that was refused, without its body; long texts are cut off.
+
+    Attributes:
+        wall_ns: Time of the refusal, in nanoseconds since 1970 UTC, as in a trace.
+        where: Part of the process that refused it.
+        id: Id of the message.
+        type: Verb of the message; empty: it is not known any more.
+        from_: Address of its sender, as the message names it.
+        to: Address of its receiver.
+        by: Runtime whose session it came over; else name of the link, or empty.
+        code: Code of the refusal.
+        ground: Kind of the rule that it breaks.
+        why: The reason, as its sender was told.
+        rule: Rule of the policies that denied it; empty: it was none.
+    """
+
+    wall_ns: int
+    where: str
+    id: int
+    type: str
+    from_: str = attrs.field(converter=_clipped)
+    to: str = attrs.field(converter=_clipped)
+    by: str = attrs.field(converter=_clipped)
+    code: Code | int
+    ground: Ground
+    why: str = attrs.field(converter=_clipped)
+    rule: str = attrs.field(default="", converter=_clipped)
 
 
 Label: TypeAlias = StrEnum | IntEnum
@@ -241,6 +280,7 @@ class Counters:
 
     def __init__(self) -> None:
         self._drops: Counter[DropReason] = Counter()
+        self._refused: deque[Refused] = deque(maxlen=REFUSALS_KEPT)
         self._last_drops: deque[Drop] = deque(maxlen=DROPS_KEPT)
         self._violations: Counter[str] = Counter()
         self._broken_claims: Counter[str] = Counter()
@@ -293,6 +333,14 @@ class Counters:
     def ledger(self) -> DropLedger:
         """Return what was not delivered until now."""
         return DropLedger(MappingProxyType(dict(self._drops)), tuple(self._last_drops))
+
+    def refuse(self, refused: Refused) -> None:
+        """Remember a refusal."""
+        self._refused.append(refused)
+
+    def refusals(self) -> tuple[Refused, ...]:
+        """Return the last `REFUSALS_KEPT` refusals, the oldest first."""
+        return tuple(self._refused)
 
     def violation(self, machine: str) -> None:
         """Count a step that was refused."""

@@ -1,6 +1,7 @@
 """The composition root of a message node: its parts, and the order in which they start."""
 
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -12,7 +13,7 @@ from contextlib import (
 )
 from functools import partial
 from types import MappingProxyType
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 import trio
@@ -56,12 +57,17 @@ from actors.node.state.file import FORM, StateFile
 from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
+from fsm.machines.registration import REGISTRATION
 from fsm.registry.addresses import AddressMint
 from fsm.registry.node_rights import RightsRules
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import PROTOFLY_V1, Kind, Listener, Network
+
+if TYPE_CHECKING:
+    from actors.node.dashboard.board import Board
+    from actors.node.dashboard.pages import Sources
 
 __all__ = ["Node", "NodeConfig", "open_node"]
 
@@ -102,6 +108,7 @@ class Plan:
     file: RecordFile
     bounds: Bounds
     policing: Policing | None
+    board: "Board | None" = None
     readiness: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
     state: StateFile | None = None
@@ -140,6 +147,8 @@ def plan_of(
         from actors.kit.self_check import SelfCheck  # noqa: PLC0415
 
         tracer = SelfCheck.of(tracer, f"node.{config.domain}", None, counters)
+    board = None if config.http is None else _board(config.domain, tracer, files, counters)
+    tracer = tracer if board is None else board.tap
     monitor = Monitor(tracer, counters)
     addresses = NodeAddresses(config.domain, _served(config))
     policing = policing_of(
@@ -155,9 +164,22 @@ def plan_of(
         files.records,
         bounds,
         policing,
+        board,
         state=files.state,
         domain_keys=config.domain_keys or _fresh_keys(config.entropy),
     )
+
+
+def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "Board":
+    """Make what the dashboard shows; only a node that serves HTTP has one."""
+    from actors.node.dashboard.board import Board  # noqa: PLC0415
+    from actors.node.dashboard.tap import Tap  # noqa: PLC0415
+    from fsm.dashboard.fleet import Fleet  # noqa: PLC0415
+    from fsm.dashboard.messages import Watched  # noqa: PLC0415
+
+    fleet, watched = Fleet(), Watched()
+    fleet.before(REGISTRATION.name, Counter(str(row.status) for row in files.records.load()))
+    return Board(domain, fleet, Tap(tracer, fleet, watched), watched, counters)
 
 
 def _served(config: NodeConfig) -> list[str]:
@@ -221,6 +243,8 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     exchange.has_login = config.login is not None
     exchange.names = UserNames(exchange.state, plan.login_clock)
     watch(exchange)
+    if plan.board is not None:
+        plan.board.watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
     statements = Statements(config.domain, plan.domain_keys, plan.login_clock)
@@ -233,6 +257,8 @@ async def _resume(plan: Plan, exchange: Exchange) -> None:
     """Bring the stored sessions and names back."""
     if plan.state is not None:
         resume(exchange, await trio.to_thread.run_sync(plan.state.load))
+        if plan.board is not None:
+            plan.board.resumed(exchange)
 
 
 def _services(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
@@ -467,16 +493,38 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
     # Not needed by a node that serves no HTTP, and slow to import.
     from actors.http.metrics import ReadyPage  # noqa: PLC0415
     from actors.http.service import open_http, site_of  # noqa: PLC0415
+    from actors.node.dashboard.pages import (  # noqa: PLC0415
+        DASHBOARD,
+        dashboard_services,
+        to_page,
+    )
     from actors.node.http.rest_service import rest_services  # noqa: PLC0415
 
     parts.provider = plan.provider
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
     services = {} if rest is None else rest_services(rest, plan.config.origins)
+    more = {}
+    if plan.board is not None:
+        services |= dashboard_services(config, plan.board, _sources(plan))
+        more = {DASHBOARD: to_page}
     keys = key_set(plan.domain_keys)
     ready = ReadyPage(plan.readiness, parts.probes())
-    site = site_of(config, plan.counters, ready, services, keys)
+    site = site_of(config, plan.counters, ready, services, keys, more=more)
     async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url
+
+
+def _sources(plan: Plan) -> "Sources":
+    from actors.node.dashboard.pages import Sources  # noqa: PLC0415
+
+    config = plan.config
+    catalogue = None if config.http is None else config.http.catalogue
+    return Sources(
+        plan.file if config.back_ends.registry is None else None,
+        None if plan.policing is None else plan.policing.store,
+        "" if catalogue is None else catalogue.domain,
+        config.monitor,
+    )
 
 
 def _node(plan: Plan, address: str, bus: ActorRef[BusMessage], http_url: str | None) -> Node:

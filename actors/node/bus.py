@@ -56,7 +56,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType, identified, refuse
-from specs.reply_code import Code, DropReason, LinkEnd
+from specs.reply_code import Code, DropReason, Ground, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
 from transports.codec import BadLine, encode
@@ -113,7 +113,7 @@ class Dispatch:
             to_runtime: Only receiver of the message; None: every subscriber.
         """
         if to_runtime is not None:
-            self._exchange.send(to_runtime, message)
+            self._answered(to_runtime, message)
         elif message.is_response and message.to == self._node.session:
             self._control.answered(message)
         else:
@@ -138,7 +138,12 @@ class Dispatch:
         except BadMessageError as exc:
             answer = refuse(message, exc.code, exc.reason)
         if answer is not None:
-            self._exchange.send(by, answer)
+            self._answered(by, answer)
+
+    def _answered(self, by: str, answer: Message) -> None:
+        is_limit = answer.code in {Code.TOO_LARGE, Code.UNAVAILABLE}
+        self._trace.refused_by(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
+        self._exchange.send(by, answer)
 
     def _ask(self, message: Message, address: str, by: str) -> None:
         component = self._exchange.components.get(address)
@@ -156,8 +161,8 @@ class Dispatch:
         )
         asked = Asked(message, by, owner, is_moved, is_upstream, users)
         if component is None or not component.try_tell(asked):
-            answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
-            self._exchange.send(by, answer)
+            why = f"{address} cannot be asked now"
+            self._answered(by, refuse(message, Code.UNAVAILABLE, why))
 
     def _claimed(self, message: Message, subject: str, by: str) -> None:
         """Let a registration claim its data object; a refused claim is a refused registration."""
@@ -255,6 +260,7 @@ class Ingress:
     def _malformed(self, line: BadLine, port: Port) -> None:
         self._trace.counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
+            self._trace.refused_by(line.answer, port.runtime or port.name, Ground.FORM)
             self._exchange.send_to_link(port, line.answer)
 
     def _claimed(self, request: Message, port: Port) -> None:
@@ -335,6 +341,8 @@ class Ingress:
             control(message, port)
         except BadMessageError as exc:
             if message.is_request:
+                by = port.runtime or port.name
+                self._trace.refused(message, by, exc.code, exc.reason, Ground.FORM)
                 self._exchange.send_to_link(port, refuse(message, exc.code, exc.reason))
             else:
                 self._trace.drop(message, DropReason.MALFORMED)

@@ -1,18 +1,19 @@
 """Trace records of a node: steps and tables always, hops of messages when wanted."""
 
+import time
 from enum import StrEnum, unique
 from typing import Unpack, final
 
 import attrs
 
-from actors.kit.counters import Counters
+from actors.kit.counters import Counters, Refused
 from actors.kit.trace import Tracer, Where
 from actors.node.links.port import Port
 from actors.policy.ruling import Decision, Ruling
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message
-from specs.reply_code import Code, DropReason
+from specs.reply_code import FIRST_REFUSAL, Code, DropReason, Ground
 from specs.trace import Fact, Kind, Op
 
 __all__ = ["ComponentTrace", "Direction"]
@@ -114,6 +115,39 @@ class ComponentTrace:
                 self._tracer.message_fact(Op.DENY, message), code=int(code), why=why
             )
             self._tracer.record(self._actor, fact)
+
+    def refused(  # noqa: PLR0913, PLR0917 - the fields of a refusal
+        self, message: Message, by: str, code: int, why: str, ground: Ground, rule: str = ""
+    ) -> None:
+        """Remember that a message was refused, for the operator; a trace has it by `deny`.
+
+        Args:
+            message: The message.
+            by: Runtime whose session it came over, or name of its link.
+            code: Reply code.
+            why: The reason.
+            ground: Kind of the rule that it breaks.
+            rule: Rule of the policies that denied it.
+        """
+        ends = (message.id, message.type, message.from_, message.to)
+        where = self._actor
+        self.counters.refuse(Refused(time.time_ns(), where, *ends, by, code, ground, why, rule))
+
+    def refused_by(self, answer: Message, by: str, ground: Ground) -> None:
+        """Remember a refusal of which only the answer is known; nothing if it is none.
+
+        Args:
+            answer: An answer to a request.
+            by: Runtime that is answered, or name of its link.
+            ground: Kind of the rule that the request breaks.
+        """
+        if answer.code < FIRST_REFUSAL:
+            return
+        why = answer.body.get("description")
+        ends = (answer.id, "", answer.to, answer.from_)
+        where = self._actor
+        text = why if isinstance(why, str) else ""
+        self.counters.refuse(Refused(time.time_ns(), where, *ends, by, answer.code, ground, text))
 
     def relay(self, message: Message, direction: Direction) -> None:
         """A request went to a back end, or its answer came back.

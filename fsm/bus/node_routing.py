@@ -15,7 +15,7 @@ from specs.addresses.address import domain_of, is_inbox, is_node, subscription_m
 from specs.child import is_all_children, misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT
 from specs.message import Message
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code, DropReason, Ground
 from specs.routing import NODE_CHECKS, Check
 
 __all__ = [
@@ -52,12 +52,19 @@ class Refusal:
         instead: Code of the answer to a request, where it differs from the check's code.
         is_offence: Whether the sender is a node of another domain that must have known that it
             has no right to send the message; no other sender offends.
+        rule: Rule of the policies that denied the message; empty: the check is not that of policy.
     """
 
     check: Check
     why: str
     instead: Code | None = None
     is_offence: bool = False
+    rule: str = ""
+
+    @property
+    def ground(self) -> Ground:
+        """The kind of the rule that the message breaks."""
+        return _GROUNDS[self.check]
 
     @property
     def code(self) -> Code | None:
@@ -105,6 +112,13 @@ class Nobody:
 Route: TypeAlias = ToComponent | ToRuntimes | Nobody
 
 _ADMITTED: Final = Admitted()
+_GROUNDS: Final = {
+    Check.NORMAL_FORM: Ground.FORM,
+    Check.SESSION: Ground.SESSION,
+    Check.SOURCE: Ground.OWNERSHIP,
+    Check.LOOP: Ground.LOOP,
+    Check.POLICY: Ground.POLICY,
+}
 _CHECKS: Final = {row.check: row for row in NODE_CHECKS}
 
 

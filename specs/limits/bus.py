@@ -2,6 +2,12 @@
 
 from typing import Final
 
+REFUSALS_KEPT: Final = 1024
+"""Refusals that a node remembers, to say why a message was refused (ours; each is some 1 KiB)."""
+
+REFUSAL_CHARS: Final = 512
+"""Characters of an address, a reason or a rule in a remembered refusal (ours)."""
+
 DROPS_KEPT: Final = 256
 """Messages not delivered that a process remembers one by one (ours, OBS-06)."""
 

@@ -55,7 +55,7 @@ from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 from specs.limits.protocol import RETRY_AFTER, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, refuse
-from specs.reply_code import Code, DropReason, LinkEnd
+from specs.reply_code import Code, DropReason, Ground, LinkEnd
 from specs.trace import Op
 from transports.bodies import write_body
 from transports.codec import encode
@@ -76,6 +76,11 @@ _EVENTS: Final = MappingProxyType(
     }
 )
 """Names of the log's events; they stay."""
+
+_GROUNDS: Final = MappingProxyType(
+    {DropReason.OVERFLOW: Ground.LIMIT, DropReason.UNKNOWN_SOURCE: Ground.OWNERSHIP}
+)
+"""Grounds of refusals of messages that cannot be delivered; of all others, the route."""
 
 _OVER: Final = (State.CLOSED, State.EXPIRED)
 
@@ -489,6 +494,7 @@ class Exchange:
         is_full = code is Code.UNAVAILABLE and reason is DropReason.OVERFLOW
         answer = refuse(message, code, why, RETRY_AFTER if is_full else None)
         self.trace.hop(Op.SYNTH, answer)
+        self.trace.refused(message, requester, code, why, _GROUNDS.get(reason, Ground.ROUTE))
         self.send(requester, answer)
 
     # ---- effects of the session core

@@ -51,7 +51,7 @@ class Gate:
         self._after = ruling.after
         if ruling.decision is Decision.PERMIT:
             return message if ruling.marked is None else ruling.marked
-        return Refusal(Check.POLICY, ruling.why or "blocked by policy")
+        return Refusal(Check.POLICY, ruling.why or "blocked by policy", rule=ruling.policy)
 
     def settle(self) -> None:
         """Do what policy wants done after the last message has gone, or was refused."""
@@ -67,7 +67,7 @@ class Gate:
             port: Write end of the link.
             refusal: Code and reason.
         """
-        answer = self._answer(message, refusal)
+        answer = self._answer(message, refusal, port.runtime or port.name)
         if answer is not None:
             self._exchange.send_to_link(port, answer)
             self._trace.hop(Op.XMIT, answer, link=port.name)
@@ -80,16 +80,17 @@ class Gate:
             peer: Address of the peer.
             refusal: Code and reason.
         """
-        answer = self._answer(message, refusal)
+        answer = self._answer(message, refusal, peer)
         if answer is not None:
             self._exchange.send(peer, answer)
 
-    def _answer(self, message: Message, refusal: Refusal) -> Message | None:
+    def _answer(self, message: Message, refusal: Refusal, by: str) -> Message | None:
         """Put a refusal on record; return what a request is answered, None for all else."""
         code = refusal.code
         if code is not None:
             self._trace.counters.count(Tally.REFUSALS, code)
             self._trace.deny(message, code, refusal.why)
+            self._trace.refused(message, by, code, refusal.why, refusal.ground, refusal.rule)
         if code is None or not message.is_request:
             self._trace.drop(message, refusal.reason)
             return None

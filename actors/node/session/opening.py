@@ -50,7 +50,7 @@ from specs.identity import Identity, write_sender
 from specs.limits.node import CHALLENGE_BYTES, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code, DropReason, Ground
 from specs.trace import Op
 from transports.bodies import write_body
 
@@ -273,7 +273,9 @@ class Opening:
             code: Reply code.
             why: The reason.
         """
-        self._exchange.trace.counters.count(Tally.REFUSALS, code)
+        trace, port = self._exchange.trace, request.port
+        trace.counters.count(Tally.REFUSALS, code)
+        trace.refused(request.message, port.runtime or port.name, code, why, Ground.SESSION)
         self._exchange.send_to_link(request.port, refuse(request.message, code, why))
 
     def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:

@@ -1,0 +1,236 @@
+"""What the viewers of a node get: one snapshot, then frames that all of them share.
+
+No task makes frames: the viewer whose turn comes first makes the next one, so nothing runs while
+nobody watches. A frame is encoded once. A viewer that is too far behind is dropped.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from enum import StrEnum, unique
+from typing import Final, final
+
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.http.site import Parts
+from actors.kit.counters import Counters, Gauge, Tally
+from actors.node.dashboard.tap import Tap, wall
+from actors.node.session.exchange import Exchange
+from fsm.dashboard.fleet import Fleet
+from fsm.dashboard.messages import Watched
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.dashboard import FRAME_INTERVAL, FRAMES_KEPT, SLOW_ROWS, VIEWERS
+from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
+
+__all__ = ["Board", "Viewer", "ViewerEnd", "figures"]
+
+
+@final
+@unique
+class ViewerEnd(StrEnum):
+    """Reasons of the end of a viewer, or of its refusal."""
+
+    LEFT = "left"
+    SLOW = "slow"
+    FULL = "full"
+
+
+def figures(counters: Counters) -> dict[str, int]:
+    """Return all counters and gauges of a process, by metric and labels joined by dots.
+
+    Args:
+        counters: The counters.
+    """
+    found = {
+        "admitted": counters.admitted,
+        "permitted": counters.permitted,
+        "denied": counters.denied,
+        "monitor_resets": counters.monitor_resets,
+        "dead_letters": sum(counters.dead_letters.values()),
+    }
+    for form, traffic in counters.traffic.items():
+        found[f"received.{form}"], found[f"sent.{form}"] = traffic.received, traffic.sent
+    found.update((f"dropped.{reason}", n) for reason, n in counters.drops.items())
+    found.update((f"violations.{machine}", n) for machine, n in counters.violations.items())
+    found.update((f"broken_claims.{claim}", n) for claim, n in counters.broken_claims.items())
+    found.update((f"restarts.{actor}", n) for actor, n in counters.restarts.items())
+    for tally in Tally:
+        for labels, count in counters.tallies[tally].items():
+            found[".".join((tally, *(str(label) for label in labels)))] = count
+    found.update(_gauges(counters))
+    return found
+
+
+def _gauges(counters: Counters) -> Iterator[tuple[str, int]]:
+    for gauge, read in counters.gauges.items():
+        reading = read()
+        if isinstance(reading, int):
+            yield gauge.value, reading
+        else:
+            yield from ((f"{gauge}.{label}", count) for label, count in reading.items())
+
+
+def _event(name: str, number: int, content: JsonObject) -> bytes:
+    data = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (number, name.encode(), data)
+
+
+@final
+class Board:
+    """The dashboard of one node, without its pages.
+
+    Args:
+        domain: Domain of the node.
+        fleet: What was reported.
+        tap: Reports it.
+        watched: Messages of connections that an operator looks at.
+        counters: Counters of the node.
+
+    Attributes:
+        exchange: Sessions and links of the bus that runs; None: none does yet.
+    """
+
+    def __init__(
+        self, domain: str, fleet: Fleet, tap: Tap, watched: Watched, counters: Counters
+    ) -> None:
+        self.domain: Final = domain
+        self.fleet: Final = fleet
+        self.tap: Final = tap
+        self.watched: Final = watched
+        self.counters: Final = counters
+        self.exchange: Exchange | None = None
+        self._viewers = 0
+        self._number = 0
+        self._due = 0.0
+        self._figures: dict[str, int] = {}
+        self._frames: deque[bytes] = deque(maxlen=FRAMES_KEPT)
+        counters.watch(Gauge.VIEWERS, lambda: self._viewers)
+
+    def watch(self, exchange: Exchange) -> None:
+        """Look into the bus of the node from now on; it replaces the one before a crash.
+
+        Args:
+            exchange: Its sessions and links.
+        """
+        self.exchange = exchange
+        self.tap.owner_of = exchange.tables.routing.owner_of
+
+    def resumed(self, exchange: Exchange) -> None:
+        """Note the sessions that a state file has brought back.
+
+        Args:
+            exchange: The sessions.
+        """
+        for runtime, session in exchange.sessions.items():
+            self.fleet.resumed(runtime, str(session.core.state), wall())
+
+    # ---- viewers
+
+    def join(self) -> "Viewer | None":
+        """Return a new viewer; None: there are enough."""
+        if self._viewers >= VIEWERS:
+            self.counters.count(Tally.VIEWERS, ViewerEnd.FULL)
+            return None
+        if not self._viewers:
+            self.fleet.is_watched = True
+            self.fleet.news()
+            self._frames.clear()
+            self._figures = figures(self.counters)
+            self._due = trio.current_time() + FRAME_INTERVAL
+        self._viewers += 1
+        return Viewer(self)
+
+    def leave(self, why: ViewerEnd) -> None:
+        """Note the end of a viewer.
+
+        Args:
+            why: The reason.
+        """
+        self.counters.count(Tally.VIEWERS, why)
+        self._viewers -= 1
+        self.fleet.is_watched = self._viewers > 0
+
+    def whole(self) -> tuple[int, bytes]:
+        """Return everything, and the number of the last frame it holds."""
+        content = {
+            "at": wall(),
+            "domain": self.domain,
+            "interval": FRAME_INTERVAL,
+            **self.fleet.whole(),
+            "figures": dict[str, Json](figures(self.counters)),
+            "slow": self._slow(),
+        }
+        return self._number, _event("whole", self._number, content)
+
+    async def after(self, number: int) -> tuple[int, list[bytes]]:
+        """Wait for the next frames; returns the number of the last one, and none if too many came.
+
+        Args:
+            number: Number of the last frame that the viewer has.
+        """
+        if number == self._number:
+            await trio.sleep_until(self._due)
+            if number == self._number:
+                self._make()
+        missing = self._number - number
+        frames = list(self._frames)[-missing:] if missing <= len(self._frames) else []
+        return self._number, frames
+
+    def _make(self) -> None:
+        """Make the next frame of what has changed."""
+        now = figures(self.counters)
+        before, self._figures = self._figures, now
+        changed: JsonObject = {one: n for one, n in now.items() if before.get(one) != n}
+        content = {"at": wall(), **self.fleet.news(), "figures": changed, "slow": self._slow()}
+        self._number += 1
+        self._due = trio.current_time() + FRAME_INTERVAL
+        self._frames.append(_event("news", self._number, content))
+
+    def _slow(self) -> list[Json]:
+        """Return the consumers for whom most messages wait."""
+        if self.exchange is None:
+            return []
+        ports, sessions = self.exchange.ports.values(), self.exchange.sessions.items()
+        waiting = [(len(port.outbox), port.runtime or "", port.name) for port in ports]
+        waiting += [(len(one.core.waiting), name, "") for name, one in sessions if one.port is None]
+        most = sorted((one for one in waiting if one[0]), reverse=True)[:SLOW_ROWS]
+        return [[runtime, link, count] for count, runtime, link in most]
+
+
+@final
+class Viewer(Parts):
+    """One page that watches: a stream of server-sent events."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._number: int | None = None
+        self._end: ViewerEnd | None = None
+        self._is_closed = False
+        self._given_at = 0.0
+
+    @override
+    async def next(self) -> bytes | None:
+        if self._end is not None:
+            return None
+        if self._number is None:
+            await trio.lowlevel.checkpoint()
+            self._number, first = self._board.whole()
+            self._given_at = trio.current_time()
+            return first
+        self._number, frames = await self._board.after(self._number)
+        self._given_at = trio.current_time()
+        if not frames:
+            self._end = ViewerEnd.SLOW
+            return b"event: end\ndata: slow\n\n"
+        return b"".join(frames)
+
+    @override
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._end is None:
+            is_slow = trio.current_time() - self._given_at >= HTTP_REQUEST_TIMEOUT
+            self._end = ViewerEnd.SLOW if is_slow else ViewerEnd.LEFT
+        self._board.leave(self._end)

@@ -1,0 +1,329 @@
+"""The paths that the page of the dashboard reads, all behind the operator's token.
+
+The page itself holds no data, and is served to everybody from the package `web`. Nothing here
+changes anything, and no token, key or body of a message is shown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Final, TypeAlias, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.http.config import HttpConfig
+from actors.http.site import Feed, Gate, HttpService, Page, Visit, json_page
+from actors.http.web_files import WEB
+from actors.kit.counters import Drop, Refused
+from actors.kit.trace import user_digest
+from actors.node.dashboard.board import Board
+from actors.node.registry.record_file import RecordFile
+from actors.policy.store import PolicyStore
+from fsm.dashboard.fleet import is_over
+from fsm.machine_list import MACHINES
+from fsm.registry.records import Row
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.dashboard import STORY_LEASE, STORY_PAGE, TABLE_ROWS, TEXT_CHARS
+
+__all__ = ["DASHBOARD", "Sources", "dashboard_services", "to_page"]
+
+DASHBOARD: Final = "/dashboard"
+"""Prefix of the paths; itself it leads to the page."""
+
+_PAGE: Final = f"{WEB}dashboard/index.html"
+_EVENTS: Final = "text/event-stream"
+_NANO: Final = 1e9
+
+_RECORD_FIELDS: Final = (
+    "descriptor", "dataSchemes", "resources", "name", "schema", "expires", "startingTime",
+    "lastModified", "p2pRequester", "p2pHandler", "reporter", "scheme",
+)  # fmt: skip
+"""Fields of a registry record that are shown: no user, no key, no statement."""
+
+
+@final
+@attrs.frozen
+class Sources:
+    """What the pages show beside the board.
+
+    Attributes:
+        records: Records of the domain registry; None: a service behind the node has them.
+        policies: The policies in force; None: there are none.
+        catalogue: Domain of the catalogue that is served; empty: none is.
+        is_monitored: Whether the node judges itself.
+    """
+
+    records: RecordFile | None
+    policies: PolicyStore | None
+    catalogue: str
+    is_monitored: bool
+
+
+_View: TypeAlias = Callable[[Visit], Page | Feed]
+
+
+@final
+class _DashboardService(HttpService):
+    """One path, for readers that the gate admits."""
+
+    methods: tuple[str, ...] = ("GET",)
+    limit = 0
+
+    def __init__(self, gate: Gate, view: _View) -> None:
+        self._gate = gate
+        self._view = view
+
+    @override
+    def body_limit(self, visit: Visit) -> int:
+        return 0
+
+    @override
+    async def answer(self, visit: Visit) -> Page | Feed:
+        await trio.lowlevel.checkpoint()
+        refusal = self._gate.refusal(visit)
+        return self._view(visit) if refusal is None else refusal
+
+    @override
+    def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
+        return json_page(status, {"error": why}, *headers)
+
+
+async def to_page() -> Page:
+    """Lead from the short path to the page."""
+    await trio.lowlevel.checkpoint()
+    where = ("location", _PAGE)
+    return json_page(HTTPStatus.TEMPORARY_REDIRECT, {"see": _PAGE}, where)
+
+
+def dashboard_services(
+    config: HttpConfig, board: Board, sources: Sources
+) -> dict[str, HttpService]:
+    """Make the paths of the dashboard.
+
+    Args:
+        config: The configuration of the listener, with the token of the operator.
+        board: What is watched.
+        sources: What else is shown.
+    """
+    gate, views = Gate(config.token), _Views(board, sources)
+    paths: Mapping[str, _View] = {
+        "events": views.events,
+        "about": views.about,
+        "runtime": views.runtime,
+        "story": views.story,
+        "refused": views.refused,
+        "registrations": views.registrations,
+        "policies": views.policies,
+    }
+    return {f"{DASHBOARD}/{name}": _DashboardService(gate, view) for name, view in paths.items()}
+
+
+@final
+class _Views:
+    """Makes the answers."""
+
+    def __init__(self, board: Board, sources: Sources) -> None:
+        self._board = board
+        self._sources = sources
+
+    def events(self, _: Visit) -> Page | Feed:
+        """Return the stream of a viewer."""
+        viewer = self._board.join()
+        if viewer is None:
+            return json_page(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                {"error": "enough pages watch this node; close one of them"},
+                ("retry-after", "5"),
+            )
+        return Feed(HTTPStatus.OK, viewer, _EVENTS)
+
+    def about(self, _: Visit) -> Page:
+        """Return what does not change: machines, and which parts the node has."""
+        return _ok(
+            {
+                "domain": self._board.domain,
+                "machines": [_machine(name) for name in MACHINES],
+                "monitored": self._sources.is_monitored,
+                "policies": self._sources.policies is not None,
+                "records": self._sources.records is not None,
+                "catalogue": self._sources.catalogue,
+            }
+        )
+
+    def runtime(self, visit: Visit) -> Page:
+        """Return one runtime: its session, its link, its addresses and paths."""
+        exchange, runtime = self._board.exchange, visit.query.get("runtime", "")
+        session = None if exchange is None else exchange.sessions.get(runtime)
+        if exchange is None or session is None:
+            return json_page(HTTPStatus.NOT_FOUND, {"error": "this runtime has no session now"})
+        port, tables = session.port, exchange.tables
+        addresses = tables.allocation.owned_by(runtime)
+        paths = tables.subscriptions.resources_of(runtime)
+        link: JsonObject | None = None
+        if port is not None:
+            form = port.acceptor.form.value
+            link = {
+                "name": port.name, "host": port.host, "form": form, "waiting": len(port.outbox)
+            }  # fmt: skip
+        user = None if session.identity is None else user_digest(session.identity.user)
+        return _ok(
+            {
+                "runtime": runtime,
+                "state": str(session.core.state),
+                "stub": session.stub,
+                "user": user,
+                "link": link,
+                "waiting": len(session.core.waiting),
+                "addresses": _some(addresses),
+                "paths": _some(paths),
+                "counts": {"addresses": len(addresses), "paths": len(paths)},
+            }
+        )
+
+    def story(self, visit: Visit) -> Page:
+        """Return the events of one connection, and have its messages watched for a while."""
+        runtime = visit.query.get("runtime", "")
+        after, hop = _number(visit, "after"), _number(visit, "hop")
+        is_watched = self._board.tap.watch(runtime)
+        events = self._board.fleet.story(runtime, after, STORY_PAGE)
+        hops = self._board.watched.hops(runtime, hop)[:STORY_PAGE]
+        return _ok(
+            {
+                "runtime": runtime,
+                "watched": is_watched,
+                "lease": STORY_LEASE,
+                "events": [event.as_json() for event in events],
+                "hops": [one.as_json() for one in hops],
+            }
+        )
+
+    def refused(self, visit: Visit) -> Page:
+        """Return refusals and drops, the newest first; of one message id, if one is asked for."""
+        id_, text = visit.query.get("id", ""), visit.query.get("q", "")
+        refusals = [_refusal(one) for one in reversed(self._board.counters.refusals())]
+        ledger = self._board.counters.ledger()
+        drops = [_drop(one) for one in reversed(ledger.last)]
+        return _ok(
+            {
+                "refusals": _found(refusals, id_, text),
+                "drops": _found(drops, id_, text),
+            }
+        )
+
+    def registrations(self, visit: Visit) -> Page:
+        """Return records of the domain registry that have a text in their address or runtime."""
+        records, text = self._sources.records, visit.query.get("q", "")
+        if records is None:
+            return json_page(
+                HTTPStatus.NOT_FOUND, {"error": "the records are in a service behind this node"}
+            )
+        rows = records.load()
+        found = [row for row in rows if text in row.url or text in row.runtime]
+        found.sort(key=lambda row: row.number, reverse=True)
+        shown = list[Json](_record(row) for row in found[:TABLE_ROWS])
+        return _ok({"total": len(rows), "found": len(found), "records": shown})
+
+    def policies(self, _: Visit) -> Page:
+        """Return the policies in force, as they were read."""
+        store = self._sources.policies
+        if store is None:
+            return json_page(HTTPStatus.NOT_FOUND, {"error": "this node has no policy files"})
+        book = store.book
+        return _ok(
+            {
+                "version": book.version,
+                "combining": str(book.combining),
+                "default": str(book.default),
+                "sets": [
+                    {
+                        "id": one.id, "version": one.version, "source": one.source,
+                        "rules": sum(len(each.rules) for each in one.policies),
+                        "document": one.document,
+                    }
+                    for one in book.sets
+                ],
+            }
+        )  # fmt: skip
+
+
+def _ok(content: JsonObject) -> Page:
+    return json_page(HTTPStatus.OK, content)
+
+
+def _number(visit: Visit, name: str) -> int:
+    text = visit.query.get(name, "0")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < _DIGITS else 0
+
+
+_DIGITS: Final = 16
+
+
+def _some(texts: Iterable[str]) -> list[Json]:
+    return list[Json](sorted(texts)[:TABLE_ROWS])
+
+
+def _found(rows: Iterable[JsonObject], id_: str, text: str) -> list[Json]:
+    found: list[Json] = []
+    for row in rows:
+        ends = (row.get("from"), row.get("to"), row.get("by"))
+        has_text = not text or any(isinstance(end, str) and text in end for end in ends)
+        if has_text and (not id_ or str(row["id"]) == id_):
+            found.append(row)
+    return found[:TABLE_ROWS]
+
+
+def _refusal(one: Refused) -> JsonObject:
+    return {
+        "at": one.wall_ns / _NANO,
+        "where": one.where,
+        "id": one.id,
+        "type": str(one.type),
+        "from": one.from_,
+        "to": one.to,
+        "by": one.by,
+        "code": int(one.code),
+        "ground": str(one.ground),
+        "why": one.why,
+        "rule": one.rule,
+    }
+
+
+def _drop(one: Drop) -> JsonObject:
+    return {
+        "at": one.wall_ns / _NANO,
+        "where": one.where,
+        "id": one.id,
+        "type": str(one.type),
+        "from": one.from_[:TEXT_CHARS],
+        "to": one.to[:TEXT_CHARS],
+        "reason": str(one.reason),
+    }
+
+
+def _record(row: Row) -> JsonObject:
+    value: JsonObject = {name: row.value[name] for name in _RECORD_FIELDS if name in row.value}
+    return {
+        "url": row.url,
+        "runtime": row.runtime,
+        "status": str(row.status),
+        "touched": row.touched,
+        "value": value,
+    }
+
+
+def _machine(name: str) -> JsonObject:
+    table = MACHINES[name]
+    return {
+        "name": name,
+        "owner": table.owner,
+        "states": [
+            {
+                "name": state.value,
+                "meaning": table.meanings.get(state, ""),
+                "over": is_over(name, state.value),
+            }
+            for state in table.states
+        ],
+        "edges": [[row.old, row.trigger.value, row.target.value] for row in table.rows],
+    }

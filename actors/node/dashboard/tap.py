@@ -1,0 +1,113 @@
+"""A tracer that passes everything on and shows the dashboard what it needs.
+
+Steps and rows of tables are rare at a node and always counted. Hops of messages are wanted only
+while an operator looks at a connection: `hops` is then true though no trace has them.
+"""
+
+import time
+from typing import TYPE_CHECKING, Final, Unpack, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.trace import More, Ruling, Tracer
+from fsm.dashboard.fleet import Fleet
+from fsm.dashboard.messages import Watched
+from fsm.engine import Step
+from fsm.machines.registration import REGISTRATION
+from specs.message import Message
+from specs.trace import Fact, Kind, Op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Tap", "wall"]
+
+_NANO: Final = 1e9
+_HOPS: Final = frozenset({Kind.MSG, Kind.AUTHZ})
+
+
+def wall() -> float:
+    """Return the seconds since 1970 UTC."""
+    return time.time_ns() / _NANO
+
+
+@final
+class Tap(Tracer):
+    """The tracer of a node that has a dashboard.
+
+    Args:
+        tracer: Takes everything.
+
+    Attributes:
+        owner_of: Returns the runtime that owns an address now; None: no runtime.
+    """
+
+    def __init__(self, tracer: Tracer, fleet: Fleet, watched: Watched) -> None:
+        self.hops = self._has_hops = tracer.hops
+        self.steps = True
+        self.bodies = tracer.bodies
+        self.names = tracer.names
+        self.watches = tracer.watches
+        self.owner_of: Callable[[str], str | None] = lambda _: None
+        self._tracer = tracer
+        self._fleet = fleet
+        self._watched = watched
+
+    @property
+    @override
+    def dropped(self) -> int:  # type: ignore[override] # it counts, and is never set
+        return self._tracer.dropped
+
+    def watch(self, runtime: str) -> bool:
+        """Have the messages of a connection reported for a while; False: too many others are.
+
+        Args:
+            runtime: Address of its runtime.
+        """
+        is_watched = self._watched.ask(runtime, trio.current_time())
+        self.hops = self._has_hops or bool(self._watched)
+        return is_watched
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        if self._has_hops or fact.k not in _HOPS:
+            self._tracer.record(actor, fact)
+        match fact:
+            case Fact(k=Kind.TABLE, op=Op() as op, table=str(table), key=str(key), val=str(val)):
+                self._fleet.row(op, table, key, val, wall())
+            case Fact(k=Kind.SESSION, link=str(link), b=str(runtime), kind=str(form)):
+                self._fleet.linked(runtime, link, form)
+            case Fact(k=Kind.LINK, op=Op.CLOSE, link=str(link)):
+                self._fleet.unlinked(link)
+            case Fact(k=Kind.STATE, op=Op.REFUSED, machine=str(machine), key=str(key)):
+                self._fleet.refused(machine, key, fact.old or "", fact.cause or "", wall())
+            case _:
+                pass
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        self._tracer.step(actor, step)
+        owner = None
+        if step.machine == REGISTRATION.name and step.old is None:
+            owner = self.owner_of(step.key.partition("|")[0])
+        self._fleet.stepped(step, wall(), owner or "")
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        if self._has_hops:
+            self._tracer.message(actor, op, message, **more)
+        if not self._watched:
+            return
+        self._watched.expire(trio.current_time())
+        if not self._watched:
+            self.hops = self._has_hops
+            return
+        runtime = self._fleet.runtime_of(more.get("link", ""))
+        why = more.get("reason") or more.get("listener") or more.get("why") or ""
+        self._watched.passed(op, message, runtime, why, wall())
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        if self._has_hops:
+            self._tracer.ruled(actor, message, **ruling)

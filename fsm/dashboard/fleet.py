@@ -1,0 +1,327 @@
+"""The fleet of a node: its runtimes, and how often each machine is where, as a fold over reports.
+
+Nothing here waits, and nothing grows without end: a row is as long-lived as its session, figures
+are kept per state and edge, and events in a ring. Changes are noted only while there is a viewer;
+`whole` returns everything, `news` what has changed since `news` was called last. Values in it are
+absolute, so that a viewer may see a change twice.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final, final
+
+import attrs
+
+from fsm.engine import Step
+from fsm.machine_list import MACHINES
+from fsm.machines.registration import REGISTRATION
+from fsm.machines.session import SESSION, State
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.dashboard import FLEET_ROWS, FRAME_EVENTS, STORY_EVENTS, TEXT_CHARS
+from specs.trace import ABSENT, Op
+
+__all__ = ["Event", "Fleet", "is_over"]
+
+
+def _clipped(text: str) -> str:
+    return text[:TEXT_CHARS]
+
+
+@final
+@attrs.frozen(slots=True)
+class Event:
+    """Something that happened at the node.
+
+    Attributes:
+        number: 1, 2, 3, ...
+        at: Seconds since 1970 UTC.
+        kind: `step`, `row` or `fault`.
+        runtime: Runtime whose session it is about; empty: none, or not known.
+        what: Machine or table.
+        key: Which entity or row.
+        old: State left; of a row empty.
+        new: State entered; `add` or `del` of a row.
+        cause: Trigger of the step.
+        why: Half a sentence for people.
+    """
+
+    number: int
+    at: float
+    kind: str
+    runtime: str = attrs.field(converter=_clipped)
+    what: str
+    key: str = attrs.field(converter=_clipped)
+    old: str
+    new: str
+    cause: str
+    why: str = attrs.field(default="", converter=_clipped)
+
+    def as_json(self) -> JsonObject:
+        """Return it as an object of JSON."""
+        return {
+            "n": self.number,
+            "at": self.at,
+            "kind": self.kind,
+            "runtime": self.runtime,
+            "what": self.what,
+            "key": self.key,
+            "old": self.old,
+            "new": self.new,
+            "cause": self.cause,
+            "why": self.why,
+        }
+
+
+@final
+@attrs.define(slots=True)
+class _Row:
+    """A runtime with a session."""
+
+    state: str
+    since: float
+    link: str = ""
+    form: str = ""
+    moves: int = 0
+
+
+@final
+@attrs.define(slots=True)
+class _Heat:
+    """Where the entities of one machine are, and which rows of its table they took."""
+
+    states: Counter[str] = attrs.field(factory=Counter)
+    edges: Counter[tuple[str, str, str]] = attrs.field(factory=Counter)
+
+    def as_json(self) -> JsonObject:
+        return {
+            "states": dict(self.states),
+            "edges": [[*edge, count] for edge, count in self.edges.items()],
+        }
+
+
+_SOURCES: Final = {
+    name: {row.source.value for row in table.rows if row.source is not None}
+    for name, table in MACHINES.items()
+}
+
+
+def is_over(machine: str, state: str) -> bool:
+    """Return whether no row leads out of a state, so that its entities are history."""
+    return state not in _SOURCES[machine]
+
+
+_TOLD: Final = frozenset({SESSION.name, REGISTRATION.name, STUB_DEPLOYMENT.name})
+"""Machines whose steps are events; what others do shows in the rows of tables."""
+
+
+@final
+class Fleet:
+    """The runtimes and machines of one node.
+
+    Attributes:
+        is_watched: Whether changes are noted for `news`.
+    """
+
+    def __init__(self) -> None:
+        self.is_watched = False
+        self._rows: dict[str, _Row] = {}
+        self._addresses = Counter[str]()
+        self._paths = Counter[str]()
+        self._heats: dict[str, _Heat] = {}
+        self._homes: dict[str, str] = {}
+        self._links: dict[str, str] = {}
+        self._events: deque[Event] = deque(maxlen=STORY_EVENTS)
+        self._number = 0
+        self._told = 0
+        self._changed: set[str] = set()
+        self._heated: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    # ---- reports
+
+    def before(self, machine: str, counts: Mapping[str, int]) -> None:
+        """Count entities that were there before any report.
+
+        Args:
+            machine: Name of the machine.
+            counts: Their number, by state.
+        """
+        self._heats.setdefault(machine, _Heat()).states.update(counts)
+
+    def resumed(self, runtime: str, state: str, wall: float) -> None:
+        """Note a session that was there before any report.
+
+        Args:
+            runtime: Address of the runtime.
+            state: State of its session.
+            wall: Seconds since 1970 UTC.
+        """
+        self._rows[runtime] = _Row(state, wall)
+        self.before(SESSION.name, {state: 1})
+
+    def stepped(self, step: Step, wall: float, owner: str = "") -> None:
+        """Note that an entity moved.
+
+        Args:
+            step: The step.
+            wall: Seconds since 1970 UTC.
+            owner: Runtime that owns the entity, where the step itself does not say.
+        """
+        old = ABSENT if step.old is None else step.old
+        heat = self._heats.setdefault(step.machine, _Heat())
+        if heat.states[old] > 0:
+            heat.states[old] -= 1
+        heat.states[step.new] += 1
+        heat.edges[old, step.cause, step.new] += 1
+        if self.is_watched:
+            self._heated.add(step.machine)
+        if step.machine not in _TOLD:
+            return
+        runtime = self._session(step, wall) if step.machine == SESSION.name else owner
+        if step.machine == REGISTRATION.name:
+            runtime = self._home(step, owner)
+        self._note(
+            wall, "step", runtime, step.machine, step.key, old, step.new, step.cause, step.why
+        )
+
+    def _session(self, step: Step, wall: float) -> str:
+        runtime = step.key.split("|")[1]
+        if is_over(step.machine, step.new):
+            self._rows.pop(runtime, None)
+        else:
+            row = self._rows.setdefault(runtime, _Row(step.new, wall))
+            row.state, row.since, row.moves = step.new, wall, row.moves + 1
+            if step.new == State.DETACHED:
+                row.link = ""
+        self._mark(runtime)
+        return runtime
+
+    def _home(self, step: Step, owner: str) -> str:
+        """Return the runtime of a record; its session may have gone before the record does."""
+        if step.old is None:
+            self._homes[step.key] = owner
+        if is_over(step.machine, step.new):
+            return self._homes.pop(step.key, owner)
+        return self._homes.get(step.key, owner)
+
+    def linked(self, runtime: str, link: str, form: str) -> None:
+        """Note that a link has the session of a runtime.
+
+        Args:
+            runtime: Address of the runtime.
+            link: Name of the link.
+            form: Wire form of the link.
+        """
+        self._links[link] = runtime
+        row = self._rows.get(runtime)
+        if row is None:
+            # Its first step is reported after its link.
+            row = self._rows[runtime] = _Row("", 0.0)
+        row.link, row.form = link, form
+        self._mark(runtime)
+
+    def unlinked(self, link: str) -> None:
+        """Note that a link is closed."""
+        self._links.pop(link, None)
+
+    def runtime_of(self, link: str) -> str:
+        """Return the runtime whose session a link has; empty: none."""
+        return self._links.get(link, "")
+
+    def row(self, op: Op, table: str, key: str, runtime: str, wall: float) -> None:
+        """Note that a row of a table came or went.
+
+        Args:
+            op: ADD or DEL.
+            table: Name of the table.
+            key: Key of the row.
+            runtime: Value of the row.
+            wall: Seconds since 1970 UTC.
+        """
+        counter = {"alloc": self._addresses, "subs": self._paths}.get(table)
+        if counter is None:
+            return
+        if op is Op.ADD:
+            counter[runtime] += 1
+        elif counter[runtime] > 1:
+            counter[runtime] -= 1
+        else:
+            del counter[runtime]
+        self._mark(runtime)
+        self._note(wall, "row", runtime, table, key, "", op.value, "", "")
+
+    def refused(self, machine: str, key: str, state: str, cause: str, wall: float) -> None:
+        """Note a step that no table declares.
+
+        Args:
+            machine: Name of the machine.
+            key: Which entity.
+            state: Its state, which it keeps.
+            cause: The trigger.
+            wall: Seconds since 1970 UTC.
+        """
+        self._note(wall, "fault", "", machine, key, state, "", cause, "no table declares this step")
+
+    def _mark(self, runtime: str) -> None:
+        if self.is_watched:
+            self._changed.add(runtime)
+
+    def _note(self, wall: float, kind: str, *fields: str) -> None:
+        self._number += 1
+        self._events.append(Event(self._number, wall, kind, *fields))
+
+    # ---- what a viewer gets
+
+    def whole(self) -> JsonObject:
+        """Return all of it, as far as `FLEET_ROWS` reach."""
+        newest = islice(reversed(self._rows), FLEET_ROWS)
+        return {
+            "total": len(self._rows),
+            "rows": [self._shown(runtime) for runtime in newest],
+            "machines": {name: heat.as_json() for name, heat in self._heats.items()},
+            "events": self._last(0),
+        }
+
+    def news(self) -> JsonObject:
+        """Return what has changed since this was called last."""
+        changed, self._changed = self._changed, set()
+        heated, self._heated = self._heated, set()
+        told, self._told = self._told, self._number
+        here = [runtime for runtime in changed if runtime in self._rows]
+        return {
+            "total": len(self._rows),
+            "rows": [self._shown(runtime) for runtime in here],
+            "gone": list[Json](sorted(changed.difference(here))),
+            "machines": {name: self._heats[name].as_json() for name in sorted(heated)},
+            "events": self._last(told),
+        }
+
+    def _shown(self, runtime: str) -> Json:
+        row = self._rows[runtime]
+        counts = (self._addresses[runtime], self._paths[runtime], row.moves)
+        return [runtime, row.state, row.form, row.link, row.since, *counts]
+
+    def _last(self, after: int) -> list[Json]:
+        count = min(self._number - after, FRAME_EVENTS, len(self._events))
+        last = [self._events[-place].as_json() for place in range(count, 0, -1)]
+        return list[Json](last)
+
+    def story(self, runtime: str, after: int, limit: int) -> list[Event]:
+        """Return the last events of one runtime, the oldest first.
+
+        Args:
+            runtime: Address of the runtime.
+            after: Number of the last event that is known.
+            limit: Number of events at most.
+        """
+        found: list[Event] = []
+        for event in reversed(self._events):
+            if event.number <= after or len(found) == limit:
+                break
+            if event.runtime == runtime:
+                found.append(event)
+        return found[::-1]

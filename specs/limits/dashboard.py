@@ -1,0 +1,42 @@
+"""Limits of the dashboard of a node: viewers, frames and what is remembered (all ours)."""
+
+from typing import Final
+
+VIEWERS: Final = 8
+"""Pages that watch at once; half the HTTP connections of one host are left for others."""
+
+FRAME_INTERVAL: Final = 0.5
+"""Seconds from one frame to the next: changes in between are shown together."""
+
+FRAMES_KEPT: Final = 8
+"""Frames that a viewer may be behind; one that is slower is dropped, and may come back."""
+
+FRAME_EVENTS: Final = 50
+"""Events in a frame at most, the last ones."""
+
+FLEET_ROWS: Final = 5_000
+"""Runtimes in a snapshot at most; more are only counted."""
+
+STORY_EVENTS: Final = 16_384
+"""Events of all connections that are remembered; each is some 400 bytes."""
+
+STORY_PAGE: Final = 1_000
+"""Events of one connection in one answer at most."""
+
+STORIES: Final = 4
+"""Connections whose messages are watched at once."""
+
+STORY_MESSAGES: Final = 2_048
+"""Hops of messages that are remembered of one watched connection."""
+
+STORY_LEASE: Final = 10.0
+"""Seconds for which the messages of a connection are watched after its story was asked for."""
+
+TABLE_ROWS: Final = 200
+"""Rows of a table in one answer at most; a search finds the others."""
+
+SLOW_ROWS: Final = 10
+"""Consumers with the most waiting messages that a frame names."""
+
+TEXT_CHARS: Final = 512
+"""Characters of a text of a peer in an event."""
