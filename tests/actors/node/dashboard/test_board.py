@@ -1,0 +1,309 @@
+"""The dashboard of a node, without its page: what its paths say, to whom, and at which cost."""
+
+from contextlib import asynccontextmanager, closing
+
+import h11
+import orjson
+import pytest
+import trio
+
+from actors.http.config import HttpConfig
+from actors.http.site import Visit
+from actors.kit.counters import Counters, Gauge, Tally
+from actors.kit.trace import NULL_TRACER
+from actors.node.dashboard.board import Board, ViewerEnd
+from actors.node.dashboard.pages import Sources, dashboard_services
+from actors.node.dashboard.tap import Tap
+from fsm.dashboard.fleet import Fleet
+from fsm.dashboard.messages import Watched
+from fsm.engine import Step
+from specs.limits.dashboard import FRAMES_KEPT, STORIES, STORY_LEASE, VIEWERS
+from tests.support.node.node_peer import RA, RB, open_world
+from tests.support.node.web import exchange, get
+from transports.system import open_system_network
+
+TOKEN = "canary-token-of-the-dashboard"  # noqa: S105 - a token of tests
+pytestmark = pytest.mark.timeout(60)
+KNOWN = {"authorization": f"Bearer {TOKEN}"}
+PATHS = ("events", "about", "runtime", "story", "refused", "registrations", "policies")
+
+
+@asynccontextmanager
+async def watched_world(token=TOKEN, **config):
+    http = HttpConfig("127.0.0.1:0", None if token is None else token.encode())
+    async with (
+        open_system_network() as network,
+        open_world(network, http=http, **config) as world,
+    ):
+        yield world
+
+
+async def ask(world, path, query="", **headers):
+    url = world.node.http_url
+    place = url.removeprefix("http://")
+    named = {"host": place, **KNOWN, **headers}
+    target = f"/dashboard/{path}{query and f'?{query}'}"
+    host, port = place.split(":")
+    request = h11.Request(method="GET", target=target, headers=list(named.items()))
+    async with await trio.open_tcp_stream(host, int(port)) as stream:
+        return await exchange(stream, h11.Connection(h11.CLIENT), request)
+
+
+class Watching:
+    """A page's stream, read by hand."""
+
+    def __init__(self, stream, http):
+        self.stream = stream
+        self.http = http
+        self.status = 0
+        self.rest = b""
+
+    async def event(self):
+        """Return name and content of the next event."""
+        while b"\n\n" not in self.rest:
+            event = self.http.next_event()
+            if event is h11.NEED_DATA:
+                self.http.receive_data(await self.stream.receive_some(65_536))
+            elif isinstance(event, h11.Response):
+                self.status = event.status_code
+            elif isinstance(event, h11.Data):
+                self.rest += bytes(event.data)
+            else:
+                return "over", None
+        text, _, self.rest = self.rest.partition(b"\n\n")
+        fields = dict(line.split(": ", 1) for line in text.decode().splitlines())
+        name = fields["event"]
+        return name, orjson.loads(fields["data"]) if name in {"whole", "news"} else fields["data"]
+
+    async def until(self, is_it):
+        """Return the first event that is wanted."""
+        while True:
+            name, content = await self.event()
+            if name == "over" or is_it(content):
+                return content
+
+
+@asynccontextmanager
+async def watching(world, **headers):
+    host, port = world.node.http_url.removeprefix("http://").split(":")
+    http = h11.Connection(h11.CLIENT)
+    named = {"host": f"{host}:{port}", **KNOWN, **headers}
+    request = h11.Request(method="GET", target="/dashboard/events", headers=list(named.items()))
+    async with await trio.open_tcp_stream(host, int(port)) as stream:
+        await stream.send_all(http.send(request) + http.send(h11.EndOfMessage()))
+        yield Watching(stream, http)
+
+
+def states(content):
+    return {row[0]: row[1] for row in content["rows"]}
+
+
+# ---- who may read
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_nothing_is_shown_without_the_token(path):
+    async with watched_world() as world:
+        for shown in ("", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}"):
+            answer = await ask(world, path, authorization=shown)
+            assert answer.status == 401
+            assert TOKEN not in answer.text
+
+
+async def test_without_a_token_only_pages_of_the_node_itself_read_it_on_its_machine():
+    async with watched_world(token=None) as world:
+        assert (await ask(world, "about")).status == 200
+        own = {"sec-fetch-site": "same-origin"}
+        assert (await ask(world, "about", **own)).status == 200
+        for foreign in (
+            {"host": "evil.example"},
+            {"host": "127.0.0.1.evil.example"},
+            {"sec-fetch-site": "cross-site"},
+            {"sec-fetch-site": "same-site"},
+            {"x-forwarded-for": "192.0.2.1"},
+        ):
+            assert (await ask(world, "about", **foreign)).status == 403
+
+
+async def test_the_short_path_leads_to_the_page_with_its_policy():
+    async with watched_world() as world:
+        answer = await get(f"{world.node.http_url}/dashboard")
+        assert (answer.status, answer.headers["location"]) == (307, "/web/dashboard/index.html")
+        page = await get(world.node.http_url + answer.headers["location"])
+    assert page.status == 200
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+# ---- what is shown
+
+
+async def test_a_viewer_sees_runtimes_come_and_leave_and_their_counts():
+    async with watched_world() as world, watching(world) as viewer:
+        _, whole = await viewer.event()
+        assert (whole["domain"], whole["rows"], whole["total"]) == (world.node.domain, [], 0)
+        alice = await world.peer(RA)
+        news = await viewer.until(lambda content: RA in states(content))
+        assert states(news)[RA] == "open"
+        assert news["machines"]["session"]["states"]["open"] == 1
+        await alice.allocate(number=2)
+        news = await viewer.until(lambda content: any(row[5] == 2 for row in content["rows"]))
+        assert news["machines"]["address"]["states"]["allocated"] == 2
+        await alice.control("close")
+        news = await viewer.until(lambda content: RA in content.get("gone", ()))
+        assert news["total"] == 0
+        assert news["machines"]["session"]["states"]["closed"] == 1
+
+
+async def test_a_viewer_that_comes_later_sees_what_there_is():
+    async with watched_world() as world:
+        await world.peer(RA)
+        await world.peer(RB)
+        async with watching(world) as viewer:
+            _, whole = await viewer.event()
+    assert states(whole) == {RA: "open", RB: "open"}
+    assert whole["figures"]["sessions.open"] == 2
+    assert [event["cause"] for event in whole["events"] if event["what"] == "session"] == [
+        "opened",
+        "opened",
+    ]
+
+
+async def test_a_runtime_is_shown_with_its_link_and_addresses():
+    async with watched_world() as world:
+        alice = await world.peer(RA)
+        (address,) = await alice.allocate()
+        shown = (await ask(world, "runtime", f"runtime={RA}")).json
+        missing = await ask(world, "runtime", f"runtime={RB}")
+    assert (shown["state"], shown["link"]["host"], shown["link"]["form"]) == (
+        "open",
+        "127.0.0.1",
+        "protofly.v1",
+    )
+    assert address in shown["addresses"]
+    assert missing.status == 404
+
+
+# ---- why was it refused
+
+
+async def test_a_refused_message_is_explained_by_its_id():
+    async with watched_world() as world:
+        alice = await world.peer(RA)
+        await alice.post(
+            "create", "hyperty://a.ex/of-somebody-else", "hyperty://a.ex/x", secret="s"
+        )
+        await alice.ask("create", RA, "hyperty://a.ex/nobody")
+        refusals = (await ask(world, "refused")).json["refusals"]
+        grounds = {one["ground"]: one for one in refusals}
+        stolen = grounds["ownership"]
+        only = (await ask(world, "refused", f"id={stolen['id']}")).json["refusals"]
+        none = (await ask(world, "refused", "id=987654321")).json
+    assert (stolen["by"], stolen["from"], stolen["code"]) == (
+        RA,
+        "hyperty://a.ex/of-somebody-else",
+        401,
+    )
+    assert "does not own" in stolen["why"]
+    assert grounds["route"]["code"] == 404
+    assert only == [stolen]
+    assert none == {"refusals": [], "drops": []}
+
+
+# ---- the story of one connection
+
+
+async def test_the_messages_of_a_connection_are_watched_only_while_it_is_looked_at():
+    async with watched_world() as world:
+        alice, bob = await world.peer(RA), await world.peer(RB)
+        (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
+        before = (await ask(world, "story", f"runtime={RA}")).json
+        assert before["hops"] == []
+        assert [one["what"] for one in before["events"]] == ["session", "alloc"]
+        await alice.post("create", ours, theirs, secret="never shown")
+        await bob.hear()
+        story = await ask(world, "story", f"runtime={RA}")
+    hops = [(one["op"], one["runtime"], one["to"]) for one in story.json["hops"]]
+    assert ("rcv", RA, theirs) in hops
+    assert ("xmit", RB, theirs) in hops
+    assert "never shown" not in story.text
+
+
+def test_no_more_connections_are_watched_than_allowed_and_no_longer_than_asked():
+    watched = Watched()
+    assert [watched.ask(f"r{n}", 0.0) for n in range(STORIES + 1)] == [True] * STORIES + [False]
+    watched.expire(STORY_LEASE)
+    assert not watched
+
+
+# ---- many and slow viewers
+
+
+async def test_viewers_beyond_the_limit_are_refused_and_places_are_free_again():
+    async with watched_world() as world:
+        counters = world.node.counters
+        async with trio.open_nursery() as nursery:
+
+            async def stay(started, task_status):
+                async with watching(world) as viewer:
+                    await viewer.event()
+                    task_status.started()
+                    await started.wait()
+
+            leave = trio.Event()
+            for _ in range(VIEWERS):
+                await nursery.start(lambda task_status: stay(leave, task_status))
+            assert counters.gauges[Gauge.VIEWERS]() == VIEWERS
+            answer = await ask(world, "events")
+            assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+            leave.set()
+        while counters.gauges[Gauge.VIEWERS]():
+            await trio.sleep(0.05)
+        ended = counters.tallies[Tally.VIEWERS]
+        assert (ended[ViewerEnd.FULL,], ended[ViewerEnd.LEFT,]) == (1, VIEWERS)
+
+
+def board():
+    fleet, watched = Fleet(), Watched()
+    return Board("a.ex", fleet, Tap(NULL_TRACER, fleet, watched), watched, Counters())
+
+
+async def test_a_viewer_that_is_too_far_behind_is_dropped_and_the_others_are_not(autojump_clock):
+    one = board()
+    quick, slow = one.join(), one.join()
+    with closing(quick), closing(slow):
+        await quick.next()
+        await slow.next()
+        for _ in range(FRAMES_KEPT):
+            assert b"event: news" in await quick.next()
+        frames = await slow.next()
+        assert frames.count(b"event: news") == FRAMES_KEPT
+        for _ in range(FRAMES_KEPT + 1):
+            await quick.next()
+        assert await slow.next() == b"event: end\ndata: slow\n\n"
+        assert await slow.next() is None
+        assert b"event: news" in await quick.next()
+    assert one.counters.tallies[Tally.VIEWERS] == {(ViewerEnd.SLOW,): 1, (ViewerEnd.LEFT,): 1}
+
+
+async def test_nothing_is_noted_while_nobody_watches(autojump_clock):
+    one = board()
+    moved = Step("session", f"domain://msg-node.a.ex|{RA}", None, "open", "opened")
+    one.fleet.stepped(moved, 0.0)
+    assert one.fleet.news()["rows"] == []
+    with closing(one.join()) as viewer:
+        assert RA.encode() in await viewer.next()
+        one.fleet.stepped(moved, 0.0)
+        assert RA.encode() in await viewer.next()
+    one.fleet.stepped(moved, 0.0)
+    assert one.fleet.news()["rows"] == []
+
+
+async def test_sources_that_a_node_has_not_are_said_to_be_missing():
+    services = dashboard_services(
+        HttpConfig("127.0.0.1:0"), board(), Sources(None, None, "", is_monitored=False)
+    )
+    for path in ("registrations", "policies", "runtime"):
+        answer = await services[f"/dashboard/{path}"].answer(
+            Visit("GET", f"/dashboard/{path}", (("host", "localhost"),))
+        )
+        assert answer.status == 404
