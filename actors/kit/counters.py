@@ -271,6 +271,7 @@ class Counters:
 
     Attributes:
         drops: Messages not delivered, by the one reason each has.
+        grounds: Messages refused, by ground and code.
         monitor_resets: How often a fold of the monitor forgot what it knew, to bound its memory.
         broken_claims: How often the process itself found each claim broken, by its id.
         dead_letters: Messages left to actors that were gone, by actor.
@@ -280,6 +281,7 @@ class Counters:
 
     def __init__(self) -> None:
         self._drops: Counter[DropReason] = Counter()
+        self._grounds: Counter[tuple[Ground, int]] = Counter()
         self._refused: deque[Refused] = deque(maxlen=REFUSALS_KEPT)
         self._last_drops: deque[Drop] = deque(maxlen=DROPS_KEPT)
         self._violations: Counter[str] = Counter()
@@ -295,6 +297,7 @@ class Counters:
         self.denied = 0
         self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
         self.drops = MappingProxyType(self._drops)
+        self.grounds = MappingProxyType(self._grounds)
         self.violations = MappingProxyType(self._violations)
         self.broken_claims = MappingProxyType(self._broken_claims)
         self.dead_letters = MappingProxyType(self._dead_letters)
@@ -337,6 +340,7 @@ class Counters:
     def refuse(self, refused: Refused) -> None:
         """Remember a refusal."""
         self._refused.append(refused)
+        self._grounds[refused.ground, int(refused.code)] += 1
 
     def refusals(self) -> tuple[Refused, ...]:
         """Return the last `REFUSALS_KEPT` refusals, the oldest first."""

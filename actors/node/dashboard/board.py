@@ -51,6 +51,7 @@ def figures(counters: Counters) -> dict[str, int]:
     }
     for form, traffic in counters.traffic.items():
         found[f"received.{form}"], found[f"sent.{form}"] = traffic.received, traffic.sent
+    found.update((f"refused.{ground}.{code}", n) for (ground, code), n in counters.grounds.items())
     found.update((f"dropped.{reason}", n) for reason, n in counters.drops.items())
     found.update((f"violations.{machine}", n) for machine, n in counters.violations.items())
     found.update((f"broken_claims.{claim}", n) for claim, n in counters.broken_claims.items())

@@ -1,0 +1,48 @@
+/** Does the node keep to its machines and to the claims of the protocol? What its monitor found. */
+
+import { DataTable, card, count, el, empty, say } from "./dom.js";
+import { eventLine } from "./fleet.js";
+
+export function openConformance(root, { model }) {
+  const verdict = el("section", { class: "card verdict" });
+  const word = el("p", { class: "verdict-word" });
+  const sentence = el("p", {});
+  verdict.append(word, sentence);
+  const tables = [
+    ["Steps that no table declares, by machine", "violations.", "No undeclared step was tried"],
+    ["Broken claims", "broken_claims.", "No claim is broken"],
+    ["Restarts of parts of the node", "restarts.", "No part was started again"],
+  ].map(([caption, prefix, none]) => ({ prefix, table: new DataTable({
+    caption,
+    id: (row) => row[0],
+    sort: { key: "count", down: true },
+    none: empty(none, ""),
+    columns: [
+      { key: "name", label: "Name", value: (row) => row[0] },
+      { key: "count", label: "Count", value: (row) => row[1], numeric: true },
+    ],
+  }), caption }));
+  const faults = el("ol", { class: "news" });
+  const resets = el("p", { class: "muted" });
+  root.append(el("h1", { text: "Conformance" }), verdict,
+    el("div", { class: "columns" }, ...tables.map(({ caption, table }) => card(caption, table.element))),
+    card("Refused steps, the newest first", faults, resets));
+  return {
+    update() {
+      const steps = model.sum("violations.");
+      const claims = model.sum("broken_claims.");
+      const isBad = steps + claims > 0;
+      verdict.dataset.tone = isBad ? "bad" : model.about.monitored ? "good" : "open";
+      say(word, isBad ? "Violations found" : model.about.monitored ? "Conformant so far" : "Steps are conformant; claims are not judged");
+      say(sentence, isBad
+        ? `${count(steps)} steps were tried that no machine declares, ${count(claims)} claims are broken. Each is a bug: the log has the details.`
+        : model.about.monitored
+          ? "Every step that this node took is declared by its machine, and the monitor found no broken claim."
+          : "Every step that this node took is declared by its machine. Start the node with --monitor to judge the claims of the protocol while it runs.");
+      for (const { prefix, table } of tables) table.set(model.parts(prefix));
+      const found = model.events.filter((event) => event.kind === "fault").slice(-20).reverse();
+      faults.replaceChildren(...(found.length ? found.map(eventLine) : [el("li", { class: "muted", text: "None." })]));
+      say(resets, model.about.monitored ? `The monitor forgot the past of ${count(model.figures.get("monitor_resets"))} checks to bound its memory.` : "");
+    },
+  };
+}

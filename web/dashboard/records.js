@@ -1,0 +1,79 @@
+/** Registrations, policies and the catalogue; nothing here can be changed. */
+
+import { DataTable, badge, card, clock, count, el, empty, field, say, shortName } from "./dom.js";
+import { runtimeCell } from "./fleet.js";
+
+export function openRecords(root, { model, connection, announce }) {
+  root.append(el("h1", { text: "Records" }), registrations(), policies(), catalogue());
+
+  function registrations() {
+    const search = el("input", { type: "search", id: "record-search", autocomplete: "off", placeholder: "part of an address" });
+    const found = el("p", { class: "muted" });
+    const table = new DataTable({
+      caption: "Registrations of the domain",
+      id: (row) => row.url,
+      sort: { key: "touched", down: true },
+      size: 20,
+      none: empty("No registration was found", "Hyperties and data objects appear here when runtimes register them."),
+      columns: [
+        { key: "url", label: "Registered", value: (row) => row.url, cell: (row) => recordCell(row) },
+        { key: "status", label: "Status", value: (row) => row.status, cell: (row) => badge(row.status) },
+        { key: "runtime", label: "Runtime", value: (row) => row.runtime, cell: (row) => runtimeCell(row.runtime), wide: true },
+        { key: "touched", label: "Last sign of life", value: (row) => row.touched, cell: (row) => el("time", { text: clock(row.touched) }), numeric: true, wide: true },
+      ],
+    });
+    const form = el("form", { class: "filters", role: "search" }, field("Search", search), el("button", { type: "submit", text: "Find" }));
+    async function look(isAsked) {
+      try {
+        const answer = await connection.ask("registrations", { q: search.value.trim() });
+        table.set(answer.records);
+        say(found, `${count(answer.found)} of ${count(answer.total)} registrations${answer.found > answer.records.length ? `; the newest ${count(answer.records.length)} are listed` : ""}.`);
+        if (isAsked) announce(`${count(answer.found)} registrations`);
+      } catch (error) {
+        say(found, error.status === 404 ? "The registrations are in a service behind this node." : error.message);
+      }
+    }
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      look(true);
+    });
+    look(false);
+    return card("Registrations", form, found, table.element);
+  }
+
+  function recordCell(row) {
+    const fields = Object.entries(row.value);
+    return el("details", { class: "record" }, el("summary", {}, el("span", { class: "record-name", text: shortName(row.url) }), " ", el("span", { class: "runtime-address", text: row.url })),
+      fields.length ? el("dl", { class: "facts" }, ...fields.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { class: "mono", text: typeof value === "string" ? value : JSON.stringify(value) })))) : el("p", { class: "muted", text: "It has no further fields." }));
+  }
+
+  function policies() {
+    const place = el("div", {}, el("p", { class: "muted", text: "Reading the policies…" }));
+    connection.ask("policies").then((book) => {
+      place.replaceChildren(
+        el("p", { class: "muted", text: `Version ${book.version}. Sets are combined by ${book.combining}; if none applies, the decision is ${book.default}.` }),
+        ...(book.sets.length ? book.sets.map(policySet) : [empty("There is no policy set", "The default decides about every message.")]));
+    }).catch((error) => place.replaceChildren(error.status === 404
+      ? empty("This node has no policy files", "Every message of a session that owns its sender is permitted.") : el("p", { class: "error", text: error.message })));
+    return card("Policies", place);
+  }
+
+  function policySet(one) {
+    const rules = `${count(one.rules)} ${one.rules === 1 ? "rule" : "rules"}`;
+    return el("details", { class: "record" }, el("summary", {}, el("b", { text: one.id }), " ", el("span", { class: "muted", text: `${one.version ? `version ${one.version}, ` : ""}${rules}, ${one.source}` })),
+      el("pre", { tabindex: "0", text: JSON.stringify(one.document, null, 2) }));
+  }
+
+  function catalogue() {
+    const place = el("div", {}, el("p", { class: "muted", text: "Reading the catalogue…" }));
+    if (!model.about.catalogue) {
+      place.replaceChildren(empty("This node serves no catalogue", "Start it with the directory of a catalogue to publish descriptors of stubs and hyperties."));
+    } else {
+      connection.read("/.well-known/actors-catalogue.json").then((answer) => answer.json()).then((listing) => {
+        place.replaceChildren(el("p", { class: "muted", text: `Published for ${model.about.catalogue}.` }), el("pre", { tabindex: "0", text: JSON.stringify(listing, null, 2) }));
+      }).catch((error) => place.replaceChildren(el("p", { class: "error", text: `The catalogue cannot be read: ${error.message}` })));
+    }
+    return card("Catalogue", place);
+  }
+  return {};
+}

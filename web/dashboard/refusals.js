@@ -1,0 +1,108 @@
+/** Why was this refused? By the id of a message, or the address of one of its ends. */
+
+import { DataTable, card, clock, el, empty, field } from "./dom.js";
+import { runtimeCell } from "./fleet.js";
+
+export const GROUNDS = {
+  form: ["Form", "The message does not have the form that the protocol prescribes."],
+  session: ["Session", "The link has no session, or its credentials were not accepted."],
+  ownership: ["Ownership", "The session does not own the address that the message names as its sender."],
+  loop: ["Loop", "The message has already crossed this node, or too many stubs."],
+  policy: ["Policy", "A rule of the policies of this node denied it."],
+  limit: ["Limit", "A limit of this node was reached; see the limits in its configuration."],
+  route: ["Route", "There is no receiver: no session owns the address, and nobody subscribes to it."],
+  service: ["Service", "The part of the node that was asked refused it."],
+};
+const DROPS = {
+  unmatched: "It answers no open request.", "late-response": "It came after its request was given up.", loop: "It came back to a place that it had crossed.",
+  "forged-status": "Only the stub itself may report its status.", "no-target": "Nobody receives messages to this address.", overflow: "Too many messages waited for its receiver.",
+  unsubscribed: "Its receiver does not subscribe any more.", "session-gone": "The session of its receiver, or of its sender, was over.", malformed: "It does not have the form that the protocol prescribes.",
+  duplicate: "It came a second time.", overtaken: "A newer one had arrived before it.", denied: "A policy denied it.", "unknown-source": "The session does not own the address of its sender.", crashed: "The part that had it crashed.",
+};
+
+export function refusalTable(caption, none) {
+  return new DataTable({
+    caption,
+    id: (row) => `${row.at} ${row.id} ${row.from}`,
+    sort: { key: "at", down: true },
+    isEven: true,
+    none,
+    size: 10,
+    columns: [
+      { key: "id", label: "Message", value: (row) => row.id, cell: (row) => messageCell(row) },
+      { key: "ground", label: "Refused by", value: (row) => row.ground, cell: (row) => groundCell(row) },
+      { key: "by", label: "Came from", value: (row) => row.by, cell: (row) => (row.by.includes("://") ? runtimeCell(row.by) : el("span", { class: "mono", text: row.by || "–" })), wide: true },
+      { key: "at", label: "Time", value: (row) => row.at, cell: (row) => el("time", { text: clock(row.at) }), numeric: true, wide: true },
+    ],
+  });
+}
+
+function messageCell(row) {
+  return el("div", { class: "message" },
+    el("p", {}, el("b", { class: "mono", text: `#${row.id}` }), " ", row.type || "request"),
+    el("p", { class: "small narrow" }, el("time", { text: clock(row.at) })),
+    el("p", { class: "mono small", text: `from ${row.from}` }),
+    el("p", { class: "mono small", text: `to ${row.to}` }));
+}
+
+function groundCell(row) {
+  const [title, sentence] = GROUNDS[row.ground] ?? [row.ground, ""];
+  return el("div", { class: "ground" },
+    el("p", {}, el("span", { class: "badge", "data-tone": "bad", text: `${row.code} ${title}` })),
+    el("p", { text: row.why }),
+    row.rule ? el("p", {}, "Rule ", el("code", { text: row.rule })) : null,
+    el("p", { class: "muted small", text: sentence }));
+}
+
+export function openRefusals(root, { model, connection, announce, argument }) {
+  const id = el("input", { type: "search", id: "refusal-id", inputmode: "numeric", autocomplete: "off", placeholder: "such as 42", value: argument });
+  const text = el("input", { type: "search", id: "refusal-text", autocomplete: "off", placeholder: "part of an address" });
+  const form = el("form", { class: "filters", role: "search" },
+    field("Message id", id), field("Address", text),
+    el("button", { type: "submit", text: "Explain" }));
+  const error = el("p", { class: "error", role: "alert" });
+  const refusals = refusalTable("Refused messages, the newest first",
+    empty("No refusal is remembered for this", "The node remembers the last 1,024 refusals. A message that it delivered was refused by its receiver, if at all."));
+  const drops = new DataTable({
+    caption: "Dropped messages, the newest first",
+    id: (row) => `${row.at} ${row.id} ${row.from}`,
+    sort: { key: "at", down: true },
+    isEven: true,
+    size: 10,
+    none: empty("No drop is remembered for this", "Only messages without an answer are dropped; each is counted with its reason."),
+    columns: [
+      { key: "id", label: "Message", value: (row) => row.id, cell: messageCell },
+      { key: "reason", label: "Reason", value: (row) => row.reason, cell: (row) => el("div", {}, el("p", {}, el("span", { class: "badge", "data-tone": "open", text: row.reason })), el("p", { class: "muted small", text: DROPS[row.reason] ?? "" })) },
+      { key: "where", label: "Part", value: (row) => row.where, wide: true },
+      { key: "at", label: "Time", value: (row) => row.at, cell: (row) => el("time", { text: clock(row.at) }), numeric: true, wide: true },
+    ],
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    look(true);
+  });
+  root.append(el("h1", { text: "Why was this refused?" }), card("Find a message", form, error),
+    card("Refusals", refusals.element), card("Drops", drops.element));
+
+  async function look(isAsked) {
+    try {
+      const found = await connection.ask("refused", { id: id.value.trim().replace(/^#/, ""), q: text.value.trim() });
+      error.textContent = "";
+      refusals.set(found.refusals);
+      drops.set(found.drops);
+      if (isAsked) announce(`${found.refusals.length} refusals, ${found.drops.length} drops`);
+    } catch (problem) {
+      error.textContent = problem.message;
+    }
+  }
+  look(false);
+  let seen = null;
+  return {
+    /** Look again when more was refused or dropped. */
+    update() {
+      const now = model.sum("refused.") + model.sum("dropped.");
+      if (seen !== null && now !== seen) look(false);
+      seen = now;
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/** One runtime: its session, its stub, its connection, and the story of it. */
+
+import { badge, card, clock, count, el, empty, say, shortName } from "./dom.js";
+import { Story } from "./story.js";
+import { refusalTable } from "./refusals.js";
+
+const PERIOD = 1000;
+
+export function openRuntime(root, { model, connection, announce, argument: runtime }) {
+  const state = el("span", { class: "state" });
+  const session = facts(["State", "Since", "User", "Messages that wait for it"]);
+  const stub = facts(["Address", "Wire form"]);
+  const link = facts(["Link", "Host", "Messages that wait to be written"]);
+  const addresses = el("ul", { class: "addresses" });
+  const paths = el("ul", { class: "addresses" });
+  const gone = el("p", { class: "notice", hidden: true, text: "This runtime has no session now. Its story is kept for a while." });
+  const refusals = refusalTable("Messages of this runtime that were refused", empty("Nothing of it was refused", ""));
+  const story = new Story(runtime, announce);
+  root.append(
+    el("p", { class: "back" }, el("a", { href: "#/fleet", text: "Fleet" })),
+    el("h1", {}, el("span", { text: shortName(runtime) }), " ", state),
+    el("p", { class: "mono muted", text: runtime }), gone,
+    el("div", { class: "columns" },
+      card("Session", session.element), card("Stub", stub.element), card("Connection", link.element)),
+    card("Story of the connection", story.element),
+    el("div", { class: "columns" }, card("Addresses", addresses), card("Paths it subscribes to", paths)),
+    card("Refusals", refusals.element),
+  );
+
+  async function look() {
+    try {
+      const shown = await connection.ask("runtime", { runtime });
+      gone.hidden = true;
+      state.replaceChildren(badge(shown.state));
+      session.set([shown.state, clock(model.rows.get(runtime)?.since ?? model.at),
+        shown.user ? `${shown.user} (digest)` : "no login", count(shown.waiting)]);
+      stub.set([shown.stub, shown.link?.form ?? "–"]);
+      link.set([shown.link?.name ?? "none: it is detached", shown.link?.host || "–", count(shown.link?.waiting)]);
+      list(addresses, shown.addresses, shown.counts.addresses, "It has no addresses besides its own.");
+      list(paths, shown.paths, shown.counts.paths, "It subscribes to nothing.");
+    } catch (error) {
+      gone.hidden = error.status !== 404;
+      if (error.status === 404) state.replaceChildren(badge("closed"));
+    }
+  }
+
+  async function tell() {
+    try {
+      const found = await connection.ask("story", { runtime, after: story.lastEvent, hop: story.lastHop });
+      story.take(found);
+    } catch {
+      // The header says that the connection is lost.
+    }
+  }
+
+  async function refused() {
+    try {
+      refusals.set((await connection.ask("refused", { q: runtime })).refusals);
+    } catch {
+      // The same.
+    }
+  }
+  look();
+  tell();
+  refused();
+  let count_ = 0;
+  const timer = setInterval(() => {
+    if (document.hidden) return;
+    tell();
+    count_ += 1;
+    if (count_ % 5 === 0) refused();
+  }, PERIOD);
+  let seen = null;
+  return {
+    update() {
+      const row = model.rows.get(runtime);
+      const now = row ? JSON.stringify(row) : "";
+      if (seen !== null && now !== seen) look();
+      seen = now;
+    },
+    close() {
+      clearInterval(timer);
+      story.close();
+    },
+  };
+}
+
+function facts(names) {
+  const values = names.map(() => el("dd", { text: "–" }));
+  return {
+    element: el("dl", { class: "facts" }, ...names.map((name, place) => el("div", {}, el("dt", { text: name }), values[place]))),
+    set: (texts) => texts.forEach((text, place) => say(values[place], text)),
+  };
+}
+
+function list(element, texts, total, none) {
+  const items = texts.map((text) => el("li", { class: "mono", text }));
+  if (total > texts.length) items.push(el("li", { class: "muted", text: `and ${count(total - texts.length)} more` }));
+  element.replaceChildren(...(items.length ? items : [el("li", { class: "muted", text: none })]));
+}
