@@ -18,13 +18,14 @@ HTTP_OPTIONS: Final = (
         "--http",
         metavar="HOST:PORT",
         callback=check_place,
-        help="Address of /healthz, /readyz and /metrics; port 0 picks a free one [default: off].",
+        help="Address of /healthz, /readyz, /metrics and, of a node, /dashboard; port 0 picks a "
+        "free one [default: off].",
     ),
     click.option(
         "--http-token-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File with the token that readers of /metrics must send.",
+        help="File with the token that readers of /metrics and /dashboard must send.",
     ),
 )
 """`--http` and `--http-token-file`, in the order of `--help`."""

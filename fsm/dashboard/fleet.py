@@ -108,7 +108,12 @@ _SOURCES: Final = {
 
 
 def is_over(machine: str, state: str) -> bool:
-    """Return whether no row leads out of a state, so that its entities are history."""
+    """Return whether no row leads out of a state, so that its entities are history.
+
+    Args:
+        machine: Name of the machine.
+        state: Name of the state.
+    """
     return state not in _SOURCES[machine]
 
 

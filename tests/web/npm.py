@@ -27,6 +27,14 @@ def npm_run(script: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def installed(file: str) -> str:
+    """Return a file of an npm package; skip where packages cannot be installed."""
+    if not shutil.which("npm"):
+        pytest.skip("no npm; apt-get install npm")
+    _install()
+    return (WEB / "node_modules" / file).read_text()
+
+
 def _install() -> None:
     with (WEB / "package-lock.json").open() as lock:
         # Tests run side by side.

@@ -1,9 +1,7 @@
 """The dashboard of a node, without its page: what its paths say, to whom, and at which cost."""
 
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 
-import h11
-import orjson
 import pytest
 import trio
 
@@ -14,84 +12,17 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.dashboard.board import Board, ViewerEnd
 from actors.node.dashboard.pages import Sources, dashboard_services
 from actors.node.dashboard.tap import Tap
+from actors.policy.config import PolicyConfig
 from fsm.dashboard.fleet import Fleet
 from fsm.dashboard.messages import Watched
 from fsm.engine import Step
 from specs.limits.dashboard import FRAMES_KEPT, STORIES, STORY_LEASE, VIEWERS
-from tests.support.node.node_peer import RA, RB, open_world
-from tests.support.node.web import exchange, get
-from transports.system import open_system_network
+from tests.actors.node.dashboard.dashboard_world import TOKEN, ask, watched_world, watching
+from tests.support.node.node_peer import RA, RB
+from tests.support.node.web import get
 
-TOKEN = "canary-token-of-the-dashboard"  # noqa: S105 - a token of tests
 pytestmark = pytest.mark.timeout(60)
-KNOWN = {"authorization": f"Bearer {TOKEN}"}
 PATHS = ("events", "about", "runtime", "story", "refused", "registrations", "policies")
-
-
-@asynccontextmanager
-async def watched_world(token=TOKEN, **config):
-    http = HttpConfig("127.0.0.1:0", None if token is None else token.encode())
-    async with (
-        open_system_network() as network,
-        open_world(network, http=http, **config) as world,
-    ):
-        yield world
-
-
-async def ask(world, path, query="", **headers):
-    url = world.node.http_url
-    place = url.removeprefix("http://")
-    named = {"host": place, **KNOWN, **headers}
-    target = f"/dashboard/{path}{query and f'?{query}'}"
-    host, port = place.split(":")
-    request = h11.Request(method="GET", target=target, headers=list(named.items()))
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
-        return await exchange(stream, h11.Connection(h11.CLIENT), request)
-
-
-class Watching:
-    """A page's stream, read by hand."""
-
-    def __init__(self, stream, http):
-        self.stream = stream
-        self.http = http
-        self.status = 0
-        self.rest = b""
-
-    async def event(self):
-        """Return name and content of the next event."""
-        while b"\n\n" not in self.rest:
-            event = self.http.next_event()
-            if event is h11.NEED_DATA:
-                self.http.receive_data(await self.stream.receive_some(65_536))
-            elif isinstance(event, h11.Response):
-                self.status = event.status_code
-            elif isinstance(event, h11.Data):
-                self.rest += bytes(event.data)
-            else:
-                return "over", None
-        text, _, self.rest = self.rest.partition(b"\n\n")
-        fields = dict(line.split(": ", 1) for line in text.decode().splitlines())
-        name = fields["event"]
-        return name, orjson.loads(fields["data"]) if name in {"whole", "news"} else fields["data"]
-
-    async def until(self, is_it):
-        """Return the first event that is wanted."""
-        while True:
-            name, content = await self.event()
-            if name == "over" or is_it(content):
-                return content
-
-
-@asynccontextmanager
-async def watching(world, **headers):
-    host, port = world.node.http_url.removeprefix("http://").split(":")
-    http = h11.Connection(h11.CLIENT)
-    named = {"host": f"{host}:{port}", **KNOWN, **headers}
-    request = h11.Request(method="GET", target="/dashboard/events", headers=list(named.items()))
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
-        await stream.send_all(http.send(request) + http.send(h11.EndOfMessage()))
-        yield Watching(stream, http)
 
 
 def states(content):
@@ -189,9 +120,7 @@ async def test_a_runtime_is_shown_with_its_link_and_addresses():
 async def test_a_refused_message_is_explained_by_its_id():
     async with watched_world() as world:
         alice = await world.peer(RA)
-        await alice.post(
-            "create", "hyperty://a.ex/of-somebody-else", "hyperty://a.ex/x", secret="s"
-        )
+        await alice.post("create", "hyperty://a.ex/of-somebody-else", "hyperty://a.ex/x", note="s")
         await alice.ask("create", RA, "hyperty://a.ex/nobody")
         refusals = (await ask(world, "refused")).json["refusals"]
         grounds = {one["ground"]: one for one in refusals}
@@ -219,7 +148,7 @@ async def test_the_messages_of_a_connection_are_watched_only_while_it_is_looked_
         before = (await ask(world, "story", f"runtime={RA}")).json
         assert before["hops"] == []
         assert [one["what"] for one in before["events"]] == ["session", "alloc"]
-        await alice.post("create", ours, theirs, secret="never shown")
+        await alice.post("create", ours, theirs, note="never shown")
         await bob.hear()
         story = await ask(world, "story", f"runtime={RA}")
     hops = [(one["op"], one["runtime"], one["to"]) for one in story.json["hops"]]
@@ -257,7 +186,7 @@ async def test_viewers_beyond_the_limit_are_refused_and_places_are_free_again():
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
             leave.set()
         while counters.gauges[Gauge.VIEWERS]():
-            await trio.sleep(0.05)
+            await ask(world, "about")
         ended = counters.tallies[Tally.VIEWERS]
         assert (ended[ViewerEnd.FULL,], ended[ViewerEnd.LEFT,]) == (1, VIEWERS)
 
@@ -307,3 +236,30 @@ async def test_sources_that_a_node_has_not_are_said_to_be_missing():
             Visit("GET", f"/dashboard/{path}", (("host", "localhost"),))
         )
         assert answer.status == 404
+
+
+HOUSE = """
+id = "house"
+[[policies]]
+id = "no-chat"
+[[policies.rules]]
+id = "never"
+effect = "deny"
+reason = "nobody chats here"
+condition = { msgTo = { equals = "hyperty://a.ex/chat" } }
+"""
+
+
+async def test_a_message_that_policy_denies_is_explained_by_its_rule(tmp_path):
+    file = tmp_path / "house.toml"
+    file.write_text(HOUSE)
+    async with watched_world(policies=PolicyConfig(files=(file,))) as world:
+        alice = await world.peer(RA)
+        (own,) = await alice.allocate()
+        await alice.ask("create", own, "hyperty://a.ex/chat")
+        denied = (await ask(world, "refused")).json["refusals"][0]
+        shown = (await ask(world, "policies")).json
+    assert (denied["ground"], denied["code"], denied["by"]) == ("policy", 403, RA)
+    assert denied["why"] == "nobody chats here"
+    assert "never" in denied["rule"]
+    assert [(each["id"], each["rules"]) for each in shown["sets"]] == [("house", 1)]

@@ -1,0 +1,231 @@
+"""The page of the dashboard in Chromium: login, live figures, explanations, keyboard, attacks."""
+
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import quote
+
+import pytest
+
+from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
+from tests.support.browser import needs_chromium, open_browser
+from tests.support.node.node_peer import DR, RA, RB
+from tests.web.npm import installed
+from transports.errors import LinkError
+
+pytestmark = [needs_chromium, pytest.mark.timeout(110)]
+
+SIZES = (390, 768, 1280)
+VIEWS = ("fleet", "machines/session", "traffic", "refusals", "records", "conformance")
+HOSTILE = "<img src=x onerror='window.pwned=1'><script>window.pwned=1</script>"
+ONLINE = "(n) => document.querySelector('.tile-value').textContent === n"
+OVER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+SETTLED = """() => new Promise((next) => {
+    const look = () => (window.seen === document.body.innerText ? next() : again());
+    const again = () => { window.seen = document.body.innerText; setTimeout(look, 150); };
+    again();
+})"""
+WATCH = """() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation",
+        (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+}"""
+
+
+@asynccontextmanager
+async def open_page(world):
+    """Open the page, and have it note what its policy of content blocks."""
+    async with open_browser("chromium") as browser:
+        await browser.call("script.addPreloadScript", {"functionDeclaration": WATCH})
+        page = await browser.new_page()
+        await page.resize(1280, 900)
+        await page.goto(f"{world.node.http_url}/dashboard")
+        yield page
+
+
+async def sign_in(page):
+    await page.until("() => document.activeElement?.id === 'token'")
+    await page.type(TOKEN)
+    await page.press("Enter")
+    await page.until("() => document.querySelector('#live').dataset.state === 'on'")
+
+
+async def go(page, view):
+    await page.evaluate("(hash) => { location.hash = hash; }", f"#/{view}")
+    shown = "(name) => Boolean(document.querySelector(`.view-${name}`))"
+    await page.until(shown, view.partition("/")[0])
+
+
+async def shows(page, text):
+    """Wait until a text is shown."""
+    await page.until("(text) => document.querySelector('main').innerText.includes(text)", text)
+
+
+async def is_clean(page):
+    """Return that nothing was blocked, no script of a peer has run, and nothing failed."""
+    assert await page.evaluate("() => window.violations") == []
+    assert await page.evaluate("() => window.pwned ?? null") is None
+    assert (
+        await page.evaluate("() => document.querySelectorAll('img[src=x], main script').length")
+        == 0
+    )
+    return [one for one in page.messages if "401" not in one] == []
+
+
+async def test_the_page_says_that_a_token_is_wrong_and_then_counts_live_and_signs_out():
+    async with watched_world() as world, open_page(world) as page:
+        assert await page.evaluate("() => location.pathname") == "/web/dashboard/index.html"
+        await page.until("() => document.activeElement?.id === 'token'")
+        await page.type("wrong")
+        await page.press("Enter")
+        await shows(page, "did not accept this token")
+        assert TOKEN not in await page.text()
+        await sign_in(page)
+        await shows(page, "No runtime is connected")
+        alice, _ = await world.peer(RA), await world.peer(RB)
+        await page.until(ONLINE, "2")
+        await page.until("() => document.querySelectorAll('.view-fleet tbody tr').length === 2")
+        await go(page, "machines/session")
+        badge = "(n) => document.querySelector('#session__open .count text')?.textContent === n"
+        await page.until(badge, "2")
+        await world.peer("hyperty-runtime://a.ex/rc")
+        await page.until(badge, "3")
+        hot = "() => document.querySelector('#session__absent__opened').dataset.heat === '5'"
+        await page.until(hot)
+        await alice.control("close")
+        await page.until(badge, "2")
+        await go(page, "fleet")
+        await page.until(ONLINE, "2")
+        assert await is_clean(page)
+        await page.click("#leave")
+        await shows(page, "Enter the token of the node")
+        await page.reload()
+        await shows(page, "Enter the token of the node")
+        assert await is_clean(page)
+
+
+async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in():
+    async with watched_world() as world, open_page(world) as page:
+        alice, bob = await world.peer(RA), await world.peer(RB)
+        (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
+        await sign_in(page)
+        await alice.post("create", "hyperty://a.ex/stolen", theirs)
+        answer = await alice.hear()
+        await go(page, f"refusals/{answer.id}")
+        await shows(page, "401 Ownership")
+        await shows(page, "the session does not own hyperty://a.ex/stolen")
+
+        await go(page, f"runtime/{quote(RA, safe='')}")
+        await shows(page, "Messages are shown while this page is open")
+        await shows(page, "session moves from new to open by opened")
+        await alice.post("create", ours, theirs, note="never shown")
+        await page.until("() => document.querySelectorAll('.sequence .arrow').length > 1")
+        await shows(page, "received")
+        await page.evaluate("() => document.querySelector('#story-at').focus()")
+        await page.press("Home")
+        first = "() => document.querySelector('.story-now').textContent.startsWith('1 of')"
+        await page.until(first)
+        current = "() => document.querySelector('.story-list [aria-current]').innerText"
+        assert "session moves" in str(await page.evaluate(current))
+        assert await page.evaluate("() => document.querySelector('#story-follow').checked") is False
+        assert "never shown" not in await page.text()
+        assert await is_clean(page)
+
+
+async def test_all_of_it_can_be_used_by_keyboard():
+    async with watched_world() as world, open_page(world) as page:
+        for name in ("ra", "rb"):
+            await world.peer(f"hyperty-runtime://a.ex/{name}")
+        await sign_in(page)
+        await page.until("() => document.querySelectorAll('.view-fleet tbody tr').length === 2")
+        where = "() => document.activeElement.textContent.trim()"
+        await page.evaluate("() => document.querySelector('.skip').focus()")
+        reached = []
+        for _ in range(24):
+            await page.press("Tab")
+            text = await page.evaluate(where)
+            reached.append(text)
+            if text.startswith("Runtime") and len(reached) > 8:
+                break
+        assert [one for one in reached if one in {"Fleet", "Machines", "Traffic", "Records"}] == [
+            "Fleet", "Machines", "Traffic", "Records",
+        ]  # fmt: skip
+        first = "() => document.querySelector('.view-fleet tbody th .runtime-name').textContent"
+        sorted_by = "() => document.querySelector('.view-fleet thead th').ariaSort"
+        await page.press("Enter")
+        assert (await page.evaluate(sorted_by), await page.evaluate(first)) == ("ascending", "ra")
+        await page.press("Space")
+        assert (await page.evaluate(sorted_by), await page.evaluate(first)) == ("descending", "rb")
+        await page.evaluate("() => document.querySelector('#fleet-search').focus()")
+        await page.type("ra")
+        await page.until("() => document.querySelector('#said').textContent === '1 runtimes'")
+        await page.evaluate("() => document.querySelector('#views a[href=\"#/records\"]').focus()")
+        await page.press("Enter")
+        await shows(page, "Registrations")
+        assert await page.evaluate("() => document.activeElement.id") == "main"
+        await page.press("Tab")
+        ring = "() => getComputedStyle(document.activeElement).outlineStyle"
+        assert await page.evaluate(ring) == "solid"
+        assert await is_clean(page)
+
+
+async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs():
+    async with watched_world() as world, open_page(world) as page:
+        await sign_in(page)
+        mallory = await world.peer(RA)
+        (own,) = await mallory.allocate()
+        record = {
+            "url": own, "runtime": RA, "status": "live", "descriptor": HOSTILE, "expires": 3600,
+            "dataSchemes": [HOSTILE], "resources": ["chat"],
+        }  # fmt: skip
+        await mallory.ask("create", RA, DR, value=record)
+        await mallory.post("create", own, f"hyperty://a.ex/x{quote(HOSTILE)}", note=HOSTILE)
+        await mallory.post("create", f"hyperty://a.ex/{HOSTILE}", f"hyperty://a.ex/{HOSTILE}")
+        outsider = await world.outsider(f"hyperty-runtime://a.ex/{HOSTILE}")
+        with suppress(LinkError):
+            await outsider.control("open", runtimeURL=outsider.runtime)
+        for view in (*VIEWS, f"runtime/{quote(RA, safe='')}", f"runtime/{quote(HOSTILE, safe='')}"):
+            await go(page, view)
+            await page.evaluate(SETTLED)
+            assert await is_clean(page), page.messages
+        await go(page, "records")
+        await page.until("() => Boolean(document.querySelector('.view-records summary'))")
+        await page.click(".view-records summary")
+        await shows(page, "<img src=x")
+        assert await is_clean(page)
+        # The watch is awake: what is inline would be noticed.
+        await page.evaluate("""() => {
+            const style = document.createElement("style");
+            style.textContent = "p { color: red }";
+            setTimeout(() => document.head.append(style));
+        }""")
+        await page.until("() => window.violations.length > 0", patience=8)
+
+
+async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_all_sizes():
+    axe = installed("axe-core/axe.min.js")
+    async with watched_world(monitor=True) as world, open_page(world) as page:
+        await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
+        look = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+            .map((one) => [one.id, ...one.nodes.map((node) => node.html + node.failureSummary)])"""
+        found = {}
+        for scheme in ("light", "dark"):
+            await page.prefer(scheme)
+            found["login", scheme] = await page.evaluate(look)
+        await sign_in(page)
+        alice, bob = await world.peer(RA), await world.peer(RB)
+        (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
+        await alice.post("create", "hyperty://a.ex/stolen", theirs)
+        story = f"runtime/{quote(RA, safe='')}"
+        for view in (*VIEWS, story):
+            await go(page, view)
+            if view == story:
+                await alice.post("create", ours, theirs)
+                await shows(page, "session moves")
+            if view == "machines/session":
+                await page.until("() => document.querySelector('.count:not(.none)')?.textContent")
+            for scheme in ("light", "dark"):
+                await page.prefer(scheme)
+                for width in SIZES:
+                    await page.resize(width, 844)
+                    found[view, scheme, width] = await page.evaluate(look)
+                    assert await page.evaluate(OVER) <= 0, (view, width)
+    assert {place: one for place, one in found.items() if one} == {}
