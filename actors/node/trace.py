@@ -16,7 +16,7 @@ from specs.message import Message
 from specs.reply_code import FIRST_REFUSAL, Code, DropReason, Ground
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["ComponentTrace", "Direction"]
+__all__ = ["ComponentTrace", "Direction", "ground_of"]
 
 
 @final
@@ -26,6 +26,17 @@ class Direction(StrEnum):
 
     OUT = "out"
     IN = "in"
+
+
+def ground_of(reason: DropReason) -> Ground:
+    """Return the ground on which a request is refused that cannot be delivered."""
+    match reason:
+        case DropReason.OVERFLOW:
+            return Ground.LIMIT
+        case DropReason.UNKNOWN_SOURCE:
+            return Ground.OWNERSHIP
+        case _:
+            return Ground.ROUTE
 
 
 @final

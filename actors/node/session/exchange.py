@@ -26,7 +26,7 @@ from actors.node.session.names import UserNames
 from actors.node.state.file import SessionForgotten, SessionRow
 from actors.node.state.writer import StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
-from actors.node.trace import ComponentTrace
+from actors.node.trace import ComponentTrace, ground_of
 from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
@@ -55,7 +55,7 @@ from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 from specs.limits.protocol import RETRY_AFTER, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, refuse
-from specs.reply_code import Code, DropReason, Ground, LinkEnd
+from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.bodies import write_body
 from transports.codec import encode
@@ -76,11 +76,6 @@ _EVENTS: Final = MappingProxyType(
     }
 )
 """Names of the log's events; they stay."""
-
-_GROUNDS: Final = MappingProxyType(
-    {DropReason.OVERFLOW: Ground.LIMIT, DropReason.UNKNOWN_SOURCE: Ground.OWNERSHIP}
-)
-"""Grounds of refusals of messages that cannot be delivered; of all others, the route."""
 
 _OVER: Final = (State.CLOSED, State.EXPIRED)
 
@@ -494,7 +489,7 @@ class Exchange:
         is_full = code is Code.UNAVAILABLE and reason is DropReason.OVERFLOW
         answer = refuse(message, code, why, RETRY_AFTER if is_full else None)
         self.trace.hop(Op.SYNTH, answer)
-        self.trace.refused(message, requester, code, why, _GROUNDS.get(reason, Ground.ROUTE))
+        self.trace.refused(message, requester, code, why, ground_of(reason))
         self.send(requester, answer)
 
     # ---- effects of the session core
