@@ -74,7 +74,7 @@ export class FakeNode {
   allocated = 0;
   /** Answers to session controls: a function from the message to code and body, or null. */
   control = () => ({ code: 200, value: { sessionToken: `token-${this.sockets.length}` } });
-  /** Answers to other requests of the runtime. */
+  /** Answers to other requests of the runtime; undefined: the usual one, false: none. */
   answers = () => undefined;
   accepts = true;
 

@@ -11,6 +11,11 @@ from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import Rate
 from fsm.machine_list import MACHINES
+from fsm.machines.p2p_connection import State
+from fsm.registry.resolve.address_owners import RecordCache
+from fsm.registry.resolve.jobs import ResolveJobs
+from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.resolve_io import RequesterPlan, StatusSeen
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from fsm.table import Table
@@ -40,6 +45,7 @@ def golden(seed: int = 1) -> dict:
         "lines": [_line(text) for text in lines],
         "walks": [_walk(table, dice) for table in MACHINES.values() for _ in range(WALKS)],
         "sessions": [_session(dice) for _ in range(150)],
+        "tables": [_links(dice) for _ in range(150)],
         "stub": STUB,
         "jitter": JITTER,
     }
@@ -327,6 +333,125 @@ def _effect(effect: ev.Effect) -> dict:
                 said["old"] = value or "[*]"
             case "method" | "reason":
                 said[field.name] = str(value)
+            case _:
+                said[field.name] = value
+    return said
+
+
+# ---- tables of direct links
+
+REMOTES = ("hyperty-runtime://a.ex/aa", "hyperty-runtime://b.ex/rb", "hyperty-runtime://a.ex/zz")
+ENTITIES = ("hyperty://a.ex/1", "hyperty://b.ex/2", "hyperty://a.ex/3")
+LINK_DOINGS = {
+    "Step": "step", "RowChanged": "row", "PeerKnown": "peer-known", "PeerGone": "peer-gone",
+    "SetPath": "set-path", "RemovePath": "remove-path", "Deploy": "deploy", "Undeploy": "undeploy",
+    "Connect": "connect", "Disconnect": "disconnect", "Yield": "yield", "Resume": "resume",
+    "RegisterLink": "register-link", "UnregisterLink": "unregister-link", "LinkUp": "link-up",
+    "LinkDown": "link-down", "LinkGone": "link-gone", "RoutesChanged": "routes-changed",
+}  # fmt: skip
+
+
+def _links(dice: Random) -> dict:
+    """Give a table what stubs, nodes and peers may report, in any order."""
+    table = LinkTable(RUNTIME, ResolveJobs(), RecordCache())
+    now, steps = 100.0, []
+    for _ in range(60):
+        now += dice.choice((0.0, 0.001, 0.5, 1.0, 4.0))
+        if table.deadline() != float("inf") and dice.random() < 0.2:
+            now = max(now, table.deadline())
+        name, given = _report(dice, table)
+        owner = table.entities if name in {"bind", "unbind"} else table
+        try:
+            effects = getattr(owner, LINK_CALLS.get(name, name))(*_python_args(name, given, now))
+        except UndeclaredTransitionError:
+            # No stub reports that.
+            break
+        deadline = table.deadline()
+        steps.append({
+            "now": now,
+            "call": name,
+            "given": given,
+            "effects": [_link_effect(effect) for effect in effects],
+            "deadline": None if deadline == float("inf") else deadline,
+            "live": [table.live_link(one) for one in (*REMOTES, *ENTITIES)],
+        })  # fmt: skip
+    return {"runtime": RUNTIME, "asked": [*REMOTES, *ENTITIES], "steps": steps}
+
+
+LINK_CALLS = {"pathSet": "path_set"}
+
+
+def _python_args(name: str, given: list, now: float) -> list:
+    match name:
+        case "plan":
+            return [RequesterPlan(**given[0]), now]
+        case "status":
+            return [StatusSeen(**given[0]), now]
+        case "bind" | "unbind" | "close":
+            return given
+        case _:
+            return [*given, now]
+
+
+def _report(dice: Random, table: LinkTable) -> tuple[str, list]:
+    remote = dice.choice(REMOTES)
+    handled = f"{RUNTIME}/p2phandler/1"
+    stubs = [end.stub for entry in table.entries() for end in entry.ends]
+    links = [end.link for entry in table.entries() for end in entry.ends]
+    url = dice.choice([*stubs, f"{RUNTIME}/p2prequester/1", handled])
+    link = dice.choice([*links, f"{handled}/pc/{dice.randrange(1, 9)}"])
+    refusal = dice.choice((None, None, None, "no"))
+    roll = dice.random()
+    if roll < 0.15:
+        handler = f"{remote}/p2phandler/1"
+        return "plan", [{"remote": remote, "handler": handler, "descriptor": "x"}]
+    if roll < 0.25:
+        return "pathSet", [url, refusal]
+    if roll < 0.65:
+        return "status", [_status(dice, table, remote)]
+    if roll < 0.8:
+        return "registered", [link, refusal]
+    if roll < 0.85:
+        return "bind", [dice.choice(ENTITIES), remote]
+    return dice.choice((
+        ("tick", []), ("tick", []), ("unbind", [dice.choice(ENTITIES)]), ("gone", [url]),
+        ("over", [url, link]), ("forged", [link]),
+        ("close", []) if dice.random() < 0.1 else ("tick", []),
+    ))  # fmt: skip
+
+
+def _status(dice: Random, table: LinkTable, remote: str) -> dict:
+    value = dice.choice([state.value for state in State])
+    ends = [end for entry in table.entries() for end in entry.ends]
+    if ends and dice.random() < 0.7:
+        end = dice.choice(ends)
+        if dice.random() < 0.5:
+            # As most links go.
+            value = {"created": "in-progress", "in-progress": "live"}.get(end.status.value, value)
+        link = None if end.link == end.stub and dice.random() < 0.5 else end.link
+        return {"stub": end.stub, "link": link, "resource": end.remote, "value": value}
+    handled = f"{RUNTIME}/p2phandler/1"
+    stub = dice.choice((handled, handled, f"{RUNTIME}/p2prequester/1"))
+    link = f"{handled}/pc/{dice.randrange(1, 9)}" if stub == handled else stub
+    kind = "created" if dice.random() < 0.6 else value
+    return {"stub": stub, "link": link, "resource": remote, "value": kind}
+
+
+def _link_effect(effect: object) -> dict:
+    said = {"do": LINK_DOINGS[type(effect).__name__]}
+    for field in attrs.fields(type(effect)):
+        value = getattr(effect, field.name)
+        match field.name:
+            case "plan":
+                said["plan"] = attrs.asdict(value)
+            case "old":
+                said["old"] = value or "[*]"
+            case "op":
+                said["op"] = str(value)
+            case "table" | "writer" | "negotiation":
+                pass
+            case "handler" if said["do"] == "register-link":
+                said["stub"] = value
             case _:
                 said[field.name] = value
     return said

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { AddressError, canonical, domainOf, isBackend } from "../../web/src/address.js";
+import { LinkTable } from "../../web/src/links.js";
 import { Entity, UndeclaredTransitionError } from "../../web/src/machine.js";
 import {
   instanceId,
@@ -88,6 +89,18 @@ test(`${golden.sessions.length} sessions of a stub`, () => {
       assert.deepEqual(made.map(rounded), effects.map(rounded), JSON.stringify(input));
       assert.ok(Math.abs((deadline ?? 1e9) - Math.min(core.deadline, 1e9)) < 1e-6, JSON.stringify(input));
       assert.equal(core.queued, queued);
+    }
+  }
+});
+
+test(`${golden.tables.length} tables of direct links`, () => {
+  for (const { runtime, asked, steps } of golden.tables) {
+    const table = new LinkTable(runtime);
+    for (const { now, call, given, effects, deadline, live } of steps) {
+      const made = plain(table[call](...given, now));
+      assert.deepEqual(made, effects, JSON.stringify([call, given]));
+      assert.ok(Math.abs((deadline ?? 1e9) - Math.min(table.deadline, 1e9)) < 1e-6, call);
+      assert.deepEqual(asked.map((one) => table.liveLink(one)), live);
     }
   }
 });

@@ -33,3 +33,8 @@ def test_it_makes_of_addresses_messages_machines_and_sessions_what_python_makes_
 @needs_node
 def test_it_bears_a_node_that_is_slow_forgets_refuses_or_means_harm():
     node_test("node.test.js")
+
+
+@needs_node
+def test_its_registry_sets_direct_links_up_and_lets_peers_send_what_is_theirs():
+    node_test("links.test.js")

@@ -6,7 +6,6 @@
 import {
   allocationOf,
   domainOf,
-  isBackend,
   registryOf,
   statusOf,
   subscriptionManager,
@@ -24,6 +23,7 @@ import { Entity } from "./machine.js";
 import { isObject } from "./json.js";
 import { codeOf, isSuccess, reasonIn } from "./message.js";
 import { NodeStub } from "./node.js";
+import { Links } from "./routes.js";
 import { trim } from "./transactions.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -69,11 +69,6 @@ export function granted(what, answer) {
  * @property {(said: Partial<import("./node.js").Said>) => void} onSaid
  */
 
-/**
- * Finds the direct link for a message; null: there is none that is live.
- * @typedef {(message: Message) => string | null} LinkFinder
- */
-
 /** A record of the domain registry that this runtime keeps alive. */
 class Kept {
   /**
@@ -107,8 +102,10 @@ export class Registry {
   #kept = new Map();
   #alarm;
   #status;
-  /** @type {Set<LinkFinder>} */
-  #finders = new Set();
+  /** @type {Links | null} */
+  #links = null;
+  /** What records say of direct links. @type {JsonObject} */
+  #reach = {};
   /** @type {Set<(live: boolean) => void>} */
   #watchers = new Set();
 
@@ -125,7 +122,8 @@ export class Registry {
     const refusing = /** @param {string} name */ (name) => /** @param {Message} message */ (message) =>
       bus.lost(message, CODES.MALFORMED, `${name} takes no such request`);
     this.#agent = part("ua", refusing("the runtime"));
-    this.#port = part("registry", refusing("the registry"));
+    this.#port = part("registry", (message) =>
+      this.#links ? this.#links.asked(message) : refusing("the registry")(message));
     this.#allocation = part("address-allocation", refusing("the address allocation"));
     this.#alarm = new Alarm(tools.clock, () => this.#keepAlive());
     this.#status = {
@@ -151,14 +149,21 @@ export class Registry {
     return this.#stub?.stub.queued ?? 0;
   }
 
+  /** The direct links; null: none are used. */
+  get links() {
+    return this.#links;
+  }
+
   /**
-   * Ask a finder for a live link before messages go by the node.
+   * Use direct links from now on: records of hyperties that are deployed later name the handler.
    *
-   * @param {LinkFinder} finder
+   * @param {import("./routes.js").LinkStubs} stubs
    */
-  findLinks(finder) {
-    this.#finders.add(finder);
-    this.routesChanged();
+  async useLinks(stubs) {
+    const registry = { port: this.#port, agent: this.#agent, routesChanged: () => this.routesChanged() };
+    this.#links = new Links(this.#tools, this.#bus, registry, stubs);
+    this.#reach = (await this.#links.openHandler()) ?? {};
+    return this.#links;
   }
 
   /** Forget the ways of all messages: a link came or went. */
@@ -184,11 +189,10 @@ export class Registry {
    */
   #resolve(message) {
     const { to } = message;
-    if (!isBackend(to)) {
-      for (const find of this.#finders) {
-        const stub = find(message);
-        if (stub) return { stub };
-      }
+    const link = this.#links?.wayOf(message);
+    if (link) {
+      if (this.#routes.get(to) !== link) this.#recordWay(to, link, "a live link leads there");
+      return { stub: link };
     }
     const known = this.#routes.get(to);
     if (known) return { stub: known };
@@ -211,9 +215,29 @@ export class Registry {
     trace.step("registry", job.step("found"));
     const stub = /** @type {{url: string}} */ (this.#stub).url;
     trace.record("registry", { k: "resolve", op: "done", to, kind, why: `the node of ${domain}`, result: stub });
+    this.#keepWay(to, stub);
+    return { stub };
+  }
+
+  /**
+   * @param {string} to
+   * @param {string} result
+   * @param {string} why
+   */
+  #recordWay(to, result, why) {
+    const { trace } = this.#tools;
+    trace.record("registry", { k: "resolve", op: "start", to, kind: "reach" });
+    trace.record("registry", { k: "resolve", op: "done", to, kind: "reach", why, result });
+    this.#keepWay(to, result);
+  }
+
+  /**
+   * @param {string} to
+   * @param {string} stub
+   */
+  #keepWay(to, stub) {
     this.#routes.set(to, stub);
     trim(this.#routes, ROUTES);
-    return { stub };
   }
 
   // ---- the stub of the node
@@ -262,7 +286,10 @@ export class Registry {
       const link = String(message.body.link);
       const isNew = this.#link !== null && this.#link !== link;
       this.#link = link;
-      if (isNew) void this.#replay();
+      if (isNew) {
+        void this.#replay();
+        this.#links?.renew();
+      }
     }
     return true;
   }
@@ -358,7 +385,8 @@ export class Registry {
    * @param {JsonObject} record with `url` and what else is to be found
    */
   async register(record) {
-    const whole = { status: "live", expires: REGISTRATION_EXPIRES, ...record, runtime: this.#tools.runtime };
+    const { runtime } = this.#tools;
+    const whole = { status: "live", expires: REGISTRATION_EXPIRES, ...record, ...this.#reach, runtime };
     const url = String(record.url);
     granted(`${url} is not registered`, await this.#say("create", url, { value: whole }));
     this.#kept.set(url, new Kept(whole, this.#tools.clock.now() + Number(whole.expires) / KEEP_ALIVE_SHARE));

@@ -322,6 +322,7 @@ export class Runtime {
   async #leave() {
     await this.#within(Promise.all(this.#parts.map((act) => act())));
     await this.#within(Promise.all(this.hyperties.map((one) => one.close())));
+    await this.#within(Promise.resolve(this.registry.links?.close()));
     this.registry.close();
     await this.#within(this.registry.disconnect());
     this.#bus.close();

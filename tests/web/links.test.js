@@ -1,0 +1,212 @@
+// Direct links of a runtime: what its registry does with stubs, records and peers.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openRuntime } from "../../web/src/index.js";
+import { replyTo, stamped } from "../../web/src/message.js";
+import { FakeNode, PEER, RUNTIME, settle } from "./fake_node.js";
+
+const REMOTE = "hyperty-runtime://a.ex/rb";
+const DESCRIPTOR = "hyperty-catalogue://catalogue.a.ex/.well-known/protocolstub/webrtc";
+const RECORD = { url: PEER, runtime: REMOTE, expires: 60, status: "live" };
+const REACHABLE = { ...RECORD, p2pHandler: `${REMOTE}/p2phandler/1`, p2pRequester: DESCRIPTOR };
+
+/** A stub of direct links that does nothing by itself. */
+class FakeStub {
+  messages = [];
+  isClosed = false;
+
+  constructor(context) {
+    Object.assign(this, context, { name: context.url });
+  }
+
+  take(message) {
+    this.messages.push(message);
+    if (message.to === this.url) queueMicrotask(() => this.port.post(replyTo(message, 200)));
+    return true;
+  }
+
+  close() {
+    this.isClosed = true;
+  }
+
+  /** Report a step of a link. */
+  report(value, link) {
+    const type = value === "created" ? "create" : "update";
+    this.port.publish(type, `${this.url}/status`, { value, resource: REMOTE, ...(link ? { link } : {}) });
+  }
+
+  /** Bring a message of the peer. */
+  bring(message, link = this.url) {
+    this.arrived(stamped(message, link), link);
+  }
+
+  get orders() {
+    return this.messages.filter(({ to, type }) => to === this.url && type === "execute").map(({ body }) => body.method);
+  }
+
+  get carried() {
+    return this.messages.filter(({ to }) => to !== this.url).map(({ to, type, body }) => [to, type, body.value]);
+  }
+}
+
+async function linked(records, hasHandler = false) {
+  const node = new FakeNode();
+  node.answers = ({ to, type, body }) => {
+    if (to !== "domain://registry.a.ex" || type !== "read") return undefined;
+    return records[body.resource] ? { code: 200, value: records[body.resource] } : { code: 404 };
+  };
+  const options = { domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", key: null, trace: true };
+  const opening = openRuntime({ ...options, connect: node.connect, clock: node.clock });
+  await settle();
+  const runtime = await opening;
+  const stubs = [];
+  const make = (context) => {
+    const stub = new FakeStub(context);
+    stubs.push(stub);
+    return stub;
+  };
+  const using = runtime.registry.useLinks({ handler: hasHandler ? make : null, requester: make, descriptor: DESCRIPTOR });
+  await settle();
+  await using;
+  const deploying = runtime.deploy("echo", { request: ({ body }) => body.value });
+  await settle();
+  return { node, runtime, stubs, echo: await deploying };
+}
+
+const toPeer = (node) => node.said({ to: PEER }).map(({ body }) => body.value);
+
+test("a message goes by the node until the link that its receiver's record names is live", async () => {
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const [stub] = stubs;
+  assert.deepEqual(stub.plan, { remote: REMOTE, handler: REACHABLE.p2pHandler, descriptor: DESCRIPTOR });
+  const paths = node.said({ to: "domain://msg-node.a.ex/sm" }).map(({ type, body }) => [type, body.resources[0]]);
+  assert.deepEqual(paths, [["subscribe", stub.url]]);
+  for (const value of ["created", "in-progress"]) stub.report(value);
+  void echo.ask("create", PEER, { value: 2 });
+  await settle();
+  assert.deepEqual([toPeer(node), stub.carried], [[1, 2], []]);
+  stub.report("live");
+  const asking = echo.request(PEER, 3);
+  await settle();
+  assert.deepEqual([toPeer(node), stub.carried], [[1, 2], [[PEER, "create", 3]]]);
+  stub.bring(replyTo(stub.messages.at(-1), 200, { value: "by the link" }));
+  assert.equal(await asking, "by the link");
+  assert.deepEqual(runtime.registry.links.entries.map(({ status, url }) => [status, url]), [["live", stub.url]]);
+});
+
+test("a request of the peer over its link is answered over it", async () => {
+  const { node, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
+  stubs[0].bring({ id: 5, type: "create", from: PEER, to: echo.url, body: { value: 7 } });
+  await settle();
+  assert.deepEqual(stubs[0].carried, [[PEER, "response", 7]]);
+  assert.equal(node.said({ to: PEER, type: "response" }).length, 0);
+});
+
+test("a peer sends only from what its record says is its own", async () => {
+  const other = "hyperty://a.ex/other";
+  const records = { [PEER]: REACHABLE, [other]: { ...RECORD, url: other, runtime: "hyperty-runtime://a.ex/rc" } };
+  const { runtime, stubs, echo } = await linked(records);
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
+  for (const from of [other, "hyperty://a.ex/nobody", echo.url, RUNTIME, "domain://registry.a.ex", `${REMOTE}/sm`]) {
+    stubs[0].bring({ id: 5, type: "create", from, to: echo.url, body: { value: from } });
+  }
+  await settle();
+  await settle();
+  assert.deepEqual(Object.fromEntries(runtime.counters.drops), { "unknown-source": 5 });
+  assert.deepEqual(stubs[0].carried.map(([to, , value]) => [to, value]).filter(([, value]) => value), [[`${REMOTE}/sm`, `${REMOTE}/sm`]]);
+});
+
+test("messages of a link keep their order while the record of a sender is read", async () => {
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  const late = "hyperty://a.ex/late";
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
+  const usual = node.answers;
+  node.answers = (message) => (message.body.resource === late ? false : usual(message));
+  const heard = [];
+  const deploying = runtime.deploy("sink", { event: ({ body }) => heard.push(body.value) });
+  await settle();
+  const { url } = await deploying;
+  for (const [at, from] of [PEER, late, PEER].entries()) {
+    stubs[0].bring({ id: at + 1, type: "create", from, to: `${url}/events`, body: { value: at } });
+  }
+  await settle();
+  assert.deepEqual(heard, [0]);
+  const asked = node.said({ to: "domain://registry.a.ex", type: "read" }).at(-1);
+  node.say(replyTo(asked, 200, { value: { ...RECORD, url: late } }));
+  await settle();
+  assert.deepEqual(heard, [0, 1, 2]);
+});
+
+test("a lost link is connected again, and when that fails messages go by the node", async () => {
+  const { node, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const [stub] = stubs;
+  for (const value of ["created", "in-progress", "live", "disconnected"]) stub.report(value);
+  void echo.ask("create", PEER, { value: 2 });
+  await settle();
+  assert.deepEqual([stub.orders, toPeer(node)], [["connect"], [1, 2]]);
+  for (const value of ["live", "disconnected"]) stub.report(value);
+  await node.clock.turn(60);
+  assert.equal(stub.orders.filter((one) => one === "connect").length, 6);
+  assert.equal(stub.orders.at(-1), "disconnect");
+  assert.ok(stub.isClosed);
+  const paths = node.said({ to: "domain://msg-node.a.ex/sm" }).map(({ type }) => type);
+  assert.deepEqual(paths, ["subscribe", "unsubscribe"]);
+});
+
+test("no link is set up to what takes none, or is not asked for", async () => {
+  const { stubs, node, echo } = await linked({ [PEER]: RECORD });
+  void echo.ask("create", PEER, { value: 1 });
+  void echo.ask("create", "hyperty://a.ex/none", { value: 1 });
+  void echo.ask("create", "hyperty://a.ex/other", { value: 1, p2p: false });
+  echo.send("hyperty://a.ex/third", 1);
+  await settle();
+  const read = node.said({ to: "domain://registry.a.ex", type: "read" }).map(({ body }) => body.resource);
+  assert.deepEqual([stubs, read], [[], [PEER, "hyperty://a.ex/none"]]);
+});
+
+test("a handler is reachable, its record says so, and its link is a way once its listeners stand", async () => {
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: RECORD }, true);
+  const [handler] = stubs;
+  assert.equal(handler.url, `${RUNTIME}/p2phandler/1`);
+  const [{ body }] = node.said({ to: "domain://registry.a.ex", type: "create" });
+  assert.deepEqual([body.value.p2pHandler, body.value.p2pRequester], [handler.url, DESCRIPTOR]);
+  const link = `${handler.url}/pc/1`;
+  for (const value of ["created", "in-progress", "live"]) handler.report(value, link);
+  await settle();
+  const listeners = handler.messages.filter(({ type }) => type === "subscribe").map(({ body: { resources } }) => resources);
+  assert.deepEqual(listeners, [[link]]);
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  void echo.ask("create", PEER, { value: 2 });
+  await settle();
+  assert.deepEqual([toPeer(node), handler.carried], [[1], [[PEER, "create", 2]]]);
+  const closing = runtime.close();
+  await node.clock.turn(5);
+  await closing;
+  assert.equal(handler.orders.at(-1), "disconnect");
+  assert.ok(handler.isClosed);
+});
+
+test("the row of a runtime can be read by stubs", async () => {
+  const { runtime, stubs } = await linked({}, true);
+  const [handler] = stubs;
+  const asked = () => handler.port.ask("read", `${RUNTIME}/registry`, { resource: REMOTE });
+  assert.equal((await asked()).body.code, 404);
+  handler.report("created", `${handler.url}/pc/1`);
+  const { value } = (await asked()).body;
+  assert.deepEqual([value.role, value.status, value.link], ["handler", "created", `${handler.url}/pc/1`]);
+  assert.equal(runtime.registry.links.entries.length, 1);
+});

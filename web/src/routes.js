@@ -1,0 +1,505 @@
+/**
+ * Direct links of a runtime: the driver of its table of links (`links.js`). It reads the records of
+ * entities, has paths set and stubs deployed, gives them their orders, and says by which link a
+ * message goes, and who may send over one.
+ */
+
+import { domainOf, isBackend, isBelow, registryOf, runtimeOf, statusOf, subscriptionManager } from "./address.js";
+import { MiniBus, Port } from "./bus.js";
+import { Alarm } from "./clock.js";
+import {
+  CODES,
+  DROPS,
+  HELD_MESSAGES,
+  NEGATIVE_CACHE,
+  OWNERS_KEPT,
+  PROOF_TIMEOUT,
+  REGISTRATION_EXPIRES,
+} from "./constants.js";
+import { isObject } from "./json.js";
+import { LinkTable, planOf } from "./links.js";
+import { Entity } from "./machine.js";
+import { codeOf, isRequest, isSuccess, refuse, replyTo } from "./message.js";
+import { trim } from "./transactions.js";
+
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+/** @typedef {import("./links.js").Plan} Plan */
+
+/**
+ * What a stub of direct links has: its address, its port, and what brings messages of a peer.
+ * `arrived` takes them in order; their `via` has the stub's stamp already.
+ * @typedef {{url: string, port: Port, plan: Plan | null,
+ *   arrived: (message: Message, link: string) => void}} StubContext
+ */
+
+/**
+ * A stub of direct links. It is a listener: at its own address it gets commands (M-11, M-12) and
+ * the handler the listeners of its links (M-05); at the address of a link, what is to be sent.
+ * @typedef {import("./bus.js").Listener & {close: () => void}} LinkStub
+ */
+
+/**
+ * What makes stubs of direct links. `descriptor` is the catalogue address of the requester that
+ * others load to reach the handler.
+ * @typedef {{handler: ((context: StubContext) => LinkStub) | null, descriptor: string,
+ *   requester: (context: StubContext) => LinkStub}} LinkStubs
+ */
+
+/** Number of the first negotiation of a link, which an order to yield or resume means. */
+const FIRST = 1;
+
+/** The record of an entity; null: there is none. @typedef {{record: JsonObject | null, until: number}} Known */
+
+/** The direct links of one runtime. */
+export class Links {
+  #tools;
+  #bus;
+  #port;
+  #agent;
+  #stubs;
+  #routesChanged;
+  #table;
+  #alarm;
+  /** @type {Map<string, {stub: LinkStub, miniBus: MiniBus}>} */
+  #deployed = new Map();
+  /** The runtime at the other end of each link. @type {Map<string, string>} */
+  #peers = new Map();
+  /** @type {Map<string, Entity>} */
+  #jobs = new Map();
+  /** @type {Map<string, Known>} */
+  #records = new Map();
+  /** @type {Map<string, Promise<JsonObject | null>>} */
+  #reading = new Map();
+  /** What has come over a link and waits for a proof of a sender. @type {Map<string, Message[]>} */
+  #held = new Map();
+  /** Questions of handlers that wait until our own request yields. @type {Message[]} */
+  #asked = [];
+  #status;
+
+  /**
+   * @param {import("./bus.js").Tools} tools
+   * @param {import("./bus.js").MessageBus} bus
+   * @param {{port: Port, agent: Port, routesChanged: () => void}} registry
+   * @param {LinkStubs} stubs
+   */
+  constructor(tools, bus, { port, agent, routesChanged }, stubs) {
+    this.#tools = tools;
+    this.#bus = bus;
+    this.#port = port;
+    this.#agent = agent;
+    this.#stubs = stubs;
+    this.#routesChanged = routesChanged;
+    this.#table = new LinkTable(tools.runtime);
+    this.#alarm = new Alarm(tools.clock, () => this.#perform(this.#table.tick(this.#now)));
+    this.#status = {
+      name: "registry",
+      /** @param {Message} message */
+      take: (message) => this.#seen(message),
+    };
+    bus.isOfPeer = (link, address) => this.#isOfPeer(link, address);
+  }
+
+  get #now() {
+    return this.#tools.clock.now();
+  }
+
+  /** The entries of the table; not to be changed. */
+  get entries() {
+    return this.#table.entries;
+  }
+
+  /** Address of the handler stub; null: there is none yet. */
+  handler = /** @type {string | null} */ (null);
+
+  /** Deploy the handler stub, once the node has a path to it. */
+  async openHandler() {
+    const { handler } = this.#stubs;
+    if (!handler) return null;
+    const url = `${this.#tools.runtime}/p2phandler/1`;
+    this.#deploy(url, null, handler);
+    const paths = subscriptionManager(this.#tools.domain);
+    const answer = await this.#agent.ask("subscribe", paths, { resources: [url], source: url });
+    if (!isSuccess(answer)) {
+      this.#undeploy(url);
+      return null;
+    }
+    this.handler = url;
+    return { p2pHandler: url, p2pRequester: this.#stubs.descriptor };
+  }
+
+  // ---- ways
+
+  /**
+   * Return the live link for a message; without one, begin to look for one, if it may have one.
+   *
+   * @param {Message} message
+   * @returns {string | null}
+   */
+  wayOf(message) {
+    const { to } = message;
+    if (isBackend(to)) return null;
+    const entity = runtimeOf(to);
+    const live = this.#table.liveLink(entity);
+    if (live) return live;
+    if (isRequest(message) && message.body.p2p !== false) void this.#seek(entity);
+    return null;
+  }
+
+  /** @param {string} entity */
+  async #seek(entity) {
+    const key = `link|${entity}`;
+    if (this.#jobs.has(key) || isBelow(entity, this.#tools.runtime)) return;
+    const job = new Entity("resolve_job", key);
+    this.#jobs.set(key, job);
+    const { trace } = this.#tools;
+    trace.step("registry", job.step("asked"));
+    let record = this.#known(entity);
+    if (record === undefined) {
+      trace.step("registry", job.step("queried"));
+      record = await this.#read(entity);
+    }
+    if (this.#jobs.get(key) === job) this.#informed(entity, job, record);
+  }
+
+  /**
+   * @param {string} entity
+   * @param {Entity} job
+   * @param {JsonObject | null} record
+   */
+  #informed(entity, job, record) {
+    const plan = record && planOf(record);
+    const remote = record?.runtime;
+    const isRemote = typeof remote === "string" && remote !== this.#tools.runtime;
+    const begun = plan && isRemote ? this.#table.plan(plan, this.#now) : [];
+    const bound = isRemote ? () => this.#table.bind(entity, remote) : () => [];
+    const hasEntry = isRemote && this.#table.entries.some((entry) => entry.remote === remote);
+    if (!hasEntry) this.#step(job, "none", "no link to where it lives");
+    else this.#step(job, begun.length ? "deploy" : "attach");
+    this.#perform(begun);
+    this.#perform(bound());
+  }
+
+  /**
+   * @param {Entity} job
+   * @param {string} trigger
+   * @param {string} [why]
+   */
+  #step(job, trigger, why = "") {
+    this.#tools.trace.step("registry", job.step(trigger, why));
+    if (job.mayEnd) this.#jobs.delete(job.key);
+  }
+
+  /** End the searches whose link is live, or will not be. */
+  #settle() {
+    for (const [key, job] of [...this.#jobs]) {
+      if (!job.allows("found")) continue;
+      const entity = key.slice("link|".length);
+      if (this.#table.liveLink(entity)) this.#step(job, "found");
+      else if (!this.#table.entryOf(entity)) this.#step(job, "none", "the link is gone");
+    }
+  }
+
+  // ---- records
+
+  /**
+   * Return what is known of an entity: its record, null if there is none, undefined if it is to be
+   * read.
+   *
+   * @param {string} entity
+   */
+  #known(entity) {
+    const known = this.#records.get(entity);
+    return known && this.#now < known.until ? known.record : undefined;
+  }
+
+  /**
+   * @param {string} entity
+   * @returns {Promise<JsonObject | null>}
+   */
+  #read(entity) {
+    const there = this.#reading.get(entity);
+    if (there) return there;
+    const reading = this.#port.ask("read", registryOf(domainOf(entity)), { resource: entity }).then((answer) => {
+      this.#reading.delete(entity);
+      const { value } = answer.body;
+      const record = codeOf(answer) === CODES.OK && isObject(value) && value.url === entity ? value : null;
+      const life = record ? Math.min(Number(record.expires) || 1, REGISTRATION_EXPIRES) : NEGATIVE_CACHE;
+      this.#records.set(entity, { record, until: this.#now + life });
+      trim(this.#records, OWNERS_KEPT);
+      return record;
+    });
+    this.#reading.set(entity, reading);
+    return reading;
+  }
+
+  /**
+   * Say whether the peer of a link owns an address: by its record, not by having been heard.
+   *
+   * @param {string} link
+   * @param {string} address
+   */
+  #isOfPeer(link, address) {
+    const remote = this.#peers.get(link);
+    if (remote === undefined) return false;
+    return isBelow(address, remote) || this.#known(runtimeOf(address))?.runtime === remote;
+  }
+
+  /**
+   * Take a message that has come over a link, once its sender's record is read; the order of the
+   * link is kept.
+   *
+   * @param {Message} message
+   * @param {string} link
+   */
+  #arrived(message, link) {
+    const held = this.#held.get(link);
+    if (held && held.length >= HELD_MESSAGES) return this.#tools.counters.drop(DROPS.OVERFLOW, link, message);
+    if (held) held.push(message);
+    else if (!this.#waits(message, link)) this.#bus.submit(message, link);
+    else {
+      this.#held.set(link, [message]);
+      void this.#prove(link);
+    }
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} link
+   */
+  #waits({ from }, link) {
+    const isPart = isBelow(from, this.#peers.get(link) ?? "") || isBelow(from, this.#tools.runtime);
+    return !isPart && this.#known(runtimeOf(from)) === undefined;
+  }
+
+  /** @param {string} link */
+  async #prove(link) {
+    const { clock } = this.#tools;
+    const held = this.#held.get(link) ?? [];
+    while (held.length) {
+      const [message] = held;
+      if (this.#waits(message, link)) {
+        let cancel = () => {};
+        const late = new Promise((resolve) => (cancel = clock.at(clock.now() + PROOF_TIMEOUT, () => resolve(null))));
+        await Promise.race([this.#read(runtimeOf(message.from)), late]);
+        cancel();
+      }
+      held.shift();
+      this.#bus.submit(message, link);
+    }
+    this.#held.delete(link);
+  }
+
+  // ---- the table
+
+  /**
+   * Take a status event of a stub of direct links.
+   *
+   * @param {Message} message
+   */
+  #seen({ from, body }) {
+    const { resource, value } = body;
+    if (typeof resource !== "string" || typeof value !== "string") return true;
+    const link = typeof body.link === "string" ? body.link : null;
+    this.#perform(this.#table.status({ stub: from, link, resource, value }, this.#now));
+    return true;
+  }
+
+  /**
+   * Answer a question about the row of a runtime (P2P-18).
+   *
+   * @param {Message} request
+   */
+  asked(request) {
+    if (!isRequest(request)) return;
+    if (request.type !== "read") {
+      return this.#port.post(refuse(request, CODES.MALFORMED, "the registry can only be read"));
+    }
+    this.#asked.push(request);
+    this.#decide();
+  }
+
+  #decide() {
+    for (const request of this.#asked.splice(0)) {
+      const { resource } = request.body;
+      const entry = typeof resource === "string" ? this.#table.row(resource, request.from) : null;
+      if (!entry) this.#port.post(refuse(request, CODES.NOT_FOUND, "no link leads there"));
+      else if (entry.isHeld(request.from)) this.#asked.push(request);
+      else {
+        const { remote, role, status, url, link } = entry;
+        const value = { remote, role, status, url, link, entities: [...entry.entities].sort() };
+        this.#port.post(replyTo(request, CODES.OK, { value }));
+      }
+    }
+  }
+
+  /** @param {import("./links.js").Effect[]} effects */
+  #perform(effects) {
+    const { trace } = this.#tools;
+    const paths = subscriptionManager(this.#tools.domain);
+    for (const effect of effects) {
+      switch (effect.do) {
+        case "step":
+          trace.step("registry", effect);
+          break;
+        case "row":
+          trace.row("registry", effect.op, "p2p", effect.key, effect.val, "registry");
+          break;
+        case "peer-known":
+          this.#peers.set(effect.link, effect.remote);
+          break;
+        case "peer-gone":
+          this.#peers.delete(effect.link);
+          break;
+        case "set-path": {
+          const { url } = effect;
+          void this.#port.ask("subscribe", paths, { resources: [url], source: url }).then((answer) => {
+            const refusal = isSuccess(answer) ? null : `${codeOf(answer)}`;
+            this.#perform(this.#table.pathSet(url, refusal, this.#now));
+          });
+          break;
+        }
+        case "remove-path":
+          void this.#port.ask("unsubscribe", paths, { resources: [effect.url], source: effect.url });
+          break;
+        case "deploy":
+          this.#deploy(effect.url, effect.plan, this.#stubs.requester);
+          break;
+        case "undeploy":
+          this.#undeploy(effect.url);
+          break;
+        case "register-link":
+          void this.#register(effect.link, effect.stub);
+          break;
+        case "unregister-link":
+          this.#unregister(effect.link);
+          break;
+        case "connect":
+          void this.#order(effect.stub, { method: "connect", params: [effect.handler] }, true);
+          break;
+        case "disconnect":
+          void this.#order(effect.stub, { method: "disconnect", params: [effect.remote], link: effect.link });
+          break;
+        case "yield":
+        case "resume": {
+          const { do: method, stub, remote } = effect;
+          const order = { method, params: [remote], link: stub, negotiation: FIRST };
+          void this.#order(stub, order, method === "resume");
+          break;
+        }
+        case "link-gone":
+          // What their records said may not be so any more.
+          for (const [entity, { record }] of this.#records) {
+            if (record?.runtime === effect.remote) this.#records.delete(entity);
+          }
+          break;
+        case "routes-changed":
+          this.#routesChanged();
+      }
+    }
+    this.#settle();
+    this.#decide();
+    this.#alarm.set(this.#table.deadline);
+  }
+
+  /**
+   * Give an order; a stub that is to go on with its link, and does not, is gone.
+   *
+   * @param {string} stub
+   * @param {JsonObject} body
+   * @param {boolean} [isNeeded]
+   */
+  async #order(stub, body, isNeeded = false) {
+    const answer = await this.#port.ask("execute", stub, body);
+    if (isNeeded && !isSuccess(answer)) this.#perform(this.#table.gone(stub, this.#now));
+  }
+
+  /**
+   * Set the listeners of a handler's link: the bus's, then the handler's own (I-P17).
+   *
+   * @param {string} link
+   * @param {string} handler
+   */
+  async #register(link, handler) {
+    const there = this.#deployed.get(handler);
+    if (there) this.#bus.listen(link, there.miniBus, this.#port.url);
+    const answer = await this.#port.ask("subscribe", handler, { resources: [link], source: handler });
+    const refusal = isSuccess(answer) ? null : `${codeOf(answer)}`;
+    this.#perform(this.#table.registered(link, refusal, this.#now));
+  }
+
+  /** @param {string} link */
+  #unregister(link) {
+    for (const { miniBus } of this.#deployed.values()) this.#bus.unlisten(link, miniBus, this.#port.url);
+  }
+
+  // ---- stubs
+
+  /**
+   * @param {string} url
+   * @param {Plan | null} plan
+   * @param {(context: StubContext) => LinkStub} make
+   */
+  #deploy(url, plan, make) {
+    const { trace } = this.#tools;
+    const deployment = new Entity("stub_deployment", url);
+    trace.step("loader", deployment.step("load"));
+    this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
+    this.#bus.grant(url, url, "p2p-stub");
+    const miniBus = new MiniBus(url, trace, (...lost) => this.#bus.lost(...lost));
+    this.#bus.listen(url, miniBus, this.#agent.url);
+    const port = new Port(this.#bus, url);
+    try {
+      const arrived = this.#arrived.bind(this);
+      const stub = make({ url, port, plan, arrived });
+      this.#deployed.set(url, { stub, miniBus });
+      miniBus.listen("*", stub);
+      trace.step("loader", deployment.step("loaded"));
+    } catch (error) {
+      trace.step("loader", deployment.step("load-failed", String(error)));
+      this.#clear(url, miniBus);
+      this.#perform(this.#table.gone(url, this.#now));
+    }
+  }
+
+  /** @param {string} url */
+  #undeploy(url) {
+    const there = this.#deployed.get(url);
+    if (!there) return;
+    this.#deployed.delete(url);
+    there.stub.close();
+    this.#clear(url, there.miniBus);
+  }
+
+  /**
+   * @param {string} url
+   * @param {MiniBus} miniBus
+   */
+  #clear(url, miniBus) {
+    this.#bus.unlisten(url, miniBus, this.#agent.url);
+    this.#bus.revoke(url, url);
+    this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
+  }
+
+  /** The node has forgotten this runtime: set its paths again. */
+  renew() {
+    const paths = subscriptionManager(this.#tools.domain);
+    for (const url of this.#deployed.keys()) {
+      const port = url === this.handler ? this.#agent : this.#port;
+      void port.ask("subscribe", paths, { resources: [url], source: url });
+    }
+  }
+
+  /** End all links, and set none up any more. */
+  async close() {
+    const entries = this.#table.entries.flatMap((entry) => entry.ends);
+    this.#perform(this.#table.close());
+    await Promise.all(
+      entries.map(({ stub, remote, link }) =>
+        this.#order(stub, { method: "disconnect", params: [remote], link })),
+    );
+    for (const url of [...this.#deployed.keys()]) this.#undeploy(url);
+    this.#alarm.set(Infinity);
+  }
+}
+
