@@ -31,7 +31,8 @@ from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, LocalRemoved
 from specs.addresses.address import status_of
 from specs.bodies.link import Command
 from specs.limits.protocol import GOODBYE_TIMEOUT
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, refuse
+from specs.reply_code import Code
 from transports.bodies import write_body
 
 __all__ = [
@@ -179,6 +180,9 @@ class Loader(Actor[LoaderMessage]):
             case Load() | Unload() | Hosted() | _Ended():
                 if self._registry is not None:
                     self._work(message, self._registry)
+            case Delivery(asked) if asked.is_request:
+                why = "the loader of a runtime answers nothing"
+                await self._port.post(refuse(asked, Code.NOT_FOUND, why))
             case Delivery():
                 pass
             case _:

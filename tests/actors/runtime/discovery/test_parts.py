@@ -10,6 +10,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
+from actors.policy.config import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.addresses.address import domain_registry
@@ -20,7 +21,7 @@ from tests.actors.node.connectors.test_global_registry import token
 from tests.actors.runtime.stubs.test_logging_in import Purse, an_issuer, opened
 from tests.support.node.http_server import open_http_server
 from tests.support.node.issuer import ALICE, ISSUER, login_by
-from tests.support.runtime.domain import DOMAIN, Echo, open_domain
+from tests.support.runtime.domain import DOMAIN, DomainOptions, Echo, open_domain
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
@@ -47,6 +48,16 @@ async def test_a_part_is_read_by_its_own_runtime_only(name, autojump_clock):
             assert (await alice.hyperty.ask(part(alice, name), kind, {})).code == Code.MALFORMED
         if name not in {"idm", "subscriptions"}:
             assert (await read(alice, name)).code == Code.MALFORMED
+
+
+@pytest.mark.parametrize("name", ["ua", "registry", "address-allocation", "sm", "pep"])
+async def test_no_part_leaves_a_request_of_another_runtime_unanswered(name, autojump_clock):
+    options = DomainOptions(policies={"alice": PolicyConfig()})
+    async with open_domain("alice", "bob", options=options) as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        for kind in (MessageType.READ, MessageType.CREATE, MessageType.EXECUTE):
+            answer = await bob.hyperty.ask(part(alice, name), kind, {"value": 1})
+            assert answer.code in {Code.MALFORMED, Code.FORBIDDEN, Code.NOT_FOUND}
 
 
 async def test_the_discovery_of_a_runtime_searches_a_domain(autojump_clock):
