@@ -67,7 +67,12 @@ from specs.descriptor import (
     SourcePackage,
     StubDescriptor,
 )
-from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
+from specs.limits.foreign_code import (
+    CATALOGUE_DOMAIN_BYTES,
+    DESCRIPTOR_BYTES,
+    DESCRIPTOR_FRESH,
+    REVOCATIONS_BYTES,
+)
 from specs.limits.node import JWKS_BYTES
 
 __all__ = [
@@ -79,6 +84,11 @@ __all__ = [
     "keys_of",
 ]
 
+_CROWDED: Final = Refused(
+    Reason.TOO_LARGE,
+    f"its domain has more than {CATALOGUE_DOMAIN_BYTES} bytes of descriptors",
+    "ask the domain for fewer, or smaller ones",
+)
 _UNPROVED: Final = Refused(
     Reason.WRONG_KEY,
     "its keys are published where nothing proves whose they are",
@@ -415,10 +425,16 @@ class CatalogueClient:
 
         Revocations are stored also if the descriptor is refused: otherwise they would be lost
         just when they refuse it.
+
+        Raises:
+            RefusalError: The domain has as many descriptors in memory as one may.
         """
         async with self._saving:
             old, domain = await self._load(), visit.entry.domain
             known = {**old.known, **fresh}
+            sizes = [len(one.text) for entry, one in known.items() if entry.domain == domain]
+            if fresh and sum(sizes) > CATALOGUE_DOMAIN_BYTES:
+                raise RefusalError(_CROWDED)
             revoked, keys = dict(old.revoked), dict(old.keys)
             if visit.revocations is not None:
                 revoked[domain] = visit.revocations[1]

@@ -119,6 +119,9 @@ LISTING_BYTES: Final = 65_536
 FETCH_TIMEOUT: Final = 2.0
 """Seconds one file of a catalogue may take (ours; four fit into DEPLOY_TIMEOUT)."""
 
+CATALOGUE_DOMAIN_BYTES: Final = 1_048_576
+"""Bytes of descriptors of one domain that are remembered (ours): none has all the memory."""
+
 CATALOGUE_MEMORY_BYTES: Final = 16_777_216
 """Bytes in the file of what a runtime remembers of catalogues (ours)."""
 

@@ -11,7 +11,9 @@ from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, NoStore, VolatileMemory
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import Trust
-from specs.limits.foreign_code import DESCRIPTOR_FRESH
+from fsm.catalogue.descriptor_io import Reason
+from specs.addresses.descriptor import CatalogueType, Entry
+from specs.limits.foreign_code import CATALOGUE_DOMAIN_BYTES, DESCRIPTOR_BYTES, DESCRIPTOR_FRESH
 from tests.support.catalogues import HERE, STUB_B, Publishing, Wall, archive_of, client_of
 
 
@@ -174,6 +176,32 @@ async def test_of_two_domains_at_once_both_are_remembered(domain, autojump_clock
         nursery.start_soon(client.find, STUB_B)
         nursery.start_soon(client.find, other.entry)
     assert set(memory.kept.known) == {STUB_B, other.entry}
+
+
+async def test_one_domain_does_not_fill_the_memory_of_all(domain, autojump_clock):
+    """T15: its further descriptors are refused; what is known of it is renewed, and others come."""
+    other, memory = Publishing(domain="c.ex"), VolatileMemory()
+    other.offers()
+    places = Places({"b.ex": domain.source, "c.ex": other.source})
+    trust = Trust({**domain.trust().domains, **other.trust().domains})
+    shelf = CatalogueStore(memory, NoStore())
+    client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
+    schema = {"$comment": "x" * (DESCRIPTOR_BYTES // 2)}
+    reasons, many = [], 2 * CATALOGUE_DOMAIN_BYTES // DESCRIPTOR_BYTES
+    for counter in (1, 2):
+        for number in range(many + 1):
+            name, says = f"n{number}", {"scheme": "comm", "schema": schema, "counter": counter}
+            domain.describes(CatalogueType.SCHEMA, name, **says)
+            entry = Entry(domain.domain, CatalogueType.SCHEMA, name)
+            try:
+                assert (await client.find_schema(entry)).counter == counter
+            except RefusedDescriptorError as refused:
+                reasons.append((number, refused.refused.reason))
+        await trio.sleep(DESCRIPTOR_FRESH)
+    await client.find(other.entry)
+    first = reasons[0][0]
+    assert many // 2 < first
+    assert reasons == 2 * [(number, Reason.TOO_LARGE) for number in range(first, many + 1)]
 
 
 class Full(CatalogueMemory):
