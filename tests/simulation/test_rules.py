@@ -1,11 +1,13 @@
 """For each rule: a history that keeps it, and one that breaks it and nothing else."""
 
+import attrs
 import pytest
 
 from tests.simulation.judgement.history import (
     Answered,
     Asked,
     Changed,
+    Created,
     Died,
     Executed,
     Heard,
@@ -15,10 +17,12 @@ from tests.simulation.judgement.history import (
     Observing,
     Overheard,
     Probed,
+    Removed,
 )
 from tests.simulation.judgement.rules import RULES, breaches
 
 A, B, OBJECT = "r0.1", "hyperty://d0.ex/b", "comm://d0.ex/o"
+CHILDREN = f'{{"{B}#1": "7", "{B}#3": "9/10"}}'
 
 WHOLE = (
     Asked(1.0, 1, A, B),
@@ -44,8 +48,11 @@ WHOLE = (
     Executed(6.1, 5, B),
     Answered(6.2, 5, 200, 5),
     Probed(6.2, "r1.1", "r0.2", 200),
-    Held(9.0, "r0.2", OBJECT, 4, '{"n": 1}', is_reporter=True),
-    Held(9.0, "r1.1", OBJECT, 4, '{"n": 1}'),
+    Created(7.0, "r1.1", OBJECT, f"{B}#1"),
+    Created(7.1, "r1.1", OBJECT, f"{B}#2"),
+    Removed(7.2, "r1.1", OBJECT, f"{B}#2"),
+    Held(9.0, "r0.2", OBJECT, 4, '{"n": 1}', is_reporter=True, children=CHILDREN),
+    Held(9.0, "r1.1", OBJECT, 4, '{"n": 1}', children=CHILDREN),
 )
 
 
@@ -70,7 +77,8 @@ BROKEN = {
     "answered": without(17),
     "after_leaving": with_(11, Overheard(2.45, A, OBJECT, 5)),
     "versions": with_(10, Heard(2.35, A, OBJECT, 4, "n")),
-    "agreed": [*WHOLE[:-1], Held(9.0, "r1.1", OBJECT, 4, '{"n": 2}')],
+    "agreed": [*WHOLE[:-1], Held(9.0, "r1.1", OBJECT, 4, '{"n": 2}', children=CHILDREN)],
+    "children": with_(24, Created(7.3, "r1.1", OBJECT, f"{B}#4")),
     "converged": [*WHOLE, Probed(6.3, "r0.2", "r1.1", 503)],
 }
 
@@ -109,11 +117,18 @@ def test_every_rule_has_such_a_history():
     [
         Held(9.0, "r1.1", OBJECT, 3, '{"n": 1}'),
         Held(9.0, "r1.1", "comm://d0.ex/gone", 4, '{"n": 1}'),
+        Held(9.0, "r1.1", OBJECT, 4, '{"n": 1}', children=f'{{"{B}#1": "7"}}'),
     ],
-    ids=["an older one", "of nothing"],
+    ids=["an older one", "of nothing", "without a child"],
 )
 def test_a_copy_that_is_not_what_its_reporter_has_is_reported(copy):
     assert {one.rule for one in breaches(history_of([*WHOLE[:-1], copy]))} == {"agreed"}
+
+
+def test_a_child_that_is_there_twice_is_reported():
+    twice = CHILDREN.replace("9/10", "7/10")
+    held = [attrs.evolve(one, children=twice) if isinstance(one, Held) else one for one in WHOLE]
+    assert {one.rule for one in breaches(history_of(held))} == {"children"}
 
 
 def test_versions_do_not_go_back_by_any_path():

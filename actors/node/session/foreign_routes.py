@@ -14,6 +14,7 @@ from fsm.catalogue.foreign_io import (
 from fsm.limits.error_window import QuarantineCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node
+from specs.child import parent_of
 from specs.message import Message
 
 __all__ = ["ForeignRoutes", "Paths"]
@@ -77,7 +78,8 @@ class ForeignRoutes:
         """Return whether a message to a peer goes by its stub, not by a session it has here.
 
         Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
-        the peer subscribed by it.
+        the peer subscribed by it. What is written of children takes the path of the requests
+        among it, so that a change does not overtake the new child (I-B7).
 
         Args:
             peer: Address of the peer.
@@ -86,7 +88,8 @@ class ForeignRoutes:
         """
         if not is_node(peer) or domain_of(peer) not in self._domains:
             return False
-        return not has_session or message.is_request
+        is_of_child = not message.is_response and parent_of(message.to) is not None
+        return not has_session or message.is_request or is_of_child
 
     def objection(self, peer: str, message: Message) -> str | None:
         """Return why a peer would not take a message from this node, which speaks for its domain.

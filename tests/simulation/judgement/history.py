@@ -8,6 +8,7 @@ __all__ = [
     "Answered",
     "Asked",
     "Changed",
+    "Created",
     "Died",
     "Executed",
     "Heard",
@@ -18,6 +19,7 @@ __all__ = [
     "Overheard",
     "Probed",
     "Remark",
+    "Removed",
 ]
 
 
@@ -128,11 +130,38 @@ class Changed:
 
 @final
 @attrs.frozen
+class Created:
+    """A creator was notified that its child is kept.
+
+    Attributes:
+        child: Name of the child.
+    """
+
+    at: float
+    by: str
+    url: str
+    child: str
+
+
+@final
+@attrs.frozen
+class Removed:
+    """A creator deletes its child."""
+
+    at: float
+    by: str
+    url: str
+    child: str
+
+
+@final
+@attrs.frozen
 class Held:
     """At the very end, somebody has an object: as its reporter, or a copy of it.
 
     Attributes:
         value: What it holds, as JSON with its keys in order.
+        children: What it holds beside, as such JSON, by name.
     """
 
     at: float
@@ -141,6 +170,7 @@ class Held:
     version: int
     value: str
     is_reporter: bool = False
+    children: str = "{}"
 
 
 @final
@@ -176,6 +206,8 @@ Remark: TypeAlias = (
     | Overheard
     | Left
     | Changed
+    | Created
+    | Removed
     | Died
     | Probed
     | Held

@@ -9,7 +9,8 @@
 | `answered` | every request has an answer, a made one at the latest when patience ends (I-T3) |
 | `after_leaving` | nothing of an object comes after the unsubscribe was acknowledged (I-D7) |
 | `versions` | an observer hears of each change at most once, and in order (I-D3, I-D12) |
-| `agreed` | when all is well again, every copy is what its reporter has (I-D4) |
+| `agreed` | when all is well again, every copy, with children, is what its reporter has (I-D4) |
+| `children` | when all is well again, each child is there that was acknowledged, once (I-D10) |
 | `converged` | when all is well again, everybody reaches everybody |
 | `clean` | when everybody has gone, no link and no listener is left (I-X2) |
 
@@ -17,7 +18,8 @@ Of a request that is answered otherwise than 200 (404, 408, 503 and so on) only 
 said: it is given at most once, and in order. Who dies waits for nothing any more.
 """
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Final, final
@@ -29,6 +31,7 @@ from specs.reply_code import Code
 from tests.simulation.judgement.history import (
     Answered,
     Asked,
+    Created,
     Died,
     Executed,
     Heard,
@@ -38,6 +41,7 @@ from tests.simulation.judgement.history import (
     Observing,
     Overheard,
     Probed,
+    Removed,
 )
 
 __all__ = ["RULES", "Breach", "breaches", "disagreements"]
@@ -161,9 +165,27 @@ def _disagreements(held: list[Held]) -> Iterator[str]:
         newest = reported.get(copy.url)
         if newest is None:
             yield f"{copy.by} has version {copy.version} of {copy.url}, which nobody reports"
-        elif (copy.version, copy.value) != (newest.version, newest.value):
-            mine, its = f"{copy.version} {copy.value}", f"{newest.version} {newest.value}"
+        elif _shown(copy) != _shown(newest):
+            mine, its = " ".join(_shown(copy)), " ".join(_shown(newest))
             yield f"{copy.by} has of {copy.url} {mine}, and {newest.by}, who reports it, {its}"
+
+
+def _shown(held: Held) -> tuple[str, str, str]:
+    return str(held.version), held.value, held.children
+
+
+def _children(history: History) -> Iterator[str]:
+    removed = {one.child for one in history.remarks if isinstance(one, Removed)}
+    created = [one for one in history.remarks if isinstance(one, Created)]
+    reported = [one for one in history.remarks if isinstance(one, Held) and one.is_reporter]
+    for held in reported:
+        there = json.loads(held.children)
+        for one in created:
+            if one.url == held.url and one.child not in {*there, *removed}:
+                yield f"{one.by} created {one.child} of {one.url}, and it is not there"
+        numbers = Counter(str(value).partition("/")[0] for value in there.values())
+        twice = [number for number, times in numbers.items() if times > 1]
+        yield from (f"{held.url} has several children created as {number}" for number in twice)
 
 
 def _converged(history: History) -> Iterator[str]:
@@ -185,6 +207,7 @@ RULES: Final[dict[str, Callable[[History], Iterable[str]]]] = {
     "after_leaving": _after_leaving,
     "versions": _versions,
     "agreed": _agreed,
+    "children": _children,
     "converged": _converged,
     "clean": _clean,
 }

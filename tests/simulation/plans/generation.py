@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
-from tests.simulation.world.object_acts import object_acts
+from tests.simulation.world.object_acts import child_acts, object_acts
 
 __all__ = ["HORIZON", "plan_of"]
 
@@ -100,7 +100,8 @@ def plan_of(seed: int, *, of_processes: bool = True) -> Plan:
         acts=_acts(dice, [name for name, _ in runtimes]),
     )
     plan = attrs.evolve(plan, faults=_faults(dice, plan))
-    acts = sorted((*plan.acts, *object_acts(plan)), key=lambda act: act.at)
+    plan = attrs.evolve(plan, acts=(*plan.acts, *object_acts(plan)))
+    acts = sorted((*plan.acts, *child_acts(plan)), key=lambda act: act.at)
     plan = attrs.evolve(plan, acts=tuple(acts))
     return _with_faults_of_processes(plan) if of_processes else plan
 

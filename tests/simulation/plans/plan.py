@@ -24,6 +24,9 @@ class Deed(StrEnum):
     """`who` changes its object as often as `count` says, one after the other."""
     LEAVE = "leave"
     """`who` unsubscribes from the object of `whom`."""
+    CHILD = "child"
+    """`who` creates, changes and deletes children of the object of `whom`, its own or another's, as
+    often as `count` says."""
     DELETE = "delete"
     """`who` deletes its object."""
     DEPLOY = "deploy"

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 
-__all__ = ["object_acts"]
+__all__ = ["child_acts", "object_acts"]
 
 _ALSO: Final = 0.5
 """How many of those who are nobody's friend observe, too."""
@@ -30,6 +30,25 @@ def object_acts(plan: Plan) -> tuple[Act, ...]:
         if dice.random() < _HIT:
             acts.append(_burst(dice, reporter, fault.at + dice.uniform(-0.1, 0.3)))
         acts += _again(dice, fault, reporter, others)
+    return tuple(acts)
+
+
+def child_acts(plan: Plan) -> tuple[Act, ...]:
+    """Make up what is done to children: by reporter and observers, also while things go wrong.
+
+    Chance of its own, so that the rest of a plan does not depend on it.
+    """
+    dice = Random(f"{plan.seed}/children")  # noqa: S311 - chance, no secret
+    reporter = next(act.who for act in plan.acts if act.deed is Deed.CREATE)
+    observers = [act.who for act in plan.acts if act.deed is Deed.OBSERVE and act.whom == reporter]
+    writers = [reporter, *observers]
+    times = [dice.uniform(1, 30), *(one.at for one in plan.faults if dice.random() < _HIT)]
+    acts: list[Act] = []
+    for at in times:
+        for who in dice.sample(writers, min(len(writers), 2)):
+            count, pause = dice.choice((1, 3, 6)), dice.choice((0.0, 0.01, 0.1))
+            begins = round(max(0.0, at + dice.uniform(-0.2, 0.2)), 3)
+            acts.append(Act(begins, Deed.CHILD, who, reporter, count, pause))
     return tuple(acts)
 
 

@@ -3,19 +3,30 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Final, final
 
 import attrs
 import trio
 
+from actors.runtime.objects.children import Children
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.message import MessageType
 from specs.reply_code import Code
-from tests.simulation.judgement.history import Changed, Heard, Held, History, Left, Observing
+from tests.simulation.judgement.history import (
+    Changed,
+    Created,
+    Heard,
+    Held,
+    History,
+    Left,
+    Observing,
+    Removed,
+)
 from tests.simulation.plans.plan import Act, Deed
 from tests.simulation.world.process import RuntimeProcess
 
@@ -70,6 +81,8 @@ class Objects:
                 await self._observe(runtime, act.whom)
             case Deed.CHANGE:
                 await self._change(runtime, act)
+            case Deed.CHILD:
+                await self._write_children(runtime, act)
             case Deed.LEAVE:
                 await self._leave(runtime, act.whom)
             case Deed.DELETE:
@@ -83,10 +96,13 @@ class Objects:
         for one in self._reported.values():
             if one.thing is not None and one.life == self._life_of(one):
                 notices = at, one.life, one.thing.url, one.thing.version, _text(one.thing.value)
-                found.append(Held(*notices, is_reporter=True))
+                children = _shown(one.thing.children)
+                found.append(Held(*notices, is_reporter=True, children=children))
         for (life, url), stand in self._stands.items():
             if stand.copy is not None and not stand.copy.is_gone:
-                found.append(Held(at, life, url, stand.copy.version, _text(stand.value)))
+                children = _shown(stand.copy.children)
+                notices = at, life, url, stand.copy.version, _text(stand.value)
+                found.append(Held(*notices, children=children))
         return found
 
     def _life_of(self, reported: _Reported) -> str:
@@ -129,6 +145,35 @@ class Objects:
         if self._object_of(runtime.name) is not None and reported is not None:
             del self._reported[runtime.name]
             reported.over.set()
+
+    # --- children
+
+    def _children_of(self, runtime: RuntimeProcess, whom: str) -> Children | None:
+        thing = self._object_of(whom)
+        if thing is None or runtime.name == whom:
+            return None if thing is None else thing.children
+        stand = self._stands.get((runtime.life, thing.url))
+        return None if stand is None or stand.copy is None else stand.copy.children
+
+    async def _write_children(self, runtime: RuntimeProcess, act: Act) -> None:
+        """Create children, each second changed and each third deleted at once."""
+        for _ in range(act.count):
+            thing, children = self._object_of(act.whom), self._children_of(runtime, act.whom)
+            if thing is not None and children is not None:
+                # No answer in time, too many, or nobody observes any more.
+                with suppress(ProtoflyError):
+                    await self._write_child(runtime.life, thing.url, children)
+            await trio.sleep(act.pause)
+
+    async def _write_child(self, life: str, url: str, children: Children) -> None:
+        number = next(self._numbers)
+        child = await children.create(str(number))
+        self._history.note(Created(trio.current_time(), life, url, child.id))
+        if number % 2:
+            await child.update(f"{number}/{next(self._numbers)}")
+        if number % 3 == 0:
+            self._history.note(Removed(trio.current_time(), life, url, child.id))
+            await child.delete()
 
     # --- observers
 
@@ -196,6 +241,10 @@ async def _changed(thing: ReportedObject, number: int) -> int:
             return await thing.discard("log", *old, number % 3)
         case _:
             return await thing.set("n", number)
+
+
+def _shown(children: Children) -> str:
+    return _text({name: child.value for name, child in children.items()})
 
 
 def _text(value: Mapping) -> str:
