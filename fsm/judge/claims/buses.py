@@ -20,7 +20,14 @@ from fsm.judge.claims.fold import (
     others,
     rows,
 )
-from fsm.judge.claims.records import BUS, LISTENERS, is_answer, is_p2p_end, is_shared
+from fsm.judge.claims.records import (
+    BUS,
+    LISTENERS,
+    heard_by,
+    is_answer,
+    is_p2p_end,
+    is_shared,
+)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below
 from specs.trace import Kind, Op
@@ -54,7 +61,10 @@ class Registered(Fold, claims=("I-B1",)):
 
 @final
 class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
-    """All listeners of the target at the admission of a message get it, except answers (I-B2)."""
+    """All listeners of the target at the admission of a message get it, except answers (I-B2).
+
+    What creators write of children over links is for some of them (`heard_by`).
+    """
 
     _left: dict[str, tuple[TraceLine, set[str]]] = attrs.field(factory=dict)
 
@@ -67,7 +77,7 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         if record.actor == BUS and not is_answer(record):
-            wanted = set(self.process.listeners.of(BUS, record.to or ""))
+            wanted = heard_by(record, self.process.listeners.of(BUS, record.to or ""))
             if wanted:
                 self._left.setdefault(record.mid or "", (record, wanted))
 

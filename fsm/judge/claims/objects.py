@@ -19,12 +19,20 @@ from fsm.judge.claims.fold import (
     GroupKey,
     Place,
     any_msg,
+    at_bus,
     on,
     others,
     rows,
     steps,
 )
-from fsm.judge.claims.records import LISTENERS, MANAGER, is_p2p_end, split
+from fsm.judge.claims.records import (
+    LISTENERS,
+    MANAGER,
+    SYNC_MANAGER,
+    is_p2p_end,
+    of_creator,
+    split,
+)
 from fsm.judge.trace_line import TraceLine
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -246,10 +254,22 @@ class NothingAfterDelete(Fold, claims=("I-D8",)):
 class ChildOwner(Fold, claims=("I-D10",)):
     """A child is its creator's: he alone touches it, and numbers his own (I-D10).
 
-    A child is `object|creator#number`, as its name is at the reporter's end.
+    A child is `object|creator#number`, as its name is at the reporter's end. What a creator
+    sends by a direct link is for the sync manager alone, which knows the observers.
     """
 
     _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    _by_link: set[str | None] = attrs.field(factory=set)
+
+    @on(at_bus(Op.ADMIT))
+    def brought(self, record: TraceLine) -> None:
+        if of_creator(record) and is_p2p_end(record.by or ""):
+            self._by_link.add(record.mid)
+
+    @on(at_bus(Op.DELIVER))
+    def given(self, record: TraceLine) -> None:
+        if record.mid in self._by_link and record.listener != SYNC_MANAGER:
+            self.broken(record, "the sync manager, which knows the observers, to get it alone")
 
     @on(others(Kind.OBJ))
     def touched(self, record: TraceLine) -> None:

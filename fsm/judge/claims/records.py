@@ -6,6 +6,7 @@ from typing import Final, TypeAlias, final
 
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
+from specs.child import CHILDREN, parent_of
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.message_catalogue import bound
@@ -20,11 +21,13 @@ __all__ = [
     "MANAGER",
     "RESPONSE",
     "SLACK",
+    "SYNC_MANAGER",
     "Key",
     "Listeners",
     "Rows",
     "addresses_in",
     "expects_answer",
+    "heard_by",
     "is_answer",
     "is_connection",
     "is_final",
@@ -32,6 +35,7 @@ __all__ = [
     "is_p2p_link",
     "is_shared",
     "key_of",
+    "of_creator",
     "split",
     "waited",
 ]
@@ -141,6 +145,11 @@ BUS: Final = "bus"
 """The actor that routes between the sandboxes of a runtime, or for the sessions of a node."""
 
 MANAGER: Final = "sm"
+
+SYNC_MANAGER: Final = "sync-manager"
+"""The listener of the actor `sm`."""
+
+_MINI_BUS: Final = "minibus:"
 """The actor that serves the data objects of a runtime; its registry has lists of its own."""
 
 LISTENERS: Final = "listeners"
@@ -196,6 +205,29 @@ def is_shared(to: str) -> bool:
 def is_p2p_end(address: str) -> bool:
     """Return whether an address is of a P2P stub, or of a handler's end of one link."""
     return bound("PX", address) is not None
+
+
+def of_creator(record: TraceLine) -> bool:
+    """Return whether a creator has sent a message to the address of children."""
+    to = record.to or ""
+    return CHILDREN in to and not is_answer(record) and record.from_ != parent_of(to)
+
+
+def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
+    """Return the listeners of its target that are to get a message.
+
+    What a creator writes of children is, by a link, for the sync manager alone; and no link
+    brings it to others, for the object reports it.
+
+    Args:
+        record: The admission of the message.
+        listeners: All listeners of its target.
+    """
+    if not of_creator(record):
+        return set(listeners)
+    if is_p2p_end(record.by or ""):
+        return {SYNC_MANAGER}.intersection(listeners)
+    return {one for one in listeners if not is_p2p_end(one.removeprefix(_MINI_BUS))}
 
 
 @lru_cache(maxsize=4096)

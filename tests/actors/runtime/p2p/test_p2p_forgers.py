@@ -142,7 +142,8 @@ class Attack:
     def findings(self):
         """What the judge of claims on senders says of bob's run."""
         lines = [read_record(line) for line in records(whole(self.bob.tracer.facts))]
-        return [one for one in judge_run(lines).findings if one.claim == "I-B10"]
+        about = {"I-B10", "I-D10"}
+        return [one for one in judge_run(lines).findings if one.claim in about]
 
 
 @asynccontextmanager

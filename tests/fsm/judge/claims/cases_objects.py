@@ -35,6 +35,21 @@ sm do add O1|HB#2 by=HB
 sm do del O1|HB#1 by=HB
 """
 
+_TO_MANAGER = "bus deliver update 1 HB>O1/children/resources listener=sync-manager\n"
+_BESIDE = "sync-manager", "minibus:HA"
+_LISTENED = """
+bus add listeners O1/children/resources sync-manager
+bus add listeners O1/children/resources minibus:HA
+bus add listeners O1/children/resources minibus:PQ
+"""
+_BROUGHT = _LISTENED + "bus take update 1 HB>O1/children/resources by=PC\n" + _TO_MANAGER
+_WROTE = (
+    _LISTENED
+    + "bus take update 1 HB>O1/children/resources by=HB\n"
+    + _TO_MANAGER
+    + _TO_MANAGER.replace(*_BESIDE)
+)
+
 VALUES = (
     case("I-D4", _WRITTEN + _APPLIED, ("version=2 digest=bb\n@rb", "version=2 digest=cc\n@rb")),
     case(
@@ -84,6 +99,9 @@ VALUES = (
     ),
     case("I-D10", _CHILD, ("do upd O1|HB#1 by=HB", "do upd O1|HB#1 by=HA")),
     case("I-D10", _CHILD, ("do add O1|HB#2", "do add O1|HB#1")),
+    case("I-D10", _BROUGHT, (_TO_MANAGER, _TO_MANAGER + _TO_MANAGER.replace(*_BESIDE))),
+    case("I-B2", _BROUGHT, (_TO_MANAGER, "")),
+    case("I-B2", _WROTE, (_TO_MANAGER, "")),
     case("I-D11", _CREATED + _GUEST + _INVITATION, (_GUEST, "")),
     case("I-D11", _CREATED + _GUEST + _INVITATION, ("writer=HA", "writer=HB")),
 )
