@@ -258,8 +258,7 @@ CATALOGUE: Final[tuple[Claim, ...]] = (
     Claim("I-D9", "authorised", Reach.SAFETY,
           "an observer was invited, admitted by the reporter, or the object is public"),
     Claim("I-D10", "child owner", Reach.SAFETY,
-          "a child is changed by its author only, its name is unique and its number rises; what a "
-          "link brings of it is given to the sync manager alone"),
+          "a child is changed by its author only, its name is unique and its number rises"),
     Claim("I-D11", "invite by reporter", Reach.SAFETY,
           "an invitation comes from the object's reporter, which asked for it"),
     Claim("I-D12", "exactly once across paths", Reach.ACROSS,
