@@ -78,7 +78,7 @@ async def test_a_reason_that_quotes_a_secret_is_not_passed_on(secret):
     made = IdpCredentials(ALICE, {"secret": secret, "pin": "no"})
     for said, why in (("hunter2 is wrong", "it quotes a secret"), ("no", "401 no")):
         port = Answering(lambda asked, said=said: refuse(asked, 401, said))
-        made.ask_by(port, IdSource(), "thumb")
+        made.ask_by(port, IdSource(), "thumb", has_gui=False)
         with pytest.raises(CredentialsError, match=why) as refused:
             await made.token("a.ex")
         assert "hunter2" not in str(refused.value)
