@@ -2,21 +2,39 @@
 
 import time
 from enum import StrEnum, unique
-from typing import Unpack, final
+from types import MappingProxyType
+from typing import Final, Unpack, final
 
 import attrs
 
-from actors.kit.counters import Counters, Refused
+from actors.kit.counters import Counters, Refused, Tally
+from actors.kit.log import get_logger
 from actors.kit.trace import Tracer, Where
 from actors.node.links.port import Port
 from actors.policy.ruling import Decision, Ruling
 from fsm.effects import RowChanged
 from fsm.engine import Step
+from fsm.machines.session import State, Trigger
 from specs.message import Message
 from specs.reply_code import FIRST_REFUSAL, Code, DropReason, Ground
 from specs.trace import Fact, Kind, Op
 
 __all__ = ["ComponentTrace", "Direction", "ground_of"]
+
+_log = get_logger("actors.node")
+
+_EVENTS: Final = MappingProxyType(
+    {
+        Trigger.OPENED: "session opened",
+        Trigger.LINK_LOST: "session detached",
+        Trigger.REOPENED: "session reopened",
+        Trigger.CLOSE: "session closed",
+        Trigger.EXPIRE: "session expired",
+    }
+)
+"""Names of the log's events; they stay."""
+
+_OVER: Final = (State.CLOSED, State.EXPIRED)
 
 
 @final
@@ -51,6 +69,19 @@ class ComponentTrace:
     def step(self, step: Step) -> None:
         """An entity moved."""
         self._tracer.step(self._actor, step)
+
+    def session_step(self, runtime: str, step: Step) -> None:
+        """The session of a runtime moved: a record, a line of the log, and a count of its end.
+
+        Args:
+            runtime: Address of the runtime.
+            step: The step.
+        """
+        self.step(step)
+        why = {"why": step.why} if step.why else {}
+        _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
+        if step.new in _OVER:
+            self.counters.count(Tally.SESSIONS_ENDED, State(step.new))
 
     def row(self, row: RowChanged) -> None:
         """A table changed."""

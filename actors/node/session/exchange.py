@@ -13,7 +13,6 @@ from typing import Final, assert_never, final
 import attrs
 import trio
 
-from actors.kit.counters import Tally
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.node.components import Components, DisconnectNotices
@@ -30,7 +29,6 @@ from actors.node.trace import ComponentTrace, ground_of
 from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
-from fsm.machines.session import State, Trigger
 from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
@@ -61,38 +59,10 @@ from transports.bodies import write_body
 from transports.codec import encode
 from transports.errors import CloseReason
 
-__all__ = ["Exchange", "Session", "note"]
+__all__ = ["Exchange", "Session"]
 
 
 _log = get_logger("actors.node")
-
-_EVENTS: Final = MappingProxyType(
-    {
-        Trigger.OPENED: "session opened",
-        Trigger.LINK_LOST: "session detached",
-        Trigger.REOPENED: "session reopened",
-        Trigger.CLOSE: "session closed",
-        Trigger.EXPIRE: "session expired",
-    }
-)
-"""Names of the log's events; they stay."""
-
-_OVER: Final = (State.CLOSED, State.EXPIRED)
-
-
-def note(trace: ComponentTrace, runtime: str, step: Step) -> None:
-    """Notify others that the session of a runtime has moved.
-
-    Args:
-        trace: Trace of the node.
-        runtime: Address of the runtime.
-        step: The step.
-    """
-    trace.step(step)
-    why = {"why": step.why} if step.why else {}
-    _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
-    if step.new in _OVER:
-        trace.counters.count(Tally.SESSIONS_ENDED, State(step.new))
 
 
 @final
@@ -531,7 +501,7 @@ class Exchange:
     ) -> None:
         match effect:
             case Step():
-                note(self.trace, session.core.runtime, effect)
+                self.trace.session_step(session.core.runtime, effect)
             case LinkDone(number):
                 self._done(session, number)
             case Queued(message):
