@@ -7,7 +7,6 @@ that a runtime has left. Each move of a session is a trace record, a line of the
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from types import MappingProxyType
 from typing import Final, assert_never, final
 
 import attrs
@@ -29,6 +28,7 @@ from actors.node.trace import ComponentTrace, ground_of
 from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
+from fsm.machines.session import State
 from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
