@@ -56,12 +56,10 @@ from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 
-__all__ = ["Admissions", "ObjectTransfers", "ReportedObjects"]
-
 if TYPE_CHECKING:
     from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["ObjectLifecycle", "ObjectRestore"]
+__all__ = ["Admissions", "ObjectLifecycle", "ObjectRestore", "ObjectTransfers", "ReportedObjects"]
 
 
 @final

@@ -8,7 +8,7 @@ from actors.runtime.hyperty.hyperty import Hyperty
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.link_world import LINKED, UNLINKED, pair
-from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live
+from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live, open_domain
 from transports.link import Kind as Carrier
 from transports.system import open_system_network
 
@@ -235,6 +235,25 @@ async def test_a_burst_that_moves_to_a_link_loses_no_child(autojump_clock):
         await two.path_has_steps(1, "add")
         assert not any(burst.done.is_set() for burst in bursts)
         await all_equal(bursts, ends)
+
+
+async def test_children_of_a_stored_object_go_by_the_link_and_are_kept(tmp_path):
+    """SYN-28, M-51: an acknowledged child is on disk, whichever way it came."""
+    options = DomainOptions(more={"alice": {"store": tmp_path / "objects.sqlite"}})
+    stored = {"name": "stored", "store": True}
+    for life in (1, 2):
+        async with open_domain("alice", "bob", options=options) as domain:
+            await go_live(domain)
+            alice, bob = domain["alice"].hyperty, domain["bob"].hyperty
+            async with (
+                alice.report("comm", {}, observers=(bob.url,), **stored) as thing,
+                bob.observe(thing.url, p2p=True) as copy,
+            ):
+                if life == 1:
+                    await copy.children.create("mine")
+                    await thing.children.create("theirs")
+                for children in (copy.children, thing.children):
+                    await reported(children, ["mine", "theirs"], within=30)
 
 
 async def test_an_expelled_observer_hears_and_writes_no_child_by_its_link(autojump_clock):
