@@ -247,7 +247,7 @@ async def test_a_fetched_stub_logs_in_nowhere(publishing, autojump_clock):
 async def test_an_interworking_stub_takes_an_identity_only_if_it_declares_that(
     said, takes, publishing, autojump_clock
 ):
-    """REG-15."""
+    """REG-15, STB-19."""
     publishing.offers(**said)
     descriptor, _ = await given(publishing, Reach.ANYWHERE)
     assert descriptor.takes_identity is takes
