@@ -14,13 +14,16 @@ from trio.abc import AsyncResource
 from typing_extensions import override
 
 from specs.limits.protocol import MAX_FRAME_BYTES
-from transports.errors import CloseReason, FrameTooLargeError
+from transports.channel_terms import ChannelTerms
+from transports.errors import CloseReason, DialError, FrameTooLargeError
 from transports.gate import EVERYBODY, Gate, Guest
 
 __all__ = [
     "DEFAULT_PATHS",
+    "DIRECT",
     "FRAMED",
     "PROTOFLY_V1",
+    "ChannelEnd",
     "Kind",
     "Link",
     "Listener",
@@ -79,10 +82,16 @@ class Kind(StrEnum):
     UNIX = "unix"
     STREAM = "stream"
     """Plain TCP without frames, for protocols with delimiters of their own."""
+    WEBRTC = "webrtc"
+    """A data channel of WebRTC, which is negotiated, not dialled."""
 
 
 FRAMED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.UNIX)
-"""The kinds whose frames arrive as they were sent; Protofly's own protocols use these."""
+"""The kinds that are dialled and whose frames arrive as they were sent; Protofly's own protocols
+use these."""
+
+DIRECT: Final = (*FRAMED, Kind.WEBRTC)
+"""The kinds of direct links between runtimes."""
 
 
 @attrs.frozen(slots=True)
@@ -258,6 +267,43 @@ paths ignore it.
 DEFAULT_PATHS: Final[ServedPaths] = MappingProxyType({"/link": PROTOFLY_V1})
 
 
+class ChannelEnd(ABC):
+    """One end of a data channel that is being negotiated.
+
+    Attributes:
+        sdp: Its session description, offer or answer.
+        candidates: Its candidates of ICE, as they are found; the empty text is the last one.
+    """
+
+    def __init__(self, candidates: "trio.MemoryReceiveChannel[str]") -> None:
+        self.sdp = ""
+        self.candidates: Final = candidates
+
+    @abstractmethod
+    async def answered(self, sdp: str) -> None:
+        """Take the answer of the other end, once.
+
+        If cancelled, it may not have been taken, and the end is of no use any more.
+        """
+
+    @abstractmethod
+    async def hear(self, candidate: str) -> None:
+        """Try a candidate of ICE of the other end; the empty text: there are no more.
+
+        If cancelled, it may not be tried.
+        """
+
+    @abstractmethod
+    async def opened(self) -> Link:
+        """Wait for the data channel; the caller closes the link. Callable once.
+
+        If cancelled, no link is lost.
+
+        Raises:
+            DialError: It does not open.
+        """
+
+
 class Network(ABC):
     """Dials and listens; all links of one process come from one network.
 
@@ -289,6 +335,20 @@ class Network(ABC):
         Raises:
             DialError: No listener is there, the peer refuses, or it does not answer in time.
         """
+
+    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+        """Open one end of a data channel; it and its link end when the context is left.
+
+        Args:
+            terms: Its terms.
+
+        If cancelled, nothing is left open.
+
+        Raises:
+            DialError: This network has no data channels, or cannot open one now.
+        """
+        del terms
+        raise DialError(Kind.WEBRTC, "this network has no data channels")
 
     @abstractmethod
     def listen(

@@ -11,11 +11,13 @@ from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT
 from transports.background import open_background
-from transports.errors import DialError
+from transports.channel_terms import ChannelTerms
+from transports.errors import DialError, ListenError
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
     PROTOFLY_V1,
+    ChannelEnd,
     Kind,
     Link,
     Listener,
@@ -34,6 +36,7 @@ from transports.socket_link import (
 )
 from transports.tls import AcceptedStream, TlsStream, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url
+from transports.webrtc.process import WebRtcProcess
 from transports.websocket.client import DialledStream, WebSocketDial, shake_hands
 from transports.websocket.server import ListenerTerms, open_websocket_listener
 
@@ -77,6 +80,11 @@ class SystemNetwork(Network):
         self._readers: Final = nursery
         self._tls = tls
         self._numbers: Final = itertools.count(1)
+        self._webrtc: Final = WebRtcProcess(nursery)
+
+    @override
+    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+        return self._webrtc.negotiate(terms)
 
     def name(self, kind: Kind, direction: str) -> str:
         """Return a unique name of a link; `direction` is `in` (accepted) or `out` (dialled)."""
@@ -104,6 +112,8 @@ class SystemNetwork(Network):
                 stream = await dial_tcp(address)
             case Kind.UNIX:
                 stream = await dial_unix(address)
+            case Kind.WEBRTC:
+                raise DialError(address, "a data channel is negotiated, not dialled")
             case _:
                 assert_never(kind)
         return self.wrap(kind, "out", stream if tls is None else await _begun(stream, tls, address))
@@ -162,6 +172,8 @@ class SystemNetwork(Network):
                 return self._listen_tcp(kind, where, gate)
             case Kind.UNIX:
                 return self._listen_unix(where, gate)
+            case Kind.WEBRTC:
+                raise ListenError(where, "a data channel is negotiated, not listened for")
             case _:
                 assert_never(kind)
 

@@ -53,7 +53,7 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
     Raises:
         CommandError: The place cannot be listened on.
     """
-    if Kind.TCP not in kinds and Kind.WEBSOCKET not in kinds:
+    if not any(kind in kinds for kind in (Kind.TCP, Kind.WEBSOCKET, Kind.WEBRTC)):
         return
     try:
         async with network.listen(Kind.TCP, f"{host}:0"):

@@ -21,9 +21,10 @@ from actors.kit.plain_urls import PlainUrlError
 from actors.kit.trace import Tracer
 from specs.addresses.address import canonical, domain_name, runtime_name, scheme_of
 from specs.errors import BadUrlError
-from transports.link import FRAMED, Kind
+from transports.link import DIRECT, Kind
 from transports.tls import TlsFileError, client_context, is_open_to_others
 from transports.urls import read_host_port, read_websocket_url
+from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 __all__ = [
     "FILE",
@@ -218,14 +219,16 @@ def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind
     """Return transports of P2P links, best first; refuse an unknown one.
 
     Raises:
-        BadParameter: A transport is unknown.
+        BadParameter: A transport is unknown, or not installed.
     """
     if value == NO_LINKS:
         return ()
     names = [name.strip() for name in value.split(",")]
     for name in names:
-        if name not in FRAMED:
-            raise click.BadParameter(f"{name!r} is none of {', '.join([*FRAMED, NO_LINKS])}")
+        if name not in DIRECT:
+            raise click.BadParameter(f"{name!r} is none of {', '.join([*DIRECT, NO_LINKS])}")
+    if Kind.WEBRTC in names and not is_webrtc_installed():
+        raise click.BadParameter(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
     return tuple(Kind(name) for name in dict.fromkeys(names))
 
 

@@ -396,6 +396,12 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 )
 @links_options
 @ice_option
+@click.option(
+    "--ice-relay-only",
+    is_flag=True,
+    help="Links by webrtc use nothing but servers of TURN: no peer learns an address of this "
+    "machine.",
+)
 @topology_option
 @nodes_option
 @click.option(
@@ -461,6 +467,7 @@ def command(  # noqa: PLR0913 - one for each option
     p2p_wait: str,
     p2p_require: str | None,
     ice: IcePlan | None,
+    ice_relay_only: bool,
     topology: str,
     foreign: dict[str, str],
     stub_idle: float,
@@ -508,6 +515,7 @@ def command(  # noqa: PLR0913 - one for each option
         links=links_of(p2p_use, p2p_peer, p2p_wait),
         p2p_require=None if p2p_require is None else VouchedBy(p2p_require),
         ice=ice,
+        ice_relay_only=ice_relay_only,
         trust=None if places is not None else believed(trust),
         topology=Topology(topology),
         nodes=foreign,

@@ -44,9 +44,19 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
+from transports.channel_terms import ChannelTerms
 from transports.chaos.network import ChaosNetwork, Course
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    PROTOFLY_V1,
+    ChannelEnd,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 from transports.system import open_system_network
 
 __all__ = [
@@ -532,6 +542,10 @@ class WatchedNetwork(Network):
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         return self._listening(kind, where, paths, gate)
+
+    @override
+    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+        return self._network.negotiate(terms)
 
     @asynccontextmanager
     async def _listening(

@@ -5,18 +5,32 @@ it by the offer or answer that the runtime's key has signed, and by nothing else
 and no name.
 """
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    derive_private_key,
+    generate_private_key,
+)
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
 from transports.tls import OwnCertificate
 
-__all__ = ["is_certificate", "make_certificate", "out_of_time"]
+__all__ = [
+    "fingerprint_of",
+    "is_certificate",
+    "make_certificate",
+    "make_channel_certificate",
+    "out_of_time",
+]
 
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
 _SERIAL: Final = 1
@@ -37,12 +51,36 @@ def make_certificate(seed: bytes | None = None) -> OwnCertificate:
         key = Ed25519PrivateKey.generate()
     else:
         key = Ed25519PrivateKey.from_private_bytes(seed)
+    return _own(key, None)
+
+
+def make_channel_certificate(seed: bytes | None = None) -> OwnCertificate:
+    """Make a certificate of DTLS with a new key, on the curve that every browser knows (P-256).
+
+    Args:
+        seed: `SEED_BYTES` random bytes to make the key of; None: those of the operating system.
+    """
+    curve = SECP256R1()
+    if seed is None:
+        return _own(generate_private_key(curve), SHA256())
+    order = curve.group_order
+    return _own(derive_private_key(1 + int.from_bytes(seed, "big") % (order - 1), curve), SHA256())
+
+
+def fingerprint_of(certificate: OwnCertificate) -> str:
+    """Return the fingerprint of a certificate of DTLS, as in a session description."""
+    return f"sha-256 {hashlib.sha256(certificate.der).digest().hex(':').upper()}"
+
+
+def _own(
+    key: Ed25519PrivateKey | EllipticCurvePrivateKey, algorithm: SHA256 | None
+) -> OwnCertificate:
     certificate = (
         x509.CertificateBuilder(_NAME, _NAME, key.public_key(), _SERIAL)
         .not_valid_before(_BEGIN)
         .not_valid_after(_END)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, None)
+        .sign(key, algorithm)
     )
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     pem = certificate.public_bytes(Encoding.PEM) + private

@@ -16,9 +16,19 @@ import trio
 from typing_extensions import override
 
 from actors.kit.egress import Egress, PrivatePlaceError
+from transports.channel_terms import ChannelTerms
 from transports.errors import DialError, ListenError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    PROTOFLY_V1,
+    ChannelEnd,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 from transports.urls import join_host_port, read_host_port, read_websocket_url
 
 __all__ = ["NO_NETWORK", "GuardedNetwork"]
@@ -88,6 +98,10 @@ class GuardedNetwork(Network):
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         return self._network.listen(kind, where, paths, gate)
+
+    @override
+    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+        return self._network.negotiate(terms)
 
     async def _place(self, kind: Kind, address: str) -> str:
         """Return the address with a number for its host; a WebSocket server sees it, too."""

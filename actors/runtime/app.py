@@ -409,6 +409,7 @@ async def _registry(
         status=status,
         kinds=config.kinds,
         p2p_host=config.p2p_host,
+        ice=config.ice_source,
     )
     registry = await core.start_child(ChildSpec("registry", partial(Registry, resolve, parts)))
     await bus.ask(lambda done: RegistryJoined(registry, done))

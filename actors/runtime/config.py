@@ -19,6 +19,7 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlace
 from actors.runtime.discovery.identity_gui import IdentityGui
 from actors.runtime.policy import Judge
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from actors.runtime.stubs.ice import IceSource
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
@@ -30,6 +31,7 @@ from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE
 from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
+from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 if TYPE_CHECKING:
     # Signatures are slow to import, and not needed without fetching.
@@ -86,6 +88,8 @@ class RuntimeConfig:
         links: To which runtimes direct links are wanted, and whether messages wait for them.
         ice: Servers of STUN and TURN for direct links by WebRTC; None: those that the domain's node
             names, if any.
+        ice_relay_only: Whether these links use nothing but servers of TURN, so that no peer learns
+            an address of this machine.
         p2p_require: Who has to vouch for the other end of a direct link, at least; None: its domain
             if this runtime has credentials, else nobody. Where less is proven, no link is opened,
             and messages go by the node.
@@ -125,7 +129,8 @@ class RuntimeConfig:
     Raises:
         TypeError: A value is of a wrong kind.
         StagePlaceError: An interceptor is neither before nor after policy.
-        ValueError: `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`.
+        ValueError: `kinds` has `webrtc`, but the extra is not installed; or `largest_body` is below
+            `BODY_BYTES` or above `TRANSFER_MOST`.
     """
 
     domain: str
@@ -138,10 +143,11 @@ class RuntimeConfig:
     catalogues: "CatalogueAccess | None" = None
     descriptor: str | None = None
     sandboxes: SandboxTotals = TOTALS
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[Kind, ...] = attrs.field(default=())
     p2p_host: str = LOOPBACK
     links: LinkPolicy = WHENEVER_POSSIBLE
     ice: IcePlan | None = None
+    ice_relay_only: bool = False
     p2p_require: VouchedBy | None = None
     trust: "Trust | None" = None
     topology: Topology = Topology.TRIANGLE
@@ -163,11 +169,21 @@ class RuntimeConfig:
     monitor: bool = False
     http: HttpConfig | None = None
 
+    @kinds.validator
+    def _check_kinds(self, _: object, kinds: tuple[Kind, ...]) -> None:
+        if Kind.WEBRTC in kinds and not is_webrtc_installed():
+            raise ValueError(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
+
     @interceptors.validator
     def _check_places(self, _: object, interceptors: tuple[Interceptor, ...]) -> None:
         for each in interceptors:
             if each.place not in APPLICATION_STAGES:
                 raise StagePlaceError(each.name, each.place)
+
+    @property
+    def ice_source(self) -> IceSource:
+        """Where data channels get servers of STUN and TURN from."""
+        return IceSource(self.ice, self.ice_relay_only, self.clock_offset)
 
     @property
     def dialled(self) -> dict[str, str]:

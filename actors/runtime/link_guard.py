@@ -28,10 +28,13 @@ from fsm.p2p.negotiation import FIRST
 from fsm.p2p.peer_identity import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node
-from specs.bodies.sync import ConnectionData, LinkSecurity
+from specs.bodies.sdp import read_description
+from specs.bodies.sync import ConnectionData, IceCandidate, LinkSecurity
+from specs.errors import BadMessageError
 from specs.identity import SenderIdentity, VouchedBy, said_by
 from specs.jsonvalue import JsonObject
 from specs.limits.node import KEYS_PAUSE, SESSION_LIFE
+from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from transports.tls import OwnCertificate, PinnedTls
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ class Bond:
         return "p2p-answer" if self.answers else "p2p-offer"
 
 
+_ICE_PURPOSE: Final = "p2p-ice"
 _NOTHING: Final = hashlib.sha256(b"").hexdigest()
 
 
@@ -107,6 +111,7 @@ class LinkGuard:
         self._identity = identity or OwnIdentity(make_runtime_key())
         self._beliefs = beliefs or Beliefs()
         self._certificate: OwnCertificate | None = None
+        self._channel: OwnCertificate | None = None
         self._rings: dict[str, KeyRing] = {}
         self._asked: dict[str, float] = {}
 
@@ -123,6 +128,14 @@ class LinkGuard:
             self._certificate = make_certificate(self._entropy(SEED_BYTES))
         return self._certificate
 
+    def channel_certificate(self) -> OwnCertificate:
+        """Return the certificate that this runtime shows at data channels; made when first used."""
+        if self._channel is None:
+            from actors.keys.certificate import make_channel_certificate  # noqa: PLC0415 - as above
+
+            self._channel = make_channel_certificate(self._entropy(SEED_BYTES))
+        return self._channel
+
     # --- what is shown ----------------------------------------------------------------------
 
     def signed(self, data: ConnectionData, bond: Bond) -> LinkSecurity:
@@ -135,13 +148,58 @@ class LinkGuard:
         identity = self._identity
         shown = LinkSecurity(
             key=identity.key.public,
-            certificate=write_base64url(self.certificate().der),
             signature="-",
+            certificate=write_base64url(self.certificate().der),
+            fingerprint=None if _sdp_of(data) is None else self._fingerprint(),
             assertion=identity.assertion,
             statement=identity.statement,
         )
         covered = list(_covered(data, shown, bond))
         return attrs.evolve(shown, signature=identity.key.signature(bond.purpose, covered))
+
+    def _fingerprint(self) -> str:
+        from actors.keys.certificate import fingerprint_of  # noqa: PLC0415 - as above
+
+        return fingerprint_of(self.channel_certificate())
+
+    def signed_ice(self, candidate: IceCandidate, sdp: str, bond: Bond) -> IceCandidate:
+        """Sign a candidate of ICE of this runtime.
+
+        Args:
+            candidate: The candidate.
+            sdp: The session description that it belongs to.
+            bond: What that is good for.
+        """
+        covered = _covered_of_ice(candidate, sdp, bond)
+        return attrs.evolve(
+            candidate, signature=self._identity.key.signature(_ICE_PURPOSE, covered)
+        )
+
+    def believed_ice(self, data: ConnectionData, bond: Bond) -> tuple[IceCandidate, ...]:
+        """Return the candidates of ICE that the key of a peer's object has signed.
+
+        Args:
+            data: What the object holds; its own signature is believed, and so is what its session
+                description lists.
+            bond: What it is good for.
+        """
+        sdp, shown = _sdp_of(data), data.security
+        if sdp is None or shown is None:
+            return ()
+        described = read_description(sdp, "answer" if bond.answers else "offer")
+        return (
+            *(IceCandidate(one, shown.signature) for one in described.candidates),
+            *self._signed_ice_of(data, shown, sdp, bond),
+        )
+
+    def _signed_ice_of(
+        self, data: ConnectionData, shown: LinkSecurity, sdp: str, bond: Bond
+    ) -> tuple[IceCandidate, ...]:
+        return tuple(
+            one
+            for one in data.ice_candidates[:MAX_ICE_CANDIDATES]
+            if is_signed(shown.key, _ICE_PURPOSE, _covered_of_ice(one, sdp, bond), one.signature)
+        )
 
     # --- whom it believes -------------------------------------------------------------------
 
@@ -157,20 +215,18 @@ class LinkGuard:
             return UNSIGNED
         try:
             thumbprint = thumbprint_of(shown.key)
-            certificate = read_base64url(shown.certificate)
-        except (BadKeysError, ValueError):
-            return Distrusted("the peer offers no key, or no certificate")
-        # Certificates are slow to import, and not needed without direct links.
-        from actors.keys.certificate import is_certificate  # noqa: PLC0415
-
-        if not is_certificate(certificate):
-            return Distrusted("the peer offers no certificate")
+        except BadKeysError:
+            return Distrusted("the peer offers no key")
+        objection = _objection_to_certificates(data, shown, bond)
+        if objection is not None:
+            return Distrusted(objection)
         covered = list(_covered(data, shown, bond))
         found = Shown(
             is_signed=is_below(data.owner, bond.signer)
             and is_signed(shown.key, bond.purpose, covered, shown.signature),
             thumbprint=thumbprint,
-            certificate=shown.certificate,
+            certificate=shown.certificate or "",
+            fingerprint=shown.fingerprint or "",
         )
         if found.is_signed:
             found = attrs.evolve(
@@ -325,12 +381,61 @@ def _login_of(claims: JsonObject, now: float) -> tuple[float, float]:
     return (min(now, ends) if now < over else now), over
 
 
+def _sdp_of(data: ConnectionData) -> str | None:
+    described = data.connection_description
+    return None if described is None else described.sdp
+
+
+def _objection_to_certificates(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> str | None:
+    """Return why the certificates that an object names are refused; None: they are not."""
+    sdp = _sdp_of(data)
+    if shown.certificate is None and sdp is None:
+        return "the peer offers no certificate"
+    if shown.certificate is not None and not _is_certificate(shown.certificate):
+        return "the peer offers no certificate"
+    if sdp is None:
+        return None
+    try:
+        described = read_description(sdp, "answer" if bond.answers else "offer")
+    except BadMessageError as exc:
+        return exc.reason
+    if described.fingerprint != shown.fingerprint:
+        return "the session description names another certificate than the one that is signed"
+    return None
+
+
+def _is_certificate(text: str) -> bool:
+    # Certificates are slow to import, and not needed without direct links.
+    from actors.keys.certificate import is_certificate  # noqa: PLC0415
+
+    try:
+        return is_certificate(read_base64url(text))
+    except ValueError:
+        return False
+
+
+def _covered_of_ice(candidate: IceCandidate, sdp: str, bond: Bond) -> list[str]:
+    """Return what the signature of a candidate of ICE covers, in order."""
+    line = candidate.sdp_m_line_index
+    return [
+        bond.signer,
+        bond.reader,
+        bond.object,
+        str(bond.negotiation),
+        hashlib.sha256(sdp.encode()).hexdigest(),
+        candidate.candidate,
+        candidate.sdp_mid or "",
+        "" if line is None else str(line),
+    ]
+
+
 def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
     """Return what a signature covers, in order; candidates come last, as their number varies."""
     yield from (bond.signer, bond.reader, data.owner, bond.object, bond.answers)
     yield str(bond.negotiation)
-    yield hashlib.sha256(read_base64url(shown.certificate)).hexdigest()
-    for said in (shown.assertion, shown.statement):
+    yield hashlib.sha256(read_base64url(shown.certificate or "")).hexdigest()
+    for said in (shown.assertion, shown.statement, _sdp_of(data)):
         yield _NOTHING if said is None else hashlib.sha256(said.encode()).hexdigest()
-    for one in data.ice_candidates:
+    yield shown.fingerprint or ""
+    for one in data.candidates:
         yield orjson.dumps([one.kind, one.address, one.secret, one.host]).decode()

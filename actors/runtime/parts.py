@@ -172,6 +172,7 @@ class Presence:
             config.domain,
             kinds=config.kinds,
             host=config.p2p_host,
+            ice=config.ice_source,
             links=config.links,
         )
         refusal: str | None = await self._parts.loader.ask(

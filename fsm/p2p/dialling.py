@@ -15,12 +15,16 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
-from specs.addresses.address import host_in, is_public_address, is_public_host
-from specs.bodies.sync import Candidate
+from specs.addresses.address import host_in, is_numeric, is_public_address, is_public_host
+from specs.bodies.sdp import read_ice
+from specs.bodies.sync import Candidate, IceCandidate
+from specs.errors import BadMessageError
 
-__all__ = ["DialPlan", "DialPolicy", "Place", "place_of"]
+__all__ = ["ChannelAnswer", "DialPlan", "DialPolicy", "Place", "place_of"]
 
 _UNIX: Final = "unix"
+_WEBRTC: Final = "webrtc"
+_MULTICAST_DNS: Final = ".local"
 _LOCALHOST: Final = "localhost"
 _PROOF_CHARACTERS: Final = 32
 """128 bits in hexadecimal digits."""
@@ -73,9 +77,29 @@ def _place_of_host(host: str) -> Place:
     return Place.NOWHERE if is_odd else Place.NETWORK
 
 
-def _machine_proof(machine: bytes, candidate: Candidate) -> str:
+def _place_of_ice(candidate: str) -> Place:
+    """Return from where a candidate of ICE can be reached; only UDP is used.
+
+    A browser hides its addresses in a private network behind names of multicast DNS.
+    """
+    try:
+        found = read_ice(candidate)
+    except BadMessageError:
+        return Place.NOWHERE
+    if found is None:
+        return Place.ANYWHERE
+    if found.protocol != "udp":
+        return Place.NOWHERE
+    if found.host.lower().endswith(_MULTICAST_DNS):
+        return Place.NETWORK
+    if is_public_address(found.host):
+        return Place.ANYWHERE
+    return _place_of_host(found.host) if is_numeric(found.host) else Place.NOWHERE
+
+
+def _machine_proof(machine: bytes, kind: str, address: str, secret: str) -> str:
     """Return what only a process of one machine can say of a candidate."""
-    text = f"protofly-machine/1|{candidate.kind}|{candidate.address}|{candidate.secret}"
+    text = f"protofly-machine/1|{kind}|{address}|{secret}"
     return hmac.new(machine, text.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
 
 
@@ -103,7 +127,9 @@ class DialPolicy:
             address: Its address.
             remote: The other runtime.
         """
-        place = place_of(kind, address)
+        return self._offers(place_of(kind, address), remote)
+
+    def _offers(self, place: Place, remote: str) -> bool:
         match place:
             case Place.MACHINE:
                 return self.machine is not None
@@ -126,7 +152,8 @@ class DialPolicy:
         if candidate.kind not in self.kinds:
             return False
         if place_of(candidate.kind, candidate.address) is Place.MACHINE:
-            return self._is_of_this_machine(candidate)
+            words = (candidate.kind, candidate.address, candidate.secret)
+            return self._is_of_this_machine(candidate.host, *words)
         return self.offers(candidate.kind, candidate.address, remote)
 
     def signed(self, candidate: Candidate) -> Candidate:
@@ -134,13 +161,51 @@ class DialPolicy:
         is_near = place_of(candidate.kind, candidate.address) is Place.MACHINE
         if self.machine is None or not is_near:
             return candidate
-        return attrs.evolve(candidate, host=_machine_proof(self.machine, candidate))
+        words = (candidate.kind, candidate.address, candidate.secret)
+        return attrs.evolve(candidate, host=_machine_proof(self.machine, *words))
 
-    def _is_of_this_machine(self, candidate: Candidate) -> bool:
-        if self.machine is None or candidate.host is None:
+    def _is_of_this_machine(self, host: str | None, *words: str) -> bool:
+        if self.machine is None or host is None:
             return False
-        expected = _machine_proof(self.machine, candidate)
-        return hmac.compare_digest(expected.encode(), candidate.host.encode())
+        expected = _machine_proof(self.machine, *words)
+        return hmac.compare_digest(expected.encode(), host.encode())
+
+    # --- data channels ----------------------------------------------------------------------
+
+    def offers_ice(self, candidate: str, remote: str) -> bool:
+        """Return whether a candidate of ICE of this end is offered to a runtime.
+
+        Args:
+            candidate: The candidate.
+            remote: The other runtime.
+        """
+        return self._offers(_place_of_ice(candidate), remote)
+
+    def allows_ice(self, candidate: IceCandidate, remote: str) -> bool:
+        """Return whether a candidate of ICE of a runtime may be tried.
+
+        Args:
+            candidate: The candidate.
+            remote: The runtime that offers it.
+        """
+        place = _place_of_ice(candidate.candidate)
+        if place is Place.MACHINE:
+            return self._is_of_this_machine(candidate.host, _WEBRTC, candidate.candidate, "")
+        return self._offers(place, remote)
+
+    def ice_proof(self, candidate: str) -> str | None:
+        """Return the proof of the machine for a candidate of ICE; None: it needs none."""
+        if self.machine is None or _place_of_ice(candidate) is not Place.MACHINE:
+            return None
+        return _machine_proof(self.machine, _WEBRTC, candidate, "")
+
+
+@final
+@attrs.frozen(slots=True)
+class ChannelAnswer:
+    """The answer of the peer to the data channel that this end offers."""
+
+    sdp: str
 
 
 @final
@@ -152,29 +217,52 @@ class DialPlan:
         self._remote = remote
         self._known: dict[tuple[str, str], Candidate] = {}
         self._tried: set[tuple[str, str]] = set()
+        self._answer: ChannelAnswer | None = None
+        self._is_answer_tried = False
 
     @property
     def is_blank(self) -> bool:
         """True if no candidate of the peer is known yet, usable or not."""
-        return not self._known
+        return not self._known and self._answer is None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """False if there is only a data channel, which is not dialled twice."""
+        if self._answer is None:
+            return True
+        return any(self._policy.allows(one, self._remote) for one in self._known.values())
+
+    def learn_answer(self, sdp: str) -> None:
+        """Take note of the answer to the own data channel; the first one counts."""
+        self._answer = self._answer or ChannelAnswer(sdp)
 
     def learn(self, candidates: Iterable[Candidate]) -> None:
         """Take note of candidates; those known already change nothing."""
         for candidate in candidates:
             self._known.setdefault((candidate.kind, candidate.address), candidate)
 
-    def next(self) -> Candidate | None:
+    def next(self) -> Candidate | ChannelAnswer | None:
         """Return the best candidate not tried in this round; None: all were."""
+        rank, key, candidate = self._best_listener()
+        if self._is_answer_before(rank if candidate is not None else len(self._policy.kinds)):
+            self._is_answer_tried = True
+            return self._answer
+        if candidate is not None:
+            self._tried.add(key)
+        return candidate
+
+    def _is_answer_before(self, rank: int) -> bool:
+        if self._answer is None or self._is_answer_tried or _WEBRTC not in self._policy.kinds:
+            return False
+        return self._policy.kinds.index(_WEBRTC) < rank
+
+    def _best_listener(self) -> tuple[int, tuple[str, str], Candidate | None]:
         left = [
             (self._policy.kinds.index(candidate.kind), key, candidate)
             for key, candidate in self._known.items()
             if key not in self._tried and self._policy.allows(candidate, self._remote)
         ]
-        if not left:
-            return None
-        _, key, candidate = min(left, key=lambda entry: entry[0])
-        self._tried.add(key)
-        return candidate
+        return min(left, key=lambda entry: entry[0], default=(0, ("", ""), None))
 
     def restart(self) -> None:
         """Begin a new round: every candidate may be tried again."""
@@ -184,3 +272,5 @@ class DialPlan:
         """Know no candidate any more: the peer offers others."""
         self._known.clear()
         self._tried.clear()
+        self._answer = None
+        self._is_answer_tried = False

@@ -36,11 +36,13 @@ from fsm.p2p.link_io import (
     DialFailed,
     DisconnectAsked,
     Ended,
+    IceFound,
     InvitationAnswered,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     ObjectCreated,
     ObjectRefused,
     Observe,
@@ -61,6 +63,7 @@ from fsm.p2p.link_io import (
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of, own_is_smaller
 from fsm.p2p.peer_identity import Believed
 from specs.addresses.address import domain_of
+from specs.bodies.sync import ConnectionData
 from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.reply_code import Code
 
@@ -84,6 +87,7 @@ class P2PControllerCore:
         self._until = math.inf
         self._is_answered = False
         self._offer_status = ""
+        self._answered = 0
 
     @property
     def state(self) -> State | None:
@@ -173,7 +177,13 @@ class P2PControllerCore:
                 return [*self._side.begin(now), step, AskRow()]
             case RowReported(has_own_request):
                 return self._decide(has_own_request)
-            case ObjectCreated() | ObjectRefused() | InvitationAnswered() | CandidatesReady():
+            case (
+                ObjectCreated()
+                | ObjectRefused()
+                | InvitationAnswered()
+                | CandidatesReady()
+                | IceFound()
+            ):
                 return self._side.own_object(happened, now)
             case _:
                 assert_never(happened)
@@ -204,6 +214,17 @@ class P2PControllerCore:
         self._is_answered = True
         return [step, AnswerInvitation(self.offer, Code.OK), Observe(self.offer)]
 
+    def _answer(self, data: ConnectionData, now: float) -> list[SideEffect]:
+        """Answer an offer that is believed, once: a data channel answers what is offered."""
+        if self._answered == self._side.negotiation:
+            return []
+        self._answered = self._side.negotiation
+        described = data.connection_description
+        self._side.offer = None if described is None else described.sdp
+        if self._life.state is controller.State.OBSERVING:
+            return [self._move(controller.Trigger.ANSWER, now), CreateObject()]
+        return [Listen(self._side.offer)]
+
     def _refuse(self, why: str) -> list[SideEffect]:
         """Answer the invitation, if that was not done yet."""
         if self._is_answered:
@@ -231,9 +252,8 @@ class P2PControllerCore:
         effects += self._side.believe(seen.standing)
         if not isinstance(seen.standing, Believed) or self._side.ended:
             return effects
-        self._side.learn(data.ice_candidates)
-        if self._life.state is controller.State.OBSERVING:
-            effects += [self._move(controller.Trigger.ANSWER, now), CreateObject()]
+        self._side.learn(data.candidates)
+        effects += [*self._answer(data, now), *self._side.hear_ice(seen.ice)]
         pleads = is_plea(data.status) and data.status != self._offer_status
         self._offer_status = data.status
         if pleads and self.state is not State.LIVE:

@@ -1,6 +1,7 @@
 """The common part of both ends of a P2P link: its states, its links, its dialling."""
 
 import math
+from collections.abc import Iterable
 from typing import Final, assert_never, final
 
 from fsm.engine import Entity, Step
@@ -23,6 +24,8 @@ from fsm.p2p.link_io import (
     Dial,
     DisconnectAsked,
     Ended,
+    HearIce,
+    IceFound,
     InvitationAnswered,
     Invite,
     LinkLost,
@@ -44,14 +47,16 @@ from fsm.p2p.link_io import (
     ResumeAsked,
     SideEffect,
     SideInput,
+    Trickle,
     UseLink,
     Withdraw,
     YieldAsked,
 )
 from fsm.p2p.negotiation import FIRST, Role, beginning, plea
 from fsm.p2p.peer_identity import Believed, Distrusted, Standing, Unsigned
-from specs.bodies.sync import Candidate
+from specs.bodies.sync import Candidate, IceCandidate
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
+from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = ["LinkSide", "after_the_end"]
@@ -75,6 +80,7 @@ class LinkSide:
 
     Attributes:
         negotiation: Which offer and answer its candidates are of.
+        offer: The session description that the peer offers; None: none, or this end offers.
     """
 
     def __init__(self, terms: LinkTerms, role: Role, policy: DialPolicy) -> None:
@@ -89,6 +95,11 @@ class LinkSide:
         self._attempt = 0
         self._pleas = 0
         self._deadline = math.inf
+        self._policy = policy
+        self._remote = terms.remote
+        self._trickled: set[str] = set()
+        self._heard: set[str] = set()
+        self.offer: str | None = None
         self.negotiation = FIRST
 
     @property
@@ -130,7 +141,7 @@ class LinkSide:
 
     def own_object(
         self,
-        happened: ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady,
+        happened: ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady | IceFound,
         now: float,
     ) -> list[SideEffect]:
         """Take a step of the own object's set-up, which is alike at both ends.
@@ -144,17 +155,37 @@ class LinkSide:
                 effects = self._move(Trigger.OBJECT_RETURNED)
                 # The state `in-progress` does not prolong the time for the set-up.
                 self._deadline = min(self._deadline, now + self._entity.patience)
-                return [*effects, Listen(), Invite()]
+                return [*effects, Listen(self.offer), Invite()]
             case ObjectRefused(why):
                 return self.give_up(why)
             case InvitationAnswered(code, why):
                 return self._refused(why or f"refused {code}") if code > LAST_SUCCESS else []
-            case CandidatesReady(candidates, negotiation):
+            case CandidatesReady(candidates, negotiation, sdp):
                 # The listeners of an older negotiation are closed by now.
                 # Also without a candidate: the peer must know the certificate of a dialler.
-                return [Offer(candidates)] if negotiation == self.negotiation else []
+                return [Offer(candidates, sdp)] if negotiation == self.negotiation else []
+            case IceFound(candidate, negotiation):
+                return self._trickle(candidate) if negotiation == self.negotiation else []
             case _:
                 assert_never(happened)
+
+    def _trickle(self, candidate: str) -> list[SideEffect]:
+        if not self._policy.offers_ice(candidate, self._remote):
+            return []
+        if candidate in self._trickled or len(self._trickled) == MAX_ICE_CANDIDATES:
+            return []
+        self._trickled.add(candidate)
+        return [Trickle(candidate, self._policy.ice_proof(candidate))]
+
+    def hear_ice(self, candidates: Iterable[IceCandidate]) -> list[SideEffect]:
+        """Try the peer's candidates of ICE, each once, that may be tried."""
+        effects: list[SideEffect] = []
+        for one in candidates:
+            is_new = one.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
+            if is_new and self._policy.allows_ice(one, self._remote):
+                self._heard.add(one.candidate)
+                effects.append(HearIce(one.candidate))
+        return effects
 
     def peer_object_gone(self, happened: ObserveRefused | PeerObjectDeleted) -> list[SideEffect]:
         """Give up without the peer's object; a link stands if it is only not to be observed."""
@@ -176,7 +207,7 @@ class LinkSide:
             case Distrusted(why):
                 return self._refused(why)
             case Believed():
-                if self._peer is not None and self._peer.certificate != standing.certificate:
+                if self._peer is not None and not self._peer.is_same_end(standing):
                     return self._refused("the peer offers another certificate than before")
                 if self._peer == standing:
                     return []
@@ -191,7 +222,7 @@ class LinkSide:
         """Return whether it is of the peer that has been believed."""
         if self._peer is None or not isinstance(standing, Believed):
             return False
-        return standing.certificate == self._peer.certificate
+        return self._peer.is_same_end(standing)
 
     @property
     def knows_peer(self) -> bool:
@@ -313,16 +344,31 @@ class LinkSide:
             self._deadline = now + self._entity.patience
         self.negotiation = negotiation
         self._plan.forget()
-        effects += self._stop_dialling()
-        if self._role is Role.REQUESTER:
-            effects += self._begin_round()
-        return [*effects, Renew(negotiation, beginning(negotiation)), Listen()]
+        self._trickled.clear()
+        self._heard.clear()
+        self.offer = None
+        effects += [*self._stop_dialling(), Renew(negotiation, beginning(negotiation))]
+        if self._role is Role.HANDLER:
+            return effects  # it answers what the requester will offer
+        return [*effects, *self._begin_round(), Listen()]
 
     # --- dialling -----------------------------------------------------------------------
 
-    def learn(self, candidates: tuple[Candidate, ...]) -> None:
-        """Take note of the peer's candidates."""
+    def learn(self, candidates: tuple[Candidate, ...], answer: str | None = None) -> None:
+        """Take note of the peer's candidates, and of its answer to the own data channel.
+
+        Args:
+            candidates: The candidates.
+            answer: The session description that answers; None: there is none.
+        """
         self._plan.learn(candidates)
+        if answer is not None:
+            self._plan.learn_answer(answer)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """True if the link may come back by what both ends know."""
+        return self._plan.is_repeatable
 
     def new_round(self) -> list[SideEffect]:
         """Let every candidate be tried again."""

@@ -7,9 +7,10 @@ import attrs
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
+from fsm.p2p.dialling import ChannelAnswer
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Standing
-from specs.bodies.sync import Candidate, ConnectionData
+from specs.bodies.sync import Candidate, ConnectionData, IceCandidate
 from specs.reply_code import Code
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "DialFailed",
     "DisconnectAsked",
     "Ended",
+    "HearIce",
+    "IceFound",
     "InvitationAnswered",
     "Invite",
     "LinkInput",
@@ -56,6 +59,7 @@ __all__ = [
     "SideInput",
     "Started",
     "TimePassed",
+    "Trickle",
     "UseLink",
     "Withdraw",
     "YieldAsked",
@@ -139,10 +143,12 @@ class PeerObjectSeen:
 
     Attributes:
         standing: Whether it is the peer's, as its signature was verified.
+        ice: Those of its candidates of ICE that the peer has signed.
     """
 
     data: ConnectionData
     standing: Standing = UNSIGNED
+    ice: tuple[IceCandidate, ...] = ()
 
 
 @final
@@ -166,9 +172,24 @@ class CandidatesReady:
 
     Attributes:
         negotiation: The one they were opened for.
+        sdp: Session description of the data channel; None: there is none.
     """
 
     candidates: tuple[Candidate, ...]
+    negotiation: int = FIRST
+    sdp: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class IceFound:
+    """A candidate of ICE of this end was found; an empty one is the last.
+
+    Attributes:
+        negotiation: The one it is of.
+    """
+
+    candidate: str
     negotiation: int = FIRST
 
 
@@ -265,7 +286,13 @@ class TimePassed:
 
 
 OwnObjectInput: TypeAlias = (
-    Started | RowReported | ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady
+    Started
+    | RowReported
+    | ObjectCreated
+    | ObjectRefused
+    | InvitationAnswered
+    | CandidatesReady
+    | IceFound
 )
 """About the set-up's beginning and the own Connection object."""
 
@@ -340,15 +367,43 @@ class Pin:
 @final
 @attrs.frozen(slots=True)
 class Listen:
-    """Open own listeners; answer with `CandidatesReady`."""
+    """Open own listeners, and a data channel; answer with `CandidatesReady`, then `IceFound`.
+
+    Attributes:
+        offer: The session description that is answered; None: there is none.
+    """
+
+    offer: str | None = None
 
 
 @final
 @attrs.frozen(slots=True)
 class Offer:
-    """Add candidates to the own object, then sign it as it is (M-40)."""
+    """Add candidates and session description to the own object, then sign it as it is (M-40)."""
 
     candidates: tuple[Candidate, ...]
+    sdp: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Trickle:
+    """Add a candidate of ICE to the own object, with its signature (M-40).
+
+    Attributes:
+        host: Proof of the machine, where it needs one.
+    """
+
+    candidate: str
+    host: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class HearIce:
+    """Try a candidate of ICE of the peer."""
+
+    candidate: str
 
 
 @final
@@ -385,7 +440,7 @@ class Plead:
 class Dial:
     """Dial a candidate; answer with `LinkOpened` or `DialFailed`."""
 
-    candidate: Candidate
+    candidate: Candidate | ChannelAnswer
     attempt: int
 
 
@@ -445,6 +500,8 @@ SideEffect: TypeAlias = (
     | Pin
     | Listen
     | Offer
+    | Trickle
+    | HearIce
     | Plead
     | Renew
     | Dial

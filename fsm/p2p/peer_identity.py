@@ -51,7 +51,8 @@ class Shown:
     Attributes:
         is_signed: Whether its key has signed it, as it is and for this link.
         thumbprint: Name of its key.
-        certificate: The certificate that its end will show, as it is written there.
+        certificate: The certificate that its end will show, as it is written there; empty: none.
+        fingerprint: Of the certificate that it will show at a data channel; empty: none.
         assertion: What an identity provider says; or why it is not believed; None: nothing.
         statement: The same of the peer's domain.
     """
@@ -59,6 +60,7 @@ class Shown:
     is_signed: bool
     thumbprint: str
     certificate: str
+    fingerprint: str = ""
     assertion: Vouching | str | None = None
     statement: Vouching | str | None = None
 
@@ -79,13 +81,21 @@ class Believed:
 
     Attributes:
         identity: Who the peer is.
-        certificate: The only certificate that is accepted of it.
+        certificate: The only certificate that is accepted of it; empty: none.
         until: Seconds on the host's clock; from then on nobody vouches for the peer.
+        fingerprint: Of the only certificate that is accepted at a data channel; empty: none.
     """
 
     identity: SenderIdentity
     certificate: str
     until: float = math.inf
+    fingerprint: str = ""
+
+    def is_same_end(self, other: "Believed") -> bool:
+        """Return whether another offer or answer names the same certificates, as far as it does."""
+        certificates = (self.certificate, other.certificate)
+        fingerprints = (self.fingerprint, other.fingerprint)
+        return all(one == two or not (one and two) for one, two in (certificates, fingerprints))
 
 
 @final
@@ -135,8 +145,9 @@ def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Dis
         why = found if isinstance(found, str) else "it shows nothing of the kind"
         return Distrusted(f"{_WORDS[require]} has to vouch for the peer: {why}")
     if said is None:
-        return Believed(SenderIdentity(remote), shown.certificate)
-    return Believed(SenderIdentity(remote, said.user, vouched_by), shown.certificate, said.until)
+        return Believed(SenderIdentity(remote), shown.certificate, fingerprint=shown.fingerprint)
+    identity = SenderIdentity(remote, said.user, vouched_by)
+    return Believed(identity, shown.certificate, said.until, shown.fingerprint)
 
 
 def _usable(said: Vouching | str | None, thumbprint: str, remote: str) -> Vouching | str | None:

@@ -23,6 +23,7 @@ from fsm.p2p.link_io import (
     CreateObject,
     DialFailed,
     DisconnectAsked,
+    IceFound,
     InvitationAnswered,
     LinkInput,
     LinkLost,
@@ -133,10 +134,16 @@ class P2PRequesterCore:
         match happened:
             case Started():
                 return [*self._side.begin(now), CreateObject()]
-            case ObjectCreated() | ObjectRefused() | InvitationAnswered() | CandidatesReady():
-                return self._side.own_object(happened, now)
             case RowReported():
                 return []
+            case (
+                ObjectCreated()
+                | ObjectRefused()
+                | InvitationAnswered()
+                | CandidatesReady()
+                | IceFound()
+            ):
+                return self._side.own_object(happened, now)
             case _:
                 assert_never(happened)
 
@@ -167,7 +174,9 @@ class P2PRequesterCore:
         effects = self._side.believe(seen.standing)
         if not isinstance(seen.standing, Believed) or self._side.ended:
             return effects
-        self._side.learn(data.ice_candidates)
+        described = data.connection_description
+        self._side.learn(data.candidates, None if described is None else described.sdp)
+        effects += self._side.hear_ice(seen.ice)
         pleads = is_plea(data.status) and data.status != self._peer_pleas
         self._peer_pleas = data.status
         if pleads and self._side.is_setting_up:
@@ -185,7 +194,7 @@ class P2PRequesterCore:
     def _connect(self, now: float) -> list[SideEffect]:
         if not self._side.is_lost:
             return []
-        if self._tries == IN_PLACE_TRIES:
+        if self._tries == IN_PLACE_TRIES or not self._side.is_repeatable:
             self._tries = 0
             return self._side.renew(self._side.negotiation + 1, "a new offer is needed", now)
         self._tries += 1

@@ -315,12 +315,12 @@ def is_public_host(host: str) -> bool:
     name = host.rstrip(".").lower()
     if not name or any(name == one or name.endswith(f".{one}") for one in _LOCAL_NAMES):
         return False
-    if _is_numeric(name):
+    if is_numeric(name):
         return is_public_address(name)
     return "." in name
 
 
-def _is_numeric(name: str) -> bool:
+def is_numeric(name: str) -> bool:
     """Return whether a host is a number: some resolvers read `127.1` and `0x7f000001` so."""
     last = name.rpartition(".")[2]
     return ":" in name or last.isdecimal() or last.startswith("0x")

@@ -42,7 +42,7 @@ class Candidate:
     """An address of an end of a P2P link.
 
     Attributes:
-        kind: websocket, tcp, unix or webrtc; ours open the first three.
+        kind: websocket, tcp or unix.
         address: URL, `host:port` or socket path, by kind.
         secret: Names the link to its listener: a hint, and proof of nothing.
         host: Proof of the machine; what leads nowhere else is only dialled on it.
@@ -55,23 +55,48 @@ class Candidate:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
+class IceCandidate:
+    """A candidate of ICE, as `RTCPeerConnection` gives and takes it; it is signed alone.
+
+    Attributes:
+        candidate: Its text; empty: it is the last one.
+        signature: Covers it, the session description, and what that is good for.
+        sdp_mid: Name of its media section.
+        sdp_m_line_index: Number of its media section.
+        host: Proof of the machine, as of a listener.
+    """
+
+    candidate: str
+    signature: Filled
+    sdp_mid: str | None = attrs.field(default=None, metadata=wire("sdpMid"))
+    sdp_m_line_index: Annotated[int, Whole(0, 0)] | None = attrs.field(
+        default=None, metadata=wire("sdpMLineIndex")
+    )
+    host: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class LinkSecurity:
     """The proof that an offer or answer is of a runtime (ours).
 
     The signature covers the owner of the object, both runtimes, the object, the object that an
-    answer answers, the number of the negotiation, the candidates, and what stands here.
+    answer answers, the number of the negotiation, the candidates, the session description, and
+    what stands here.
 
     Attributes:
         key: Public key of the runtime: Ed25519, in base64url without padding.
-        certificate: The only certificate that its end shows: DER, in base64url without padding.
         signature: Signature by the key, in base64url without padding.
+        certificate: The only certificate of TLS that its end shows: DER, in base64url without
+            padding; a browser has none.
+        fingerprint: Of the only certificate of DTLS that its end shows, as in SDP.
         assertion: Token of an identity provider that names the key (`cnf`).
         statement: Statement of the domain about runtime and key.
     """
 
     key: Filled = attrs.field(metadata=wire("publicKey"))
-    certificate: Filled
     signature: Filled
+    certificate: Filled | None = None
+    fingerprint: Filled | None = None
     assertion: str | None = attrs.field(default=None, repr=False)
     statement: str | None = attrs.field(default=None, repr=False)
 
@@ -85,7 +110,9 @@ class ConnectionData:
         status: `unreachable-<n>`: none of the peer's candidates opened, for the
             n-th time; the peer may dial. `negotiation-<n>`: from the second offer or
             answer on, its number; a plea follows as `negotiation-<n>-unreachable-<m>`.
-        security: Written after the candidates; nothing counts before.
+        candidates: Listeners of the end.
+        ice_candidates: Candidates of ICE, added as they are found.
+        security: Written after the description and the candidates; nothing counts before.
     """
 
     owner: Address
@@ -93,7 +120,10 @@ class ConnectionData:
     connection_description: ConnectionDescription | None = attrs.field(
         default=None, metadata=wire("connectionDescription")
     )
-    ice_candidates: tuple[Candidate, ...] = attrs.field(default=(), metadata=wire("iceCandidates"))
+    candidates: tuple[Candidate, ...] = ()
+    ice_candidates: tuple[IceCandidate, ...] = attrs.field(
+        default=(), metadata=wire("iceCandidates")
+    )
     security: LinkSecurity | None = None
 
 

@@ -89,12 +89,11 @@ class DescriptionType(StrEnum):
 
 
 class CandidateKind(StrEnum):
-    """Modes of opening a P2P link."""
+    """Kinds of listeners of a P2P link."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"
     UNIX = "unix"
-    WEBRTC = "webrtc"
 
 
 class AttributeType(StrEnum):

@@ -92,11 +92,11 @@ def test_every_body_class_is_used_by_a_row_or_is_a_part_or_is_ours():
     names = {cls.__name__ for cls in set(BODIES) - used}
     assert names == {
         "AllocationRequest", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
-        "ConnectionDescription", "CutPath", "DataObject", "FoundRecord", "LinkRow", "NewObject",
-        "AllowObserver", "ExpelObserver", "ForwardDelegation", "IceServer", "IceServers",
-            "LinkSecurity", "ObserverExpelled",
-        "ObserverList", "QualityRequest", "Record", "SessionChallenge", "SessionGranted",
-        "SessionParams", "Snapshot", "StatementGiven", "TurnServer", "Watching", "Wrapped",
+        "ConnectionDescription", "CutPath", "DataObject", "FoundRecord", "IceCandidate",
+        "IceServer", "IceServers", "LinkRow", "NewObject", "AllowObserver", "ExpelObserver",
+        "ForwardDelegation", "LinkSecurity", "ObserverExpelled", "ObserverList", "QualityRequest",
+        "Record", "SessionChallenge", "SessionGranted", "SessionParams", "Snapshot",
+        "StatementGiven", "TurnServer", "Watching", "Wrapped",
         # POL-05 says which requests there are, not with which bodies.
         "AddPolicies", "PoliciesChanged", "PoliciesListed", "PoliciesShown", "PolicyBook",
         "PolicyChange", "PolicyCommand", "PolicyEntry", "ReadPolicies", "RemovePolicies",

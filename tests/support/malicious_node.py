@@ -103,6 +103,10 @@ class AlteredNetwork(Network):
     ):
         return self._network.listen(kind, where, paths, gate)
 
+    @override
+    def negotiate(self, terms):
+        return self._network.negotiate(terms)
+
 
 @attrs.frozen
 class About:
@@ -190,7 +194,7 @@ class MaliciousNode:
             self.on_signed(who)
         change = self.attack.fields.get(name)
         left = value if change is None or who != self.attack.owner else change(value)
-        if name == "iceCandidates" and left is not GONE:
+        if name == "candidates" and left is not GONE:
             self.offered[self.about.url] = list(left)
         return left
 
@@ -209,7 +213,7 @@ class MaliciousNode:
         who = world[about.who].runtime.url
         reader = next(name for name in world.members if name != about.who)
         listed = self.offered.get(about.url, [])
-        data = ConnectionData(about.stub, ice_candidates=tuple(Candidate(**one) for one in listed))
+        data = ConnectionData(about.stub, candidates=tuple(Candidate(**one) for one in listed))
         bond = Bond(
             signer=who,
             reader=world[reader].runtime.url,

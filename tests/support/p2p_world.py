@@ -299,7 +299,7 @@ class World:
         match effect:
             case do.Offer(candidates):
                 self.objects.sign(end)
-                self.objects.update(end, ice_candidates=candidates)
+                self.objects.update(end, candidates=candidates)
             case do.Plead(status):
                 self.objects.update(end, status=status)
             case do.Renew():
@@ -384,7 +384,7 @@ class World:
         self.negotiations[end] = renew.negotiation
         self._stop_listening(end)
         self.objects.unsign(end)
-        self.objects.update(end, ice_candidates=(), status=renew.status)
+        self.objects.update(end, candidates=(), status=renew.status)
 
     def _stop_listening(self, end: End) -> None:
         self.listening = {at: by for at, by in self.listening.items() if by[0] != end}

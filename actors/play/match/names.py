@@ -12,7 +12,7 @@ are of the same length. A scenario cannot foresee everything; this is compared b
 - the `description` of a message is a sentence for people: there must be one;
 - what stands in a catalogue is named by its path: each domain has a catalogue;
 - tokens and secrets are the actors' own: each of the scenario's stands for one of theirs;
-- what a transport offers (`iceCandidates`, `sdp`) depends on the transport, and so
+- what a transport offers (`candidates`, `iceCandidates`, `sdp`) depends on the transport, and so
   does whether it offers any of it;
 - the paths of an object's children stand beside those of its changes: where a scenario
   lists paths and mentions no children, those that are there are passed over;
@@ -208,7 +208,7 @@ def _mapped(value: Json, known: dict[str, str]) -> Json:
 
 
 _SENTENCE: Final = "description"
-_OFFERED: Final = frozenset({"iceCandidates", "sdp"})
+_OFFERED: Final = frozenset({"candidates", "iceCandidates", "sdp"})
 _OWN: Final = frozenset({"runtimeToken", "secret", "token"})
 _VERSION: Final = "version"
 _CATALOGUE: Final = "hyperty-catalogue"
@@ -287,8 +287,8 @@ class Content:
         skipped = set(_OFFERED)
         if golden.keys() >= _NESTED:
             skipped.add("id")
-        if golden.get("attribute") in _OFFERED:
-            skipped.add("value")
+        if {golden.get("attribute"), seen.get("attribute")} <= _OFFERED:
+            skipped |= {"attribute", "value"}
         return all(
             key in seen and self._field(key, value, seen[key])
             for key, value in golden.items()

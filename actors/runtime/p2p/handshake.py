@@ -28,7 +28,7 @@ from specs.limits.p2p import ORDER_SENT
 from specs.limits.protocol import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from transports.errors import CloseReason, DialError, LinkError, ListenError
 from transports.gate import Everybody
-from transports.link import PROTOFLY_V1, Kind, Link, Listener, Network
+from transports.link import FRAMED, PROTOFLY_V1, Kind, Link, Listener, Network
 from transports.tls import PinnedTls
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Opened",
     "ProvenLink",
     "dial_candidate",
+    "greet",
     "is_own_line",
     "machine_secret",
     "open_candidates",
@@ -207,8 +208,11 @@ def _link_name(dialler: Hello, listener: Opened) -> str:
 
 
 def _is_peer(pipe: Link, tls: PinnedTls) -> bool:
-    """Return whether the other end has proven the certificate that the peer has signed for."""
-    return tls.peer is not None and pipe.peer_certificate == tls.peer
+    """Return whether the other end has proven the certificate that the peer has signed for.
+
+    A data channel does not open to any other end.
+    """
+    return pipe.kind is Kind.WEBRTC or (tls.peer is not None and pipe.peer_certificate == tls.peer)
 
 
 async def dial_candidate(
@@ -232,7 +236,24 @@ async def dial_candidate(
     except ValueError as exc:
         raise DialError(candidate.address, "the candidate is malformed") from exc
     pipe = await network.dial(kind, candidate.address, tls=tls.dialling)
-    hello = Hello(entropy(NONCE_BYTES).hex(), candidate.secret)
+    return await greet(pipe, candidate.secret, tls, entropy)
+
+
+async def greet(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> ProvenLink:
+    """Name a link that this end has dialled; both ends prove their certificates.
+
+    If cancelled, the link is closed.
+
+    Args:
+        pipe: The link.
+        secret: The secret of the candidate.
+        tls: The certificates of both ends.
+        entropy: Source of random bytes.
+
+    Raises:
+        DialError: It is not the peer; the link is closed.
+    """
+    hello = Hello(entropy(NONCE_BYTES).hex(), secret)
     opened: Opened | None = None
     try:
         with trio.move_on_after(HANDSHAKE_TIMEOUT):
@@ -242,7 +263,7 @@ async def dial_candidate(
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
                 await pipe.aclose(CloseReason.REFUSED)
     if opened is None:
-        raise DialError(candidate.address, "it is not the peer, or does not expect this link")
+        raise DialError(pipe.name, "it is not the peer, or does not expect this link")
     return ProvenLink(_link_name(hello, opened), pipe)
 
 
@@ -257,9 +278,7 @@ async def _greeted(pipe: Link, tls: PinnedTls, hello: Hello) -> Opened | None:
     return None
 
 
-async def welcome(
-    pipe: Link, candidate: Candidate, tls: PinnedTls, entropy: Entropy
-) -> ProvenLink | None:
+async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> ProvenLink | None:
     """Let a dialler of our candidate prove its certificate; None: hung up.
 
     Any other peer gets no answer at all.
@@ -268,7 +287,7 @@ async def welcome(
 
     Args:
         pipe: The link.
-        candidate: The candidate.
+        secret: The secret of the candidate.
         tls: The certificates of both ends.
         entropy: Source of random bytes.
     """
@@ -276,7 +295,7 @@ async def welcome(
     hello: Hello | None = None
     try:
         with trio.move_on_after(HANDSHAKE_TIMEOUT):
-            hello = await _expected(pipe, candidate, tls, opened)
+            hello = await _expected(pipe, secret, tls, opened)
     finally:
         if hello is None:
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
@@ -284,13 +303,11 @@ async def welcome(
     return None if hello is None else ProvenLink(_link_name(hello, opened), pipe)
 
 
-async def _expected(
-    pipe: Link, candidate: Candidate, tls: PinnedTls, opened: Opened
-) -> Hello | None:
+async def _expected(pipe: Link, secret: str, tls: PinnedTls, opened: Opened) -> Hello | None:
     """Answer the first line of a dialler, and return it; None: it is not the peer's."""
     with suppress(LinkError, BadMessageError):
         hello = read_greeting(await pipe.receive())
-        is_meant = isinstance(hello, Hello) and hello.secret == candidate.secret
+        is_meant = isinstance(hello, Hello) and hello.secret == secret
         if isinstance(hello, Hello) and is_meant and _is_peer(pipe, tls):
             await pipe.send(write_greeting(opened))
             return hello
@@ -357,7 +374,9 @@ async def open_candidates(
     async with AsyncExitStack() as stack:
         offered: list[Offered] = []
         for kind in config.kinds:
-            if not policy.offers(kind.value, f"{config.host}:0", meeting.remote):
+            if kind not in FRAMED or not policy.offers(
+                kind.value, f"{config.host}:0", meeting.remote
+            ):
                 continue
             with suppress(ListenError):
                 where = _where(stack, kind, config.host)

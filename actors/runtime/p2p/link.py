@@ -11,6 +11,7 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
+from actors.keys.base64url import read_base64url
 from actors.kit.counters import Counters
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
@@ -374,6 +375,7 @@ class LinkEnd:
         proven: Links that are proven and not yet used or closed, by name.
         link: The link in use.
         own_object: The Connection object this end reports.
+        own_sdp: The session description of its data channel, as it is written there.
         peer_object: The one it observes.
         copy: What is known of that; None: it observes nothing yet.
         seen: The newest value of that; None: there is none.
@@ -392,7 +394,14 @@ class LinkEnd:
     proven: dict[str, ProvenLink] = attrs.field(factory=dict)
     link: P2PLink | None = None
     own_object: str | None = None
+    own_sdp: str | None = None
     peer_object: str | None = None
     copy: ObserverCore | None = None
     seen: ConnectionData | None = None
     believed: tuple[object, Believed] | None = None
+
+    def pin(self, peer: Believed) -> None:
+        """Accept the certificate of the peer, and no other; the peer is known from now on."""
+        if peer.certificate:
+            self.tls.pin(read_base64url(peer.certificate))
+        self.identity = peer.identity

@@ -47,12 +47,12 @@ from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, runtime_of, status_of
 from specs.bodies.link import LinkStatus
 from specs.bodies.sync import (
-    Candidate,
     Change,
     ChangeObject,
     ConnectionData,
     ConnectionDescription,
     CreateObject,
+    IceCandidate,
     InviteObservers,
     LinkRow,
     LinkSecurity,
@@ -81,6 +81,8 @@ __all__ = [
 
 _NAME: Final = "P2PConnection"
 _ARRAY: Final = "array"
+_MID: Final = "0"
+"""Name of the only media section of a session description."""
 
 
 @final
@@ -166,20 +168,32 @@ class Signalling:
         """Read the peer's object after a gap (M-41)."""
         return self._message(MessageType.READ, url, {})
 
-    def offer(
-        self, url: str, candidates: tuple[Candidate, ...], security: LinkSecurity
-    ) -> list[Message]:
-        """Add candidates to the own object, then the signature of it.
+    def offer(self, url: str, data: ConnectionData, security: LinkSecurity) -> list[Message]:
+        """Write session description and candidates into the own object, then the signature of it.
 
         Args:
             url: Address of the own object.
-            candidates: The candidates.
+            data: What it shall hold.
             security: The signature, and what belongs to it.
         """
-        listed: list[Json] = [write_body(candidate) for candidate in candidates]
-        added = ChangeObject(url, "iceCandidates", listed, _ARRAY, "add")
-        signed = ChangeObject(url, "security", write_body(security))
-        return [self._change(one) for one in ([added] if candidates else []) + [signed]]
+        described, changes = data.connection_description, list[ChangeObject]()
+        if described is not None and described.sdp is not None:
+            changes.append(ChangeObject(url, "connectionDescription", write_body(described)))
+        if data.candidates:
+            listed: list[Json] = [write_body(candidate) for candidate in data.candidates]
+            changes.append(ChangeObject(url, "candidates", listed, _ARRAY, "add"))
+        changes.append(ChangeObject(url, "security", write_body(security)))
+        return [self._change(one) for one in changes]
+
+    def trickle(self, url: str, candidate: IceCandidate) -> Message:
+        """Add a candidate of ICE to the own object (M-40).
+
+        Args:
+            url: Address of the own object.
+            candidate: The candidate.
+        """
+        added: list[Json] = [write_body(candidate)]
+        return self._change(ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
 
     def _change(self, body: ChangeObject) -> Message:
         return self._message(MessageType.UPDATE, self._manager, write_body(body))
@@ -330,18 +344,32 @@ class LinkObjects:
         match effect:
             case do.Invite():
                 return [(self._signalling.invite(url, end.peer), invitation_answered)]
-            case do.Offer(candidates):
-                data = ConnectionData(self._signalling.url, ice_candidates=candidates)
+            case _:
+                changes = self._changes(end, url, effect)
+                return [(change, _nothing) for change in changes]
+
+    def _changes(self, end: LinkEnd, url: str, effect: do.SideEffect) -> list[Message]:
+        match effect:
+            case do.Offer(candidates, sdp):
+                described = ConnectionDescription(self._description, sdp)
+                data = ConnectionData(self._signalling.url, "", described, candidates)
                 signed = self._guard.signed(data, self._own_bond(end, url))
-                offers = self._signalling.offer(url, candidates, signed)
-                return [(offer, _nothing) for offer in offers]
+                end.own_sdp = sdp
+                return self._signalling.offer(url, data, signed)
+            case do.Trickle(candidate, host):
+                return self._trickled(end, url, IceCandidate(candidate, "-", _MID, 0, host))
             case do.Plead(status):
-                return [(self._signalling.plead(url, status), _nothing)]
+                return [self._signalling.plead(url, status)]
             case do.Renew(_, status):
-                void = self._signalling.offer_anew(url, status, self._description)
-                return [(void, _nothing)]
+                return [self._signalling.offer_anew(url, status, self._description)]
             case _:
                 return []
+
+    def _trickled(self, end: LinkEnd, url: str, candidate: IceCandidate) -> list[Message]:
+        if end.own_sdp is None:
+            return []
+        signed = self._guard.signed_ice(candidate, end.own_sdp, self._own_bond(end, url))
+        return [self._signalling.trickle(url, signed)]
 
     def _own_bond(self, end: LinkEnd, url: str) -> Bond:
         is_answer = self._description == DescriptionType.ANSWER.value
@@ -485,20 +513,22 @@ class LinkObjects:
             answers=(end.own_object or "") if is_answer else "",
             negotiation=negotiation_of(data.status),
         )
-        offered = (data.owner, data.ice_candidates, data.security, bond)
+        described = data.connection_description
+        offered = (data.owner, described, data.candidates, data.security, bond)
         if end.believed is not None:
             verified, standing = end.believed
             if verified == offered and trio.current_time() < standing.until:
-                return PeerObjectSeen(data, standing)
+                return PeerObjectSeen(data, standing, self._guard.believed_ice(data, bond))
         if self._guard.lacks_keys(data):
             if end.name not in self._fetching:
                 self._fetching.add(end.name)
                 self._unverified.append((end, data))
             return PeerObjectSeen(data)
         found = self._guard.standing(data, bond)
-        if isinstance(found, Believed):
-            end.believed = offered, found
-        return PeerObjectSeen(data, found)
+        if not isinstance(found, Believed):
+            return PeerObjectSeen(data, found)
+        end.believed = offered, found
+        return PeerObjectSeen(data, found, self._guard.believed_ice(data, bond))
 
     def take_unverified(self) -> list[tuple[LinkEnd, ConnectionData]]:
         """Return, each once, what needs keys that are not here to be verified."""

@@ -16,15 +16,16 @@ from typing import TypeAlias, final
 import trio
 from typing_extensions import override
 
-from actors.keys.base64url import read_base64url
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.runtime.p2p.data_channel import CHANNEL_SECRET, DataChannel
 from actors.runtime.p2p.handshake import (
     Meeting,
     Offered,
     ProvenLink,
     dial_candidate,
+    greet,
     machine_secret,
     open_candidates,
     welcome,
@@ -45,25 +46,30 @@ from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
 from fsm.intent import is_p2p_part
 from fsm.p2p import link_io as do
-from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.dialling import ChannelAnswer, DialPolicy
 from fsm.p2p.link_io import (
     CandidatesReady,
     Dial,
     DialFailed,
     DisconnectAsked,
+    HearIce,
+    IceFound,
     LinkOpened,
     Listen,
     Opening,
     SideInput,
 )
+from fsm.p2p.negotiation import Role
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.errors import BadMessageError
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE
+from specs.limits.webrtc import CHANNEL_TIMEOUT
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.errors import CloseReason, DialError, LinkError
+from transports.link import Kind as LinkKind
 from transports.link import Link
 
 __all__ = ["LinkWork", "Report"]
@@ -85,6 +91,7 @@ class LinkWork:
         self, context: StubContext, policy: DialPolicy, end: LinkEnd, report: Report
     ) -> None:
         self._context = context
+        self._role = Role.REQUESTER if end.name == context.url else Role.HANDLER
         self._policy = policy
         self._end = end.name
         self._remote = end.remote
@@ -92,12 +99,18 @@ class LinkWork:
         self._tls = end.tls
         self._report = report
         self._scope = trio.CancelScope()
+        self._channel = DataChannel()
         self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
 
-    def do(self, wanted: Listen | Dial) -> None:
-        """Open the own candidates and let the peer in; or dial one of the peer."""
-        job = partial(self._dial, wanted) if isinstance(wanted, Dial) else self._listen
-        self._jobs.send_nowait(job)
+    def do(self, wanted: Listen | Dial | HearIce) -> None:
+        """Open the own candidates and let the peer in; dial one of the peer, or try one of ICE."""
+        match wanted:
+            case Listen():
+                self._jobs.send_nowait(partial(self._listen, wanted))
+            case Dial():
+                self._jobs.send_nowait(partial(self._dial, wanted))
+            case HearIce(candidate):
+                self._channel.hear(candidate)
 
     def cancel(self) -> None:
         """Stop listening and dialling."""
@@ -111,13 +124,21 @@ class LinkWork:
                     nursery.start_soon(job)
 
     async def _dial(self, dial: Dial) -> None:
-        network, entropy = self._context.network, self._context.entropy
         try:
-            link = await dial_candidate(network, dial.candidate, self._tls, entropy)
-        except (DialError, LinkError):
-            await self._report(Happened(self._end, DialFailed(dial.attempt)))
+            link = await self._dialled(dial.candidate)
+        except LinkError:
+            await self._tell(DialFailed(dial.attempt))
         else:
             await self._hand_over(link, Opening.DIALLED)
+
+    async def _dialled(self, candidate: Candidate | ChannelAnswer) -> ProvenLink:
+        network, entropy = self._context.network, self._context.entropy
+        if isinstance(candidate, Candidate):
+            return await dial_candidate(network, candidate, self._tls, entropy)
+        with trio.move_on_after(CHANNEL_TIMEOUT):
+            pipe = await self._channel.dialled(candidate.sdp)
+            return await greet(pipe, CHANNEL_SECRET, self._tls, entropy)
+        raise DialError(LinkKind.WEBRTC, f"no data channel within {CHANNEL_TIMEOUT:g} s")
 
     async def _hand_over(self, link: ProvenLink, opening: Opening) -> None:
         """Give a link to the stub; one that it does not take any more is closed."""
@@ -127,17 +148,35 @@ class LinkWork:
             await trio.aclose_forcefully(link.pipe)
             raise
 
-    async def _listen(self) -> None:
-        context = self._context
+    async def _listen(self, wanted: Listen) -> None:
+        context, channel = self._context, self._channel
         meeting = Meeting(self._policy, self._remote, self._tls)
         async with (
             open_candidates(context.network, context.config, meeting, context.entropy) as offered,
+            channel.open(context, self._role, wanted.offer),
             trio.open_nursery() as nursery,
         ):
             for each in offered:
                 nursery.start_soon(self._accept, each)
             candidates = tuple(each.candidate for each in offered)
-            await self._report(Happened(self._end, CandidatesReady(candidates, self._negotiation)))
+            await self._tell(CandidatesReady(candidates, self._negotiation, channel.sdp))
+            nursery.start_soon(channel.hear_all)
+            if wanted.offer is not None:
+                nursery.start_soon(self._accept_channel)
+            await channel.report_all(self._found)
+
+    async def _found(self, candidate: str) -> None:
+        await self._tell(IceFound(candidate, self._negotiation))
+
+    async def _tell(self, what: SideInput) -> None:
+        await self._report(Happened(self._end, what))
+
+    async def _accept_channel(self) -> None:
+        with suppress(LinkError):
+            pipe = await self._channel.accepted()
+            link = await welcome(pipe, CHANNEL_SECRET, self._tls, self._context.entropy)
+            if link is not None:
+                await self._hand_over(link, Opening.ACCEPTED)
 
     async def _accept(self, offered: Offered) -> None:
         """Let some at a time prove themselves; for one more the one that is longest there goes.
@@ -163,7 +202,7 @@ class LinkWork:
     ) -> None:
         link = None
         with patience:
-            link = await welcome(pipe, candidate, self._tls, self._context.entropy)
+            link = await welcome(pipe, candidate.secret, self._tls, self._context.entropy)
         with suppress(ValueError):
             proving.remove(patience)
         if link is not None:
@@ -334,11 +373,10 @@ class P2PStub(Actor[P2PMessage]):
                 await self.context.bus.post(event)
             case do.AnswerInvitation(url, code, why):
                 await self._answer_invitation(url, code, why)
-            case do.Listen() | do.Dial():
+            case do.Listen() | do.Dial() | do.HearIce():
                 work.do(effect)
             case do.Pin(peer):
-                end.tls.pin(read_base64url(peer.certificate))
-                end.identity = peer.identity
+                end.pin(peer)
             case do.Renew(negotiation):
                 work.cancel()
                 end.negotiation = negotiation

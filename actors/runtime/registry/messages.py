@@ -17,6 +17,7 @@ from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.status import RuntimeStatus
+from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.intent import Intent
@@ -198,6 +199,7 @@ class RegistryParts:
         paths_lost: Gets the domain whose node has forgotten our session.
         kinds: What P2P links may use, best first.
         p2p_host: Where they are listened for.
+        ice: Where data channels get servers of STUN and TURN from.
         status: The status of the runtime.
     """
 
@@ -210,6 +212,7 @@ class RegistryParts:
     status: RuntimeStatus
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
+    ice: IceSource = NO_SERVERS
 
     def requester(self, config: ResolveConfig, plan: RequesterPlan) -> StubConfig:
         """Return the reason that a requester gets (RES-08).
@@ -225,5 +228,6 @@ class RegistryParts:
             p2p_handler=plan.handler,
             kinds=self.kinds,
             host=self.p2p_host,
+            ice=self.ice,
             links=config.link_policy,
         )

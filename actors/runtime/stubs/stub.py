@@ -44,6 +44,7 @@ from actors.runtime.link_guard import LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
@@ -78,6 +79,7 @@ class StubConfig:
         host: Host at which a P2P stub listens, as the other end dials it.
         links: Runtimes whose links a P2P handler accepts; those named there may get addresses
             of a private network, and name such addresses (T10).
+        ice: Where data channels get servers of STUN and TURN from.
         options: Further options of its descriptor, which the stub understands.
         endpoints: The only addresses that a stub from a package may dial, as `transports.urls`
             writes them; `node_url` is the first.
@@ -93,6 +95,7 @@ class StubConfig:
     kinds: tuple[Kind, ...] = ()
     host: str = LOOPBACK
     links: LinkPolicy = WHENEVER_POSSIBLE
+    ice: IceSource = NO_SERVERS
     options: JsonObject = attrs.field(factory=dict)
     endpoints: tuple[str, ...] = ()
 

@@ -359,7 +359,8 @@ class Stubs(Host):
                 link = f"{end}#{self._dialled}"
                 negotiation = self._negotiations.get(end, FIRST)
                 self.dials[link] = Dialled(end, attempt, negotiation)
-                self._by_link(self.peer(end), Knock(link, candidate.address))
+                at = candidate.address if isinstance(candidate, Candidate) else candidate.sdp
+                self._by_link(self.peer(end), Knock(link, at))
 
     def _on_object(self, end: str, effect: do.SideEffect) -> None:
         match effect:
@@ -381,13 +382,13 @@ class Stubs(Host):
     def _on_value(self, end: str, effect: do.SideEffect) -> None:
         match effect:
             case do.Offer(candidates):
-                self._change(end, ice_candidates=candidates, standing=_believed(end))
+                self._change(end, candidates=candidates, standing=_believed(end))
             case do.Plead(status):
                 self._change(end, status=status)
             case do.Renew(negotiation, status):
                 self._negotiations[end] = negotiation
                 self._stop(end)
-                self._change(end, ice_candidates=(), status=status, standing=UNSIGNED)
+                self._change(end, candidates=(), status=status, standing=UNSIGNED)
             case do.Pin():
                 self.pinned.add(end)
             case do.Withdraw():
@@ -398,13 +399,13 @@ class Stubs(Host):
     def _change(
         self,
         end: str,
-        ice_candidates: tuple[Candidate, ...] | None = None,
+        candidates: tuple[Candidate, ...] | None = None,
         status: str | None = None,
         standing: Standing | None = None,
     ) -> None:
         own = self.objects[end]
-        if ice_candidates is not None:
-            own.data = attrs.evolve(own.data, ice_candidates=ice_candidates)
+        if candidates is not None:
+            own.data = attrs.evolve(own.data, candidates=candidates)
         if status is not None:
             own.data = attrs.evolve(own.data, status=status)
         own.standing = standing or own.standing

@@ -35,7 +35,7 @@ from tests.support.node.issuer import ISSUER, Issuer
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 BOND = Bond(signer=RB, reader=RA, object="connection://b.ex/1", answers="connection://a.ex/1")
-DATA = ConnectionData(f"{RB}/p2phandler/1", ice_candidates=(Candidate("tcp", "h:1", "00"),))
+DATA = ConnectionData(f"{RB}/p2phandler/1", candidates=(Candidate("tcp", "h:1", "00"),))
 USER = "user://idp.ex/bob"
 OWN_USER = "user://idp.b.ex/bob"
 """A user of Bob's domain."""
@@ -342,7 +342,7 @@ async def test_what_is_believed_is_verified_once(verifications, autojump_clock):
     for changed in (
         {"status": "negotiation-2"},
         {"owner": f"{RB}/p2phandler/2"},
-        {"ice_candidates": ()},
+        {"candidates": ()},
         {"security": attrs.evolve(security, certificate=write_base64url(DER))},
         {"security": attrs.evolve(security, statement=None)},
     ):

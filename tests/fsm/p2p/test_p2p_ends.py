@@ -328,7 +328,7 @@ def test_candidates_are_dialled_by_policy_and_unix_only_on_the_same_machine():
         attrs.evolve(POLICY, machine=machine).signed(Candidate("unix", "/x", machine.hex()))
         for machine in (b"this machine", b"another")
     )
-    plan.learn([Candidate("webrtc", "x", "00"), TCP, attrs.evolve(there, address="/y"), there])
+    plan.learn([Candidate("websocket", "x", "00"), TCP, attrs.evolve(there, address="/y"), there])
     assert [plan.next(), plan.next()] == [TCP, None]
     plan.forget()
     plan.learn([TCP, here])
@@ -347,7 +347,7 @@ def test_an_unknown_machine_is_never_the_same():
 
 # ---- a simultaneous open (P2P-27, I-P20)
 
-SEEN = (seen.PeerInvited(C2, PH), believed(ConnectionData(PC, ice_candidates=(TCP,))))
+SEEN = (seen.PeerInvited(C2, PH), believed(ConnectionData(PC, candidates=(TCP,))))
 
 
 def yielding():

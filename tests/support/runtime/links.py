@@ -9,13 +9,16 @@ from typing import final
 import attrs
 import trio
 
+from tests.support.runtime.channels import HOST, Channels, open_shared_network
 from tests.support.wire.certificates import Certificates
+from transports.background import open_background
 from transports.chaos.network import ChaosNetwork
 from transports.errors import LinkError
 from transports.gate import EVERYBODY, Everybody
 from transports.link import DEFAULT_PATHS, FRAMED, PROTOFLY_V1, Kind, Link, Network
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
+from transports.webrtc.process import is_webrtc_installed
 
 PATH = "/link?name=alice%20b"
 """Path and query every test dials where there are any."""
@@ -57,6 +60,10 @@ async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
     family, _, kind = name.partition("-")
     if family in {"memory", "chaos_memory"}:
         yield place_on(_exposed(family, MemoryNetwork()), Kind(kind), directory)
+        return
+    if kind == Kind.WEBRTC:
+        async with open_shared_network() as system, open_background() as nursery:
+            yield Place(Channels(system, nursery), Kind.WEBRTC, HOST)
         return
     certificates = Certificates(directory) if family == "tls" else None
     tls = None if certificates is None else certificates.dialler
@@ -123,4 +130,6 @@ class Encrypted(Network):
 FAMILIES = ("memory", "system", "chaos_memory", "chaos_system")
 
 PLACES = [*(f"{family}-{kind}" for family in FAMILIES for kind in FRAMED), "tls-websocket"]
+if is_webrtc_installed():
+    PLACES.append("system-webrtc")
 """Every transport, by the names `open_place` understands."""

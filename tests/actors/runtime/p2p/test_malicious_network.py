@@ -83,7 +83,7 @@ async def test_the_secret_that_was_read_opens_nothing(name, kind):
 
         async def intrude(who):
             shown = DIALLED[name](world.certificate(who))
-            for one in node.last(who, "iceCandidates"):
+            for one in node.last(who, "candidates"):
                 await node.intrude(one, shown, forged)
                 done.append(who)
 
@@ -146,7 +146,7 @@ async def test_a_dialler_that_is_led_to_itself_has_no_link(kind):
     async with pair(kind, attack) as world:
 
         def back(who, address):
-            own = world.node.last(who, "iceCandidates")
+            own = world.node.last(who, "candidates")
             return own[0]["address"] if own else address
 
         attack.redirect = back
@@ -218,7 +218,7 @@ async def test_a_relay_reads_nothing(kind, tmp_path):
         await linked(world)
         answer = await world["alice"].ask(world["bob"], WORD)
         assert answer.via[0].endswith("/conn/1")
-        secret = world.node.last("bob", "iceCandidates")[0]["secret"]
+        secret = world.node.last("bob", "candidates")[0]["secret"]
         assert relay.kept
         for text in (WORD, secret, '"p2p"', "hyperty://"):
             assert text.encode() not in relay.kept

@@ -120,7 +120,7 @@ def signature_for(purpose, *parts):
 
 
 def candidate(**changed):
-    return whole("iceCandidates", lambda listed: [{**one, **changed} for one in listed])
+    return whole("candidates", lambda listed: [{**one, **changed} for one in listed])
 
 
 ELSEWHERE = {"kind": "tcp", "address": "127.0.0.1:9", "secret": "00"}
@@ -160,10 +160,10 @@ WRITTEN = {
     "candidate with another secret": candidate(secret="ab" * 16),
     "candidate of another kind": candidate(kind="unix"),
     "candidate with another proof of its machine": candidate(host="00"),
-    "candidates taken out": whole("iceCandidates", lambda _: []),
-    "candidate put in": whole("iceCandidates", lambda held: [*held, ELSEWHERE]),
-    "candidate put in front": whole("iceCandidates", lambda held: [ELSEWHERE, *held]),
-    "candidates doubled": whole("iceCandidates", lambda held: held * 2),
+    "candidates taken out": whole("candidates", lambda _: []),
+    "candidate put in": whole("candidates", lambda held: [*held, ELSEWHERE]),
+    "candidate put in front": whole("candidates", lambda held: [ELSEWHERE, *held]),
+    "candidates doubled": whole("candidates", lambda held: held * 2),
     "no signature at all": whole("security", lambda _: GONE),
     "signature is null": whole("security", lambda _: None),
     "signature of another form": whole("security", lambda _: {"fingerprint": "00"}),
@@ -210,7 +210,7 @@ async def linked(world, ends, one="alice", other="bob"):
     await world[one].ask(world[other], f"{one} first")
     await world[one].wait_for("live", world[other])
     await world[other].wait_for("live", world[one])
-    return world.node.last(one, "iceCandidates"), world.node.last(one, "security")
+    return world.node.last(one, "candidates"), world.node.last(one, "security")
 
 
 async def unlinked(world):
@@ -222,7 +222,7 @@ async def unlinked(world):
 
 
 def instead(candidates, security):
-    return {"iceCandidates": lambda _: candidates, "security": lambda _: security}
+    return {"candidates": lambda _: candidates, "security": lambda _: security}
 
 
 async def the_offer_of_the_link_before(world, ends):
@@ -248,7 +248,7 @@ async def the_signature_alone_of_the_link_before(world, ends):
 async def its_own_offer_as_the_answer(world, _ends):
     world.ends, world.node.attack.owner = _ends, "bob"
     return {
-        "iceCandidates": lambda held: world.node.last("alice", "iceCandidates") or held,
+        "candidates": lambda held: world.node.last("alice", "candidates") or held,
         "security": lambda held: world.node.last("alice", "security") or held,
     }
 
@@ -279,7 +279,7 @@ def guards():
     return LinkGuard(), LinkGuard(), Bond(signer=ALICE, reader=BOB, object="connection://a/1")
 
 
-HELD = ConnectionData(f"{ALICE}/p2prequester/1", ice_candidates=(Candidate("tcp", "h:1", "00"),))
+HELD = ConnectionData(f"{ALICE}/p2prequester/1", candidates=(Candidate("tcp", "h:1", "00"),))
 BONDS = {
     "of another negotiation": {"negotiation": 2},
     "of another object": {"object": "connection://a/2"},
@@ -467,7 +467,7 @@ async def impersonated(world, ends, nursery, **said):
         tls.pin(read_base64url(node.last("alice", "security")["certificate"]))
         return node.signed(world, **{name: make(world) for name, make in said.items()})
 
-    node.attack.fields |= {"iceCandidates": lambda _: [own], "security": signed}
+    node.attack.fields |= {"candidates": lambda _: [own], "security": signed}
     world.ends = ends
     await world["alice"].ask(world["bob"], "alice first")
     await trio.sleep(15)

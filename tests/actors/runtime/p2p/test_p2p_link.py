@@ -26,7 +26,7 @@ from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_io import Dial, Loss
 from fsm.sync.value.value import changed
-from specs.bodies.sync import Candidate, ChangeObject, LinkSecurity
+from specs.bodies.sync import Candidate, ChangeObject, ConnectionData, LinkSecurity
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
@@ -105,7 +105,7 @@ async def offered_pair(kind: Kind) -> AsyncIterator[Pair]:
 
         async def accept():
             pipe = await offered.listener.accept()
-            proven.append(await welcome(pipe, offered.candidate, meeting.tls, random))
+            proven.append(await welcome(pipe, offered.candidate.secret, meeting.tls, random))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
@@ -160,7 +160,7 @@ async def test_an_outsider_gets_nothing_and_the_listener_continues(autojump_cloc
         async def accept_all():
             while True:
                 pipe = await offered.listener.accept()
-                await welcome(pipe, offered.candidate, meeting.tls, random)
+                await welcome(pipe, offered.candidate.secret, meeting.tls, random)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept_all)
@@ -184,7 +184,7 @@ async def test_a_silent_dialler_is_disconnected(autojump_clock):
     async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
         await network.dial(Kind.TCP, offered.candidate.address, tls=peer_tls().dialling)
         pipe = await offered.listener.accept()
-        assert await welcome(pipe, offered.candidate, meeting.tls, random) is None
+        assert await welcome(pipe, offered.candidate.secret, meeting.tls, random) is None
 
 
 @pytest.mark.parametrize("secret", ["00" * 16, "not hex"])
@@ -194,7 +194,7 @@ async def test_a_wrong_secret_opens_nothing(secret, autojump_clock):
 
         async def accept():
             pipe = await offered.listener.accept()
-            assert await welcome(pipe, offered.candidate, meeting.tls, random) is None
+            assert await welcome(pipe, offered.candidate.secret, meeting.tls, random) is None
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
@@ -347,21 +347,21 @@ def signalling_of(url):
 
 def test_candidates_are_added_to_those_that_are_there():
     """P2P-12: whoever sees one change sees what it adds, and keeps the others."""
-    value, signalling = {"iceCandidates": []}, signalling_of(PQ)
+    value, signalling = {"candidates": []}, signalling_of(PQ)
     for name in ("1", "2"):
-        added = (Candidate("tcp", f"127.0.0.1:{name}", "00"),)
-        written, _ = signalling.offer(OBJECT, added, LinkSecurity("k", "c", "s"))
+        added = ConnectionData(PQ, candidates=(Candidate("tcp", f"127.0.0.1:{name}", "00"),))
+        written, _ = signalling.offer(OBJECT, added, LinkSecurity("k", "s", "c"))
         value = changed(value, read_body(written, ChangeObject))
-    assert [one["address"][-1] for one in value["iceCandidates"]] == ["1", "2"]
+    assert [one["address"][-1] for one in value["candidates"]] == ["1", "2"]
 
 
 async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_clock):
     signalling = signalling_of(PQ)
-    value = {"status": "unreachable-1", "owner": PQ, "iceCandidates": [{"address": "old"}]}
+    value = {"status": "unreachable-1", "owner": PQ, "candidates": [{"address": "old"}]}
     value["security"] = {"key": "old"}
     void = signalling.offer_anew(OBJECT, "negotiation-2", "offer")
     value = changed(value, read_body(void, ChangeObject))
-    assert (value["status"], value["iceCandidates"]) == ("negotiation-2", [])
+    assert (value["status"], value["candidates"]) == ("negotiation-2", [])
     assert "security" not in value
 
 
@@ -380,7 +380,7 @@ async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_cl
             nursery.start_soon(work.run)
             work.do(Dial(offered.candidate, 1))
             pipe = await offered.listener.accept()
-            proven = await welcome(pipe, offered.candidate, meeting.tls, random)
+            proven = await welcome(pipe, offered.candidate.secret, meeting.tls, random)
             work.cancel()
         with pytest.raises(LinkError):
             await proven.pipe.receive()

@@ -186,7 +186,7 @@ async def test_a_malformed_change_is_let_be_and_a_malformed_object_ends_the_set_
         await stub.answer(200, value=value(1, data()))
         assert await stub.tell(UPDATE, C2, f"{C2}/changes", version="x") == []
         posted = await stub.tell(
-            UPDATE, C2, f"{C2}/changes", version=2, attribute="iceCandidates", value=[{"kind": 1}]
+            UPDATE, C2, f"{C2}/changes", version=2, attribute="candidates", value=[{"kind": 1}]
         )
         assert posted[0].body["value"] == "failed"
 

@@ -58,7 +58,7 @@ class Stub:
 
 
 def value(version):
-    data = {"owner": PH, "status": "", "iceCandidates": []}
+    data = {"owner": PH, "status": "", "candidates": []}
     return {"reporter": PH, "runtime": RB, "url": C2, "version": version, "data": data}
 
 

@@ -1,0 +1,187 @@
+"""Session descriptions of a data channel, and ICE candidates, as the other end writes them.
+
+Only what a data channel needs is read, and nothing else is accepted (docs/p2p.md).
+"""
+
+import re
+from typing import Final, final
+
+import attrs
+
+from specs.errors import BadMessageError
+from specs.limits.webrtc import MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP
+
+__all__ = ["Description", "IceAddress", "read_description", "read_ice", "write_description"]
+
+_LINE: Final = re.compile(r"([a-z])=([^\r\n]*)\Z")
+_MEDIA: Final = re.compile(r"application \d{1,5} UDP/DTLS/SCTP webrtc-datachannel\Z")
+_USER: Final = re.compile(r"[A-Za-z0-9+/]{4,256}\Z")
+_PASSWORD: Final = re.compile(r"[A-Za-z0-9+/]{22,256}\Z")
+_FINGERPRINT: Final = re.compile(r"sha-256 (?:[0-9A-F]{2}:){31}[0-9A-F]{2}\Z")
+_ICE: Final = re.compile(
+    r"candidate:[A-Za-z0-9+/]{1,32} (\d{1,3}) (udp|tcp) \d{1,10} (\S{1,255}) (\d{1,5})"
+    r" typ (host|srflx|prflx|relay)(?: .*)?\Z",
+    re.IGNORECASE,
+)
+_ALGORITHM: Final = "sha-256 "
+_PORTS: Final = range(1, 65_536)
+_ROLES: Final = {"offer": "actpass", "answer": "active"}
+
+
+@final
+@attrs.frozen(slots=True)
+class Description:
+    """What is read of a session description.
+
+    Attributes:
+        user: User name fragment of ICE.
+        password: Password of ICE.
+        fingerprint: Of the certificate of DTLS: `sha-256` and 32 bytes in hexadecimal digits.
+        port: The port of SCTP.
+        max_message: Bytes of a message that the end takes; 0: any number.
+        candidates: ICE candidates that it lists; the empty text is the last one.
+    """
+
+    user: str
+    password: str = attrs.field(repr=False)
+    fingerprint: str
+    port: int = 5000
+    max_message: int = 65_536
+    candidates: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class IceAddress:
+    """Where an ICE candidate leads; `host` is an address of IP, or a name."""
+
+    host: str
+    port: int
+    protocol: str
+    kind: str
+
+
+def read_description(sdp: str, kind: str) -> Description:
+    """Read a session description.
+
+    Args:
+        sdp: Its text.
+        kind: `offer` or `answer`.
+
+    Raises:
+        BadMessageError: It is none of a data channel, or has more than that.
+    """
+    if len(sdp) > MAX_SDP:
+        raise BadMessageError(f"a session description has more than {MAX_SDP} characters")
+    said: dict[str, list[str]] = {}
+    sections = 0
+    for line in sdp.removesuffix("\r\n").split("\r\n"):
+        found = _LINE.match(line)
+        if found is None:
+            raise BadMessageError("a line of a session description is malformed")
+        if found[1] == "m":
+            sections += 1
+            if _MEDIA.match(found[2]) is None:
+                raise BadMessageError("a session description is not one of a data channel")
+        elif found[1] == "a":
+            name, _, value = found[2].partition(":")
+            said.setdefault(name, []).append(value)
+    if sections != 1:
+        raise BadMessageError("a session description has not exactly one data channel")
+    return _description(said, kind)
+
+
+def _description(said: dict[str, list[str]], kind: str) -> Description:
+    listed = {_upper(one) for one in said.get("fingerprint", ())}
+    fingerprints = [one for one in listed if one.startswith(_ALGORITHM)]
+    if len(fingerprints) != 1:
+        raise BadMessageError(f"a session description has not exactly one {_ALGORITHM}fingerprint")
+    candidates = tuple(f"candidate:{one}" for one in said.get("candidate", ()))
+    if "end-of-candidates" in said:
+        candidates = (*candidates, "")
+    if len(candidates) > MAX_ICE_CANDIDATES:
+        raise BadMessageError("a session description lists too many candidates")
+    setup = _one(said, "setup")
+    if setup != _ROLES[kind]:
+        raise BadMessageError(f"an {kind} does not have the role {setup!r} in DTLS")
+    return Description(
+        _fitting(said, "ice-ufrag", _USER),
+        _fitting(said, "ice-pwd", _PASSWORD),
+        _checked(fingerprints[0], _FINGERPRINT, "fingerprint"),
+        _number(said, "sctp-port", 5000, 65_535),
+        _number(said, "max-message-size", 65_536, 1 << 62),
+        candidates,
+    )
+
+
+def _upper(fingerprint: str) -> str:
+    algorithm, _, value = fingerprint.partition(" ")
+    return f"{algorithm.lower()} {value.upper()}"
+
+
+def _one(said: dict[str, list[str]], name: str) -> str:
+    values = said.get(name, [])
+    if len(values) != 1:
+        raise BadMessageError(f"a session description has not exactly one {name}")
+    return values[0]
+
+
+def _fitting(said: dict[str, list[str]], name: str, pattern: re.Pattern[str]) -> str:
+    return _checked(_one(said, name), pattern, name)
+
+
+def _checked(value: str, pattern: re.Pattern[str], name: str) -> str:
+    if pattern.match(value) is None:
+        raise BadMessageError(f"the {name} of a session description is malformed")
+    return value
+
+
+def _number(said: dict[str, list[str]], name: str, absent: int, most: int) -> int:
+    if name not in said:
+        return absent
+    text = _one(said, name)
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(most)) or int(text) > most:
+        raise BadMessageError(f"the {name} of a session description is no number, or too large")
+    return int(text)
+
+
+def write_description(description: Description, kind: str) -> str:
+    """Write a session description; candidates are left out, as they are sent one by one.
+
+    Args:
+        description: What it says.
+        kind: `offer` or `answer`.
+    """
+    lines = (
+        "v=0",
+        "o=- 1 1 IN IP4 127.0.0.1",
+        "s=-",
+        "t=0 0",
+        "a=group:BUNDLE 0",
+        "a=msid-semantic:WMS *",
+        "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
+        "c=IN IP4 0.0.0.0",
+        f"a=ice-ufrag:{description.user}",
+        f"a=ice-pwd:{description.password}",
+        "a=ice-options:trickle",
+        f"a=fingerprint:{description.fingerprint}",
+        f"a=setup:{_ROLES[kind]}",
+        "a=mid:0",
+        f"a=sctp-port:{description.port}",
+        f"a=max-message-size:{description.max_message}",
+    )
+    return "".join(f"{line}\r\n" for line in lines)
+
+
+def read_ice(candidate: str) -> IceAddress | None:
+    """Read where an ICE candidate leads; None: it is the end of the candidates.
+
+    Raises:
+        BadMessageError: It is no candidate, or not for the only component of a data channel.
+    """
+    if not candidate:
+        return None
+    found = _ICE.match(candidate) if len(candidate) <= MAX_ICE_CANDIDATE else None
+    if found is None or int(found[1]) != 1 or int(found[4]) not in _PORTS:
+        raise BadMessageError("an ICE candidate is malformed")
+    return IceAddress(found[3], int(found[4]), found[2].lower(), found[5].lower())

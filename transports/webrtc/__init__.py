@@ -1,0 +1,1 @@
+"""Links by WebRTC data channels; `aiortc` runs in a process of its own."""

@@ -1,0 +1,212 @@
+"""The process of WebRTC of a network, seen from Trio.
+
+It is started when it is first needed, and ends with its network. Each connection has two socket
+pairs to it, so backpressure, cancellation and ends are those of links over Unix sockets; if the
+process dies, they are broken.
+"""
+
+import itertools
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, final
+
+import orjson
+import trio
+from typing_extensions import override
+
+from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.webrtc import MAX_ICE_CANDIDATES, WEBRTC_PEERS, WEBRTC_START
+from transports.background import open_background
+from transports.channel_terms import ChannelTerms
+from transports.errors import DialError, LinkError
+from transports.link import ChannelEnd, Kind, Link, Upgrade
+from transports.socket_link import StreamLink
+from transports.webrtc.terms import write_terms
+
+__all__ = ["NO_WEBRTC", "WebRtcProcess", "is_webrtc_installed"]
+
+NO_WEBRTC: Final = "links by webrtc need the extra 'webrtc', which is not installed"
+"""The reason why no data channel can be opened, without the extra."""
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_MAIN: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from transports.webrtc.worker import main; main()"
+)
+
+
+def is_webrtc_installed() -> bool:
+    """Return whether the extra `webrtc` is installed."""
+    return find_spec("aiortc") is not None
+
+
+def _wrap(end: socket.socket, kind: Kind, name: str) -> StreamLink:
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(end))
+    return StreamLink((kind, name, Upgrade()), stream)
+
+
+@final
+class _End(ChannelEnd):
+    """One end of a data channel, which lives in the process."""
+
+    def __init__(self, signalling: Link, frames: Link) -> None:
+        self._signalling = signalling
+        self._frames = frames
+        self._found, candidates = trio.open_memory_channel[str](MAX_ICE_CANDIDATES)
+        super().__init__(candidates)
+        self._telling = trio.Lock()
+        self._is_described = trio.Event()
+        self._is_decided = trio.Event()
+        self._is_open = False
+        self._is_taken = False
+
+    async def describe(self) -> None:
+        """Wait for the session description.
+
+        Raises:
+            DialError: The process does not answer, or has ended.
+        """
+        with trio.move_on_after(WEBRTC_START):
+            await self._is_described.wait()
+        if not self.sdp:
+            raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer")
+
+    async def listen(self) -> None:
+        """Take what the process reports, until it reports nothing more."""
+        with self._found:
+            with suppress(LinkError):
+                while True:
+                    self._take(await self._signalling.receive())
+            self._is_described.set()
+            self._is_decided.set()
+
+    def _take(self, frame: bytes) -> None:
+        match orjson.loads(frame):
+            case {"sdp": str(sdp)}:
+                self.sdp = sdp
+                self._is_described.set()
+            case {"ice": str(candidate)}:
+                with suppress(trio.WouldBlock, trio.BrokenResourceError):
+                    self._found.send_nowait(candidate)
+                if not candidate:
+                    self._found.close()
+            case _:
+                self._is_open = True
+                self._is_decided.set()
+
+    @override
+    async def answered(self, sdp: str) -> None:
+        await self._tell("answer", sdp)
+
+    @override
+    async def hear(self, candidate: str) -> None:
+        await self._tell("ice", candidate)
+
+    async def _tell(self, name: str, value: str) -> None:
+        async with self._telling:
+            with suppress(LinkError):  # `opened` reports it
+                await self._signalling.send(orjson.dumps({name: value}))
+
+    @override
+    async def opened(self) -> Link:
+        await self._is_decided.wait()
+        if not self._is_open or self._is_taken:
+            raise DialError(Kind.WEBRTC, "the data channel does not open")
+        self._is_taken = True
+        return self._frames
+
+
+@final
+class WebRtcProcess:
+    """Starts the process of WebRTC when it is first needed, and hands it connections.
+
+    Args:
+        nursery: Runs the task that watches the process; cancelled, it ends it.
+    """
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery: Final = nursery
+        self._numbers: Final = itertools.count(1)
+        self._starting: Final = trio.Lock()
+        self._control: socket.socket | None = None
+        self._count = 0
+
+    @asynccontextmanager
+    async def negotiate(self, terms: ChannelTerms) -> AsyncIterator[ChannelEnd]:
+        """Open one end of a data channel (see `Network.negotiate`).
+
+        Raises:
+            DialError: There is no WebRTC here, or the process fails.
+        """
+        if self._count >= WEBRTC_PEERS:
+            raise DialError(Kind.WEBRTC, f"{WEBRTC_PEERS} connections are open")
+        self._count += 1
+        try:
+            end, signalling, frames = await self._begun()
+            try:
+                async with open_background() as nursery:
+                    nursery.start_soon(end.listen)
+                    await signalling.send(write_terms(terms))
+                    await end.describe()
+                    yield end
+            except LinkError as exc:
+                if isinstance(exc, DialError):
+                    raise
+                raise DialError(Kind.WEBRTC, "the process of WebRTC has ended") from exc
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(signalling)
+                    await trio.aclose_forcefully(frames)
+        finally:
+            self._count -= 1
+
+    async def _begun(self) -> tuple[_End, Link, Link]:
+        async with self._starting:
+            control = self._control or await self._started()
+        number = next(self._numbers)
+        ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
+        try:
+            socket.send_fds(control, [b"\n"], [one.fileno() for one in theirs])
+        except OSError as exc:
+            for one in ours:
+                one.close()
+            raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer") from exc
+        finally:
+            for one in theirs:
+                one.close()
+        signalling = _wrap(ours[0], Kind.UNIX, f"{Kind.WEBRTC}-{number}-signalling")
+        frames = _wrap(ours[1], Kind.WEBRTC, f"{Kind.WEBRTC}-{number}")
+        return _End(signalling, frames), signalling, frames
+
+    async def _started(self) -> socket.socket:
+        if not is_webrtc_installed():
+            raise DialError(Kind.WEBRTC, NO_WEBRTC)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        command = [sys.executable, "-I", "-c", _MAIN, str(_ROOT)]
+        try:
+            process = await trio.lowlevel.open_process(command, stdin=theirs, env={})
+        except OSError as exc:
+            ours.close()
+            raise DialError(Kind.WEBRTC, "the process of WebRTC cannot be started") from exc
+        finally:
+            theirs.close()
+        self._control = ours
+        self._nursery.start_soon(self._watch, process, ours)
+        return ours
+
+    async def _watch(self, process: trio.Process, control: socket.socket) -> None:
+        """Wait for the end of the process; cancelled, end it."""
+        try:
+            await process.wait()
+        finally:
+            control.close()
+            self._control = None
+            with trio.CancelScope(shield=True):
+                with trio.move_on_after(2 * GOODBYE_TIMEOUT):
+                    await process.wait()
+                process.kill()
+                await process.wait()

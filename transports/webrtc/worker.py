@@ -1,0 +1,412 @@
+"""The process of WebRTC: `aiortc` on a loop of asyncio, the only one of the project.
+
+Its standard input is a socket by which it gets two sockets for each connection: one for the
+signalling, one for frames. Both carry what a link over a Unix socket carries. A connection ends
+with either socket, the process with its standard input.
+"""
+
+import asyncio
+import logging
+import resource
+import socket
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, final
+
+import orjson
+from aioice import Candidate, Connection, TransportPolicy
+from aiortc import (
+    RTCCertificate,
+    RTCDataChannel,
+    RTCDataChannelParameters,
+    RTCDtlsFingerprint,
+    RTCDtlsParameters,
+    RTCDtlsTransport,
+    RTCIceGatherer,
+    RTCIceParameters,
+    RTCIceTransport,
+    RTCSctpCapabilities,
+    RTCSctpTransport,
+)
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509 import load_pem_x509_certificate
+from typing_extensions import override
+
+from specs.bodies.sdp import Description, read_description, write_description
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
+from specs.limits.webrtc import (
+    CHANNEL_BUFFER,
+    CHANNEL_BUFFER_LOW,
+    CHANNEL_CREDIT,
+    ICE_DATAGRAMS,
+    ICE_SERVER_TIMEOUT,
+    WEBRTC_MEMORY,
+)
+from transports.errors import CloseReason
+from transports.webrtc.channel import BadChannelError, ChannelCore, Farewell, Frame, Part, size_of
+from transports.webrtc.terms import WorkerTerms, read_terms
+
+__all__ = ["main"]
+
+_HEAD: Final = 4
+_FAREWELL: Final = 0xFFFF_0000
+"""As of a link over a Unix socket (`transports.socket_link`)."""
+
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - read here, not listened on
+_LABEL: Final = "protofly"
+_PROTOCOL: Final = "protofly.v1"
+_ICE: Final = "candidate:"
+_DTLS: Final = "sha-256"
+
+
+@final
+class _Pipe:
+    """Frames on one of the sockets."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> bytes | CloseReason:
+        """Return the next frame, or the reason of the end.
+
+        Raises:
+            EOFError: The other end is gone.
+        """
+        head = int.from_bytes(await self._reader.readexactly(_HEAD), "big")
+        if head >= _FAREWELL:
+            return CloseReason.read(head & 0xFFFF)
+        return await self._reader.readexactly(head)
+
+    async def tell(self, name: str, value: str) -> None:
+        """Write a word of the signalling."""
+        await self.write(orjson.dumps({name: value}))
+
+    async def write(self, frame: bytes) -> None:
+        """Write a frame, once there is room."""
+        self._writer.write(len(frame).to_bytes(_HEAD, "big") + frame)
+        await self._writer.drain()
+
+    def refuse_size(self) -> None:
+        """Let the reader see that a frame is too large."""
+        self._writer.write((MAX_FRAME_BYTES + 1).to_bytes(_HEAD, "big"))
+
+    def end(self, reason: CloseReason) -> None:
+        """Write the reason of the end, and nothing more."""
+        self._writer.write((_FAREWELL | reason.value).to_bytes(_HEAD, "big"))
+        self._writer.write_eof()
+
+    def close(self) -> None:
+        """Close the socket; what is written still goes out."""
+        self._writer.close()
+
+
+async def _open_pipe(end: socket.socket) -> _Pipe:
+    reader, writer = await asyncio.open_connection(sock=end, limit=CHANNEL_CREDIT)
+    return _Pipe(reader, writer)
+
+
+@final
+class _Ice(Connection):
+    """ICE that reports candidates as it finds them, at the addresses it is told."""
+
+    def __init__(self, terms: WorkerTerms, signalling: _Pipe) -> None:
+        super().__init__(
+            ice_controlling=terms.offer is None,
+            turn_username=terms.turn_username,
+            turn_password=terms.turn_password,
+            turn_ssl=terms.turn_tls,
+            turn_transport=terms.turn_transport,
+            transport_policy=TransportPolicy.RELAY if terms.relay_only else TransportPolicy.ALL,
+        )
+        self._terms = terms
+        self._signalling = signalling
+
+    @override
+    async def get_component_candidates(
+        self, component: int, addresses: list[str], timeout: int = ICE_SERVER_TIMEOUT
+    ) -> list[Candidate]:
+        terms, hosts = self._terms, list[str]()
+        if not terms.relay_only:
+            is_everywhere = terms.host in _EVERYWHERE
+            hosts = [*addresses, "127.0.0.1"] if is_everywhere else [terms.host]
+        found = await super().get_component_candidates(component, hosts)
+        await self._report(found)
+        if terms.stun_server is None and terms.turn_server is None:
+            return found
+        self.stun_server, self.turn_server = terms.stun_server, terms.turn_server
+        asking = hosts if terms.stun_server is not None else []
+        more = await super().get_component_candidates(component, asking, ICE_SERVER_TIMEOUT)
+        others = [one for one in more if one.type != "host"]
+        await self._report(others)
+        return [*found, *others]
+
+    async def _report(self, candidates: Iterable[Candidate]) -> None:
+        for one in candidates:
+            if one.related_address is not None:
+                # The own address behind a NAT is nobody's business.
+                one.related_address, one.related_port = "0.0.0.0", 9  # noqa: S104 - said only
+            await self._signalling.tell("ice", f"{_ICE}{one.to_sdp()}")
+
+    @override
+    def data_received(self, data: bytes, component: int) -> None:
+        # Anybody can send to the socket; the queue of the library has no bound.
+        if self._queue.qsize() < ICE_DATAGRAMS:
+            super().data_received(data, component)
+
+
+@final
+class _Gatherer(RTCIceGatherer):
+    """The gatherer of such an ICE."""
+
+    def __init__(self, connection: _Ice) -> None:
+        super().__init__(iceServers=[])
+        self._connection = connection
+
+
+@final
+class _Stack:
+    """ICE, DTLS, SCTP and the data channel of one connection."""
+
+    def __init__(self, terms: WorkerTerms, signalling: _Pipe) -> None:
+        self._terms = terms
+        self._signalling = signalling
+        self.connection = _Ice(terms, signalling)
+        pem = terms.certificate.encode()
+        key = load_pem_private_key(pem, None)
+        if not isinstance(key, EllipticCurvePrivateKey):
+            raise TypeError("the key of DTLS is not on an elliptic curve")
+        own = RTCCertificate(key, load_pem_x509_certificate(pem))
+        self._ice = RTCIceTransport(_Gatherer(self.connection))
+        self._dtls = RTCDtlsTransport(self._ice, [own])
+        self._sctp = RTCSctpTransport(self._dtls)
+        parameters = RTCDataChannelParameters(
+            label=_LABEL, protocol=_PROTOCOL, negotiated=True, id=0
+        )
+        self.channel = RTCDataChannel(self._sctp, parameters)
+        self.channel.bufferedAmountLowThreshold = CHANNEL_BUFFER_LOW
+        self.is_open = asyncio.Event()
+        self.is_gone = asyncio.Event()
+        self.channel.on("open", self.is_open.set)
+        self.channel.on("close", self.is_gone.set)
+        self._ice.on("statechange", self._moved)
+        self._dtls.on("statechange", self._moved)
+        # The peer has no business to open another channel.
+        self._sctp.on("datachannel", lambda _: self.is_gone.set())
+
+    def _moved(self) -> None:
+        if {self._ice.state, self._dtls.state} & {"failed", "closed"}:
+            self.is_gone.set()
+
+    @property
+    def sdp(self) -> str:
+        """The own session description."""
+        ice = self._ice.iceGatherer.getLocalParameters()
+        prints = self._dtls.getLocalParameters().fingerprints
+        own = next(one for one in prints if one.algorithm == _DTLS)
+        description = Description(
+            ice.usernameFragment or "",
+            ice.password or "",
+            f"{_DTLS} {own.value}",
+            self._sctp.port,
+            MAX_FRAME_BYTES,
+        )
+        return write_description(description, "offer" if self._terms.offer is None else "answer")
+
+    async def connect(self, remote: asyncio.Future[str]) -> None:
+        """Find candidates, then connect when the description of the peer is known.
+
+        Raises:
+            ConnectionError: The peer proves another certificate, or is gone.
+        """
+        await self._ice.iceGatherer.gather()
+        await self._signalling.tell("ice", "")
+        other = read_description(await remote, "answer" if self._terms.offer is None else "offer")
+        await self._ice.start(RTCIceParameters(other.user, other.password))
+        if self._ice.state != "completed":
+            raise ConnectionError("no pair of candidates works")
+        value = other.fingerprint.removeprefix(f"{_DTLS} ")
+        await self._dtls.start(RTCDtlsParameters([RTCDtlsFingerprint(_DTLS, value)]))
+        if self._dtls.state != "connected":
+            raise ConnectionError("the peer does not prove its certificate")
+        await self._sctp.start(RTCSctpCapabilities(other.max_message), other.port)
+        await self.is_open.wait()
+        await self._signalling.tell("open", "")
+
+    async def close(self) -> None:
+        """Close everything, in bounded time."""
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(GOODBYE_TIMEOUT):
+                await self._sctp.stop()
+                await self._dtls.stop()
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(GOODBYE_TIMEOUT):
+                await self._ice.stop()
+
+
+@final
+class _Peer:
+    """One connection, between its sockets and its data channel."""
+
+    def __init__(self, terms: WorkerTerms, signalling: _Pipe, frames: _Pipe) -> None:
+        self._signalling = signalling
+        self._frames = frames
+        self._core = ChannelCore()
+        self._stack = _Stack(terms, signalling)
+        self._inbox: deque[Frame | Farewell | BadChannelError] = deque()
+        self._wake = asyncio.Event()
+        self._may_send = asyncio.Event()
+        self._remote: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        if terms.offer is not None:
+            self._remote.set_result(terms.offer)
+        self._stack.channel.on("message", self._received)
+        self._stack.channel.on("bufferedamountlow", self._may_send.set)
+
+    async def run(self) -> None:
+        """Work until the peer or this process is done with it."""
+        await self._signalling.tell("sdp", self._stack.sdp)
+        connect = asyncio.ensure_future(self._stack.connect(self._remote))
+        others = [
+            asyncio.ensure_future(each)
+            for each in (self._take_signals(), self._write_frames(), self._read_frames())
+        ]
+        first = asyncio.FIRST_COMPLETED
+        try:
+            done, _ = await asyncio.wait([connect, *others], return_when=first)
+            if done == {connect} and connect.exception() is None:
+                await asyncio.wait(others, return_when=first)
+        finally:
+            jobs = (connect, *others)
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+            await self._stack.close()
+
+    async def _take_signals(self) -> None:
+        while not isinstance(frame := await self._signalling.read(), CloseReason):
+            match orjson.loads(frame):
+                case {"answer": str(sdp)}:
+                    self._remote.set_result(sdp)
+                case {"ice": ""}:
+                    await self._stack.connection.add_remote_candidate(None)
+                case {"ice": str(text)}:
+                    candidate = Candidate.from_sdp(text.removeprefix(_ICE))
+                    await self._stack.connection.add_remote_candidate(candidate)
+                case _:
+                    return
+
+    # --- in -----------------------------------------------------------------------------------
+
+    def _received(self, part: Part) -> None:
+        try:
+            what: Frame | Farewell | BadChannelError | None = self._core.received(part)
+        except BadChannelError as exc:
+            what = exc
+        if what is None:
+            self._may_send.set()  # it was a credit, perhaps
+        else:
+            self._inbox.append(what)
+            self._wake.set()
+
+    async def _write_frames(self) -> None:
+        gone = asyncio.ensure_future(self._stack.is_gone.wait())
+        gone.add_done_callback(lambda _: self._wake.set())
+        try:
+            while self._inbox or not self._stack.is_gone.is_set():
+                if not self._inbox:
+                    self._wake.clear()
+                    await self._wake.wait()
+                elif not await self._passed_on(self._inbox.popleft()):
+                    return
+        finally:
+            gone.cancel()
+
+    async def _passed_on(self, what: Frame | Farewell | BadChannelError) -> bool:
+        """Pass on what has arrived; return whether more may come."""
+        match what:
+            case Frame(data, size):
+                await self._frames.write(data)
+                credit = self._core.taken(size)
+                if credit is not None and self._stack.channel.readyState == "open":
+                    self._stack.channel.send(credit)
+                return True
+            case Farewell(reason):
+                self._frames.end(reason)
+            case BadChannelError(reason=CloseReason.TOO_LARGE):
+                self._frames.refuse_size()
+            case BadChannelError(reason=reason):
+                self._stack.channel.send(ChannelCore.farewell(reason))
+                return False
+        await asyncio.Event().wait()  # the application is told, and closes
+        return False
+
+    # --- out ----------------------------------------------------------------------------------
+
+    async def _read_frames(self) -> None:
+        await self._stack.is_open.wait()
+        while not isinstance(frame := await self._frames.read(), CloseReason):
+            for part in self._core.parts(frame):
+                await self._send(part)
+        self._stack.channel.send(ChannelCore.farewell(frame))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_TIMEOUT):
+                await self._stack.is_gone.wait()
+
+    async def _send(self, part: Part) -> None:
+        size, channel = size_of(part), self._stack.channel
+        while not self._core.may_send(size) or channel.bufferedAmount > CHANNEL_BUFFER:
+            self._may_send.clear()
+            await self._may_send.wait()
+        self._core.sent(size)
+        channel.send(part)
+
+
+async def _serve_one(descriptors: list[int]) -> None:
+    ends = [socket.socket(fileno=one) for one in descriptors]
+    for end in ends:
+        end.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    signalling, frames = [await _open_pipe(end) for end in ends]
+    try:
+        begin = await signalling.read()
+        if not isinstance(begin, CloseReason):
+            await _Peer(read_terms(begin), signalling, frames).run()
+    finally:
+        frames.close()
+        signalling.close()
+
+
+async def _serve(control: socket.socket) -> None:
+    """Serve connections until the control socket ends."""
+    loop = asyncio.get_running_loop()
+    # What peers do wrong is no news, and could fill a disk.
+    loop.set_exception_handler(lambda _loop, _context: None)
+    peers = set[asyncio.Task[None]]()
+    is_over = asyncio.Event()
+
+    def ready() -> None:
+        said, descriptors, _, _ = socket.recv_fds(control, 1, 2)
+        if not said:
+            loop.remove_reader(control)
+            is_over.set()
+            return
+        task = loop.create_task(_serve_one(descriptors))
+        peers.add(task)
+        task.add_done_callback(peers.discard)
+
+    loop.add_reader(control, ready)
+    await is_over.wait()
+    left = tuple(peers)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+def main() -> None:
+    """Serve the socket that is the standard input."""
+    logging.disable()
+    resource.setrlimit(resource.RLIMIT_AS, (WEBRTC_MEMORY, WEBRTC_MEMORY))
+    with socket.socket(fileno=0) as control:
+        control.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        asyncio.run(_serve(control))
