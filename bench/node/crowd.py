@@ -74,11 +74,13 @@ class Crowded:
     """A node process.
 
     Attributes:
+        site: Where it serves HTTP; empty: nowhere.
         complaints: Lines of its log, each with the time at which it came.
     """
 
     process: trio.Process
     place: tuple[str, int]
+    site: str = ""
     complaints: list[tuple[float, str]] = attrs.field(factory=list)
 
     def memory(self) -> int:
@@ -119,8 +121,9 @@ async def quiet_node(*options: str) -> AsyncIterator[Crowded]:
             if not piece:
                 raise CrowdError("the node ended before it was ready")
             line += piece
-        host, port = orjson.loads(line)["url"].removeprefix("ws://").partition("/")[0].split(":")
-        node = Crowded(process, (host, int(port)))
+        ready = orjson.loads(line)
+        host, port = ready["url"].removeprefix("ws://").partition("/")[0].split(":")
+        node = Crowded(process, (host, int(port)), ready.get("http_url") or "")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(node.listen)
             yield node
