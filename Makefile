@@ -69,8 +69,10 @@ simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
 
 # What pages load, after a change in web/src, of a machine, a limit or a word; needs Node.js and npm.
+OF_PAGES := p2p_connection link_dialling handler_controller p2p_entry stub_deployment \
+	stub_connection node_link resolve_job transaction object_subscription invitation observer_copy
 web: $(STAMP)
-	@$(BIN)/python -m fsm draw --format js --output web/src/machines.js
+	@$(BIN)/python -m fsm draw --format js --output web/src/machines.js $(OF_PAGES)
 	@$(BIN)/python -m specs constants --output web/src
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 

@@ -43,6 +43,103 @@ export interface Hyperty {
   ): Promise<Message>;
   /** Send an event to the inbox of another hyperty; nobody answers it. */
   send(to: string, value: Json): void;
+  /** Report a new data object; only code in the page can. */
+  report(schema: string, value: JsonObject, options?: ReportOptions): Promise<ReportedObject>;
+  /** Observe a data object; it has its value from the beginning. Only code in the page can. */
+  observe(url: string, options?: { p2p?: boolean }): Promise<ObservedObject>;
+}
+
+export interface ReportOptions {
+  /** Name for people. */
+  name?: string;
+  /** What it is about. */
+  resources?: string[];
+  /** Hyperties that may observe without a question. */
+  allow?: string[];
+  /** Whether every hyperty may. */
+  public?: boolean;
+  /** Hyperties that are invited. */
+  observers?: string[];
+}
+
+/** The effect of a change; `path` is empty for the whole value; null: nothing was, or is there. */
+export interface ObjectChange {
+  path: string;
+  old: Json;
+  new: Json;
+  version: number;
+}
+
+/** A data object of this hyperty. What is refused is thrown as `Refusal`. */
+export interface ReportedObject {
+  readonly url: string;
+  /** The published value, which cannot be changed in place. */
+  readonly value: JsonObject;
+  readonly version: number;
+  readonly children: Children;
+  get observers(): string[];
+  /** Set an attribute, and return the version with it; null removes it. Missing objects are made. */
+  set(path: string, value: Json): Promise<number>;
+  remove(path: string): Promise<number>;
+  /** Append elements to a list, which is made if it does not exist. */
+  add(path: string, ...elements: Json[]): Promise<number>;
+  /** Remove all elements of a list that equal one of these. */
+  discard(path: string, ...elements: Json[]): Promise<number>;
+  /** Give it another value, as a whole. */
+  replace(value: JsonObject): Promise<number>;
+  allow(observer: string): Promise<void>;
+  expel(observer: string): Promise<void>;
+  /** Invite a hyperty, and wait for its answer; it may observe after any answer. */
+  invite(observer: string): Promise<void>;
+  /** Call a function when an observer joins or leaves; the result ends that. */
+  on(
+    name: "observer",
+    listener: (event: { observer: string; isThere: boolean }) => void,
+  ): () => void;
+  /** Delete it; all observers are notified. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** A copy of a data object, which follows each change. */
+export interface ObservedObject {
+  readonly url: string;
+  readonly children: Children;
+  /** The newest value, which cannot be changed in place. */
+  get value(): JsonObject;
+  get version(): number;
+  /** Whether changes were lost, and the object is being read. */
+  get isStale(): boolean;
+  /** Why no change will come any more; null: changes come. */
+  get gone(): Refusal | null;
+  /** Call a function for each change, or at the end of the object; the result ends that. */
+  on(name: "change", listener: (change: ObjectChange) => void): () => void;
+  on(name: "end", listener: (why: Refusal) => void): () => void;
+  /** Wait until a condition holds for the value, and return the value. */
+  waitFor(holds: (value: JsonObject) => boolean): Promise<JsonObject>;
+  /** Stop to observe it. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** All children of a data object, the oldest first. */
+export interface Children extends Iterable<Child> {
+  get size(): number;
+  get(id: string): Child | undefined;
+  /** Create a child, and wait until the reporter's runtime has it. */
+  create(value: Json): Promise<Child>;
+  on(
+    name: "change",
+    listener: (change: { id: string; old: Json; new: Json }) => void,
+  ): () => void;
+}
+
+/** One child of a data object; only the hyperty that created it changes or deletes it. */
+export interface Child {
+  readonly id: string;
+  get creator(): string;
+  /** Its value, which cannot be changed in place; null: it was deleted. */
+  get value(): Json;
+  update(value: Json): Promise<void>;
+  delete(): Promise<void>;
 }
 
 /** A hyperty that was deployed. */
@@ -56,6 +153,16 @@ export interface Code {
   started?(hyperty: Hyperty): unknown;
   request?(message: Message, hyperty: Hyperty): unknown;
   event?(message: Message, hyperty: Hyperty): unknown;
+  /** Decides whether a hyperty may observe an object; returning accepts, the default refuses. */
+  subscribe?(
+    asked: { object: string; observer: string; identity?: SenderIdentity },
+    hyperty: Hyperty,
+  ): unknown;
+  /** Takes an invitation to an object; without it, `request` does. */
+  invited?(
+    invitation: { object: string; reporter: string; schema: string; value: Json },
+    hyperty: Hyperty,
+  ): unknown;
 }
 
 /** Time as the runtime takes it, in seconds. */
@@ -261,3 +368,6 @@ export const CODES: Readonly<Record<string, number>>;
 
 /** Reasons of drops by name. */
 export const DROPS: Readonly<Record<string, string>>;
+
+/** For the module `protofly-objects.js` alone. */
+export const shared: unknown;

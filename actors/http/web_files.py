@@ -96,6 +96,6 @@ def _files() -> Iterator[tuple[str, Path]]:
     for folder in () if found is None else found.submodule_search_locations or ():
         root = Path(folder)
         inside = (path for one in _FOLDERS for path in (root / one).rglob("*"))
-        for path in sorted((*root.glob("protofly.*"), *inside)):
+        for path in sorted((*root.glob("protofly*.*"), *inside)):
             if path.suffix in _KINDS and path.is_file():
                 yield path.relative_to(root).as_posix(), path

@@ -85,15 +85,15 @@ export class Port {
    * Post a request and return its one final answer, which may be that of the bus (404, 408, 503).
    *
    * @param {Message} message
-   * @param {{awaited?: string[], provisional?: (response: Message) => void}} [terms] `awaited`:
-   *   the `source` of each answer, if there will be several
+   * @param {{link?: string, provisional?: (response: Message) => void}} [terms] `link`: the only
+   *   one that it may go by
    * @returns {Promise<Message>}
    */
-  request(message, { awaited = [], provisional } = {}) {
+  request(message, { link, provisional } = {}) {
     return new Promise((resolve) => {
       /** @param {Message} response */
       const reply = (response) => (isFinal(response) ? resolve(response) : provisional?.(response));
-      this.#bus.submit(message, this.url, { reply, awaited });
+      this.#bus.submit(message, this.url, { reply, link });
     });
   }
 
@@ -104,21 +104,24 @@ export class Port {
    * @param {string} to
    * @param {JsonObject} body
    * @param {string} [from] an address of the component, or below it
+   * @param {{link?: string, provisional?: (response: Message) => void}} [terms]
    */
-  ask(type, to, body, from = this.url) {
-    return this.request({ id: this.#bus.nextId(from), type, from, to, body });
+  ask(type, to, body, from = this.url, terms = {}) {
+    return this.request({ id: this.#bus.nextId(from), type, from, to, body }, terms);
   }
 
   /**
-   * Publish an event, with an id of its own.
+   * Publish a message, with an id of its own. Answers come to the listener of its `from`.
    *
    * @param {import("./message.js").MessageType} type
    * @param {string} to
    * @param {JsonObject} body
    * @param {string} [from]
+   * @param {{awaited?: string[], direct?: string[]}} [terms] `awaited`: the runtimes that it is
+   *   for, each of which answers a request; `direct`: those of them that a link leads to
    */
-  publish(type, to, body, from = this.url) {
-    this.post({ id: this.#bus.nextId(from), type, from, to, body });
+  publish(type, to, body, from = this.url, terms = {}) {
+    this.#bus.submit({ id: this.#bus.nextId(from), type, from, to, body }, this.url, terms);
   }
 }
 
@@ -222,8 +225,12 @@ export class Mailbox {
  */
 
 /**
- * @typedef {{message: Message, by: string, reply: Reply | null, awaited: string[]}} Submitted
+ * @typedef {{message: Message, by: string, reply: Reply | null, awaited: string[],
+ *   direct: string[], link: string | null}} Submitted
  */
+
+/** @param {string} to */
+const isOfChildren = (to) => to.includes("/children/");
 
 /** The router of one runtime. */
 export class MessageBus {
@@ -333,6 +340,26 @@ export class MessageBus {
     return this.#listeners.has(address);
   }
 
+  /**
+   * Deliver what is sent to an address to the listeners of a component, too.
+   *
+   * @param {string} address
+   * @param {string} component
+   * @param {string} writer
+   */
+  follow(address, component, writer) {
+    for (const one of this.#listeners.get(component) ?? []) this.listen(address, one, writer);
+  }
+
+  /**
+   * @param {string} address
+   * @param {string} component
+   * @param {string} writer
+   */
+  unfollow(address, component, writer) {
+    for (const one of this.#listeners.get(component) ?? []) this.unlisten(address, one, writer);
+  }
+
   // ---- in
 
   /**
@@ -340,10 +367,11 @@ export class MessageBus {
    *
    * @param {Message} message
    * @param {string} by address of the component
-   * @param {{reply?: Reply | null, awaited?: string[]}} [terms]
+   * @param {{reply?: Reply | null, awaited?: string[], direct?: string[], link?: string | null}
+   *   } [terms] as of `Port.request` and `Port.publish`
    */
-  submit(message, by, { reply = null, awaited = [] } = {}) {
-    this.#queue.push({ message, by, reply, awaited });
+  submit(message, by, { reply = null, awaited = [], direct = [], link = null } = {}) {
+    this.#queue.push({ message, by, reply, awaited, direct, link });
     if (this.#isBusy) return;
     this.#isBusy = true;
     try {
@@ -375,7 +403,9 @@ export class MessageBus {
     this.#trace.message("bus", "submit", message, { by });
     this.#trace.message("bus", "admit", message, { by });
     if (isResponse(message)) return this.#answer(message);
-    if (isRequest(message)) {
+    // The reporter's end of an object answers for its children, nobody else.
+    const isNotice = !isOut && isOfChildren(message.to) && !this.isLocal(message.to);
+    if (isRequest(message) && !isNotice) {
       const pair = `${message.from} ${message.to}`;
       const isCrowding = (this.#load.get(pair) ?? 0) >= OPEN_REQUESTS;
       if (isCrowding && this.#listeners.has(message.to)) {
@@ -388,7 +418,15 @@ export class MessageBus {
       this.#trace.step("bus", this.#open.open(message, waiter, now, submitted.awaited));
       this.#load.set(pair, (this.#load.get(pair) ?? 0) + 1);
     }
+    if (submitted.link !== null) return this.#goBy(message, submitted.link);
+    const isHere = this.#listeners.has(message.to);
     this.#forward(message, isOut);
+    // The listeners here may not be all.
+    const { awaited, direct } = submitted;
+    const isForOthers = awaited.length
+      ? awaited.some((one) => one !== runtime && !direct.includes(one))
+      : isOut && isOfChildren(message.to);
+    if (isHere && isForOthers) this.#goOut(message);
   }
 
   /**
@@ -455,12 +493,16 @@ export class MessageBus {
         if (isBelow(from, address)) return true;
       }
     }
-    if (origin === "local" || this.#isLocal(from)) return false;
+    if (origin === "local" || this.isLocal(from)) return false;
     return origin === "node-stub" || this.isOfPeer(by, from);
   }
 
-  /** @param {string} address */
-  #isLocal(address) {
+  /**
+   * Return whether an address is of a component of this runtime.
+   *
+   * @param {string} address
+   */
+  isLocal(address) {
     if (isBelow(address, this.#tools.runtime)) return true;
     for (const { origin, addresses } of this.#granted.values()) {
       if (origin !== "local") continue;
@@ -578,11 +620,22 @@ export class MessageBus {
       }
     } else if (!isOut || isBelow(to, this.#tools.runtime)) {
       this.#end(message, CODES.NOT_FOUND, "target not found");
-    } else {
-      const way = this.resolve(message);
-      if (!("stub" in way)) this.#end(message, way.code, way.why, way.retryAfter ?? null);
-      else if (!this.#give(message, way.stub)) this.#end(message, CODES.UNAVAILABLE, "the stub is gone");
-    }
+    } else this.#goOut(message);
+  }
+
+  /** @param {Message} message */
+  #goOut(message) {
+    const way = this.resolve(message);
+    if ("stub" in way) this.#goBy(message, way.stub);
+    else this.#end(message, way.code, way.why, way.retryAfter ?? null);
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} stub
+   */
+  #goBy(message, stub) {
+    if (!this.#give(message, stub)) this.#end(message, CODES.UNAVAILABLE, "the stub is gone");
   }
 
   /**
@@ -638,9 +691,22 @@ export class MessageBus {
    */
   handBack(messages) {
     for (const message of messages) {
-      if (!isRequest(message) || this.#open.find(message)) this.#forward(message, true);
+      // What is published has gone its other ways; an observer without a link reads anew.
+      const isPublished = isEvent(message) && isBelow(message.to, message.from);
+      const isWanted = !isPublished && (!isRequest(message) || this.#open.find(message));
+      if (isWanted) this.#forward(message, true);
       else this.#drop(message, DROPS.NO_TARGET);
     }
+  }
+
+  /**
+   * Give a component what came to another part of this runtime.
+   *
+   * @param {Message} message
+   * @param {string} component
+   */
+  handOn(message, component) {
+    if (!this.#give(message, component)) this.lost(message, CODES.UNAVAILABLE, "the receiver is gone");
   }
 
   /**

@@ -21,6 +21,16 @@ export const CLOCK = {
   },
 };
 
+/**
+ * Wait for some seconds.
+ *
+ * @param {Clock} clock
+ * @param {number} seconds
+ * @returns {Promise<null>}
+ */
+export const sleep = (clock, seconds) =>
+  new Promise((resolve) => void clock.at(clock.now() + seconds, () => resolve(null)));
+
 /** The next moment at which an actor has to be asked; only the earliest is waited for. */
 export class Alarm {
   #clock;

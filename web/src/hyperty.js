@@ -17,14 +17,20 @@ import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./messa
  * @property {(message: Message, terms?: {provisional?: (message: Message) => void}) =>
  *   Promise<Message>} request
  * @property {(from: string) => number} nextId
+ * @property {() => Promise<import("./objects.js").Objects>} [objects] only for code in the page
  */
 
 /**
  * The code of a hyperty. `request` returns the value of the answer; what it throws refuses.
+ * `subscribe` lets a hyperty observe an object, `invited` takes an invitation to one.
  * @typedef {object} Code
  * @property {(hyperty: Hyperty) => unknown} [started]
  * @property {(message: Message, hyperty: Hyperty) => unknown} [request]
  * @property {(message: Message, hyperty: Hyperty) => unknown} [event]
+ * @property {(asked: {object: string, observer: string, identity?: import("./message.js").SenderIdentity},
+ *   hyperty: Hyperty) => unknown} [subscribe]
+ * @property {(invitation: {object: string, reporter: string, schema: string, value: Json},
+ *   hyperty: Hyperty) => unknown} [invited]
  */
 
 /** A request was refused: by the other end if it is caught, by this hyperty if it is thrown. */
@@ -65,6 +71,8 @@ function carried(body) {
 /** A hyperty: an address, and what it sends. */
 export class Hyperty {
   #outlet;
+  /** @type {import("./objects.js").Objects | null} */
+  #objects = null;
 
   /**
    * @param {string} url
@@ -128,12 +136,46 @@ export class Hyperty {
   }
 
   /**
+   * Report a new data object.
+   *
+   * @param {string} schema such as `comm`
+   * @param {JsonObject} value
+   * @param {{name?: string, resources?: string[], allow?: string[], public?: boolean,
+   *   observers?: string[]}} [options] `allow`: who may observe without a question; `observers`:
+   *   who is invited; `public`: whether everybody may
+   * @returns {Promise<import("./objects.js").ReportedObject>}
+   */
+  async report(schema, value, options = {}) {
+    return (await this.loadObjects()).report(schema, value, options);
+  }
+
+  /**
+   * Observe a data object; it has its value from the beginning.
+   *
+   * @param {string} url
+   * @param {{p2p?: boolean}} [options] whether its changes come by a direct link only, or never
+   * @returns {Promise<import("./objects.js").ObservedObject>}
+   */
+  async observe(url, options = {}) {
+    return (await this.loadObjects()).observe(url, options);
+  }
+
+  /** Load what data objects need. */
+  async loadObjects() {
+    const { objects } = this.#outlet;
+    if (!objects) throw new TypeError("only code that runs in the page has data objects");
+    this.#objects ??= await objects();
+    return this.#objects;
+  }
+
+  /**
    * Let the code of this hyperty handle a message, and answer it if it is a request.
    *
    * @param {Code} code
    * @param {Message} message
    */
   async handle(code, message) {
+    if (this.#objects?.take(message, code, this)) return;
     if (!isRequest(message)) {
       try {
         await code.event?.(message, this);
@@ -142,18 +184,30 @@ export class Hyperty {
       }
       return;
     }
-    this.#outlet.post(await this.#answer(code, message));
+    await this.decide(message, () => {
+      if (!code.request) throw new Refusal(CODES.MALFORMED, "this hyperty takes no requests");
+      return code.request(message, this);
+    });
   }
 
   /**
-   * @param {Code} code
+   * Answer a request with what a function returns, or throws.
+   *
    * @param {Message} message
+   * @param {() => unknown} act
+   */
+  async decide(message, act) {
+    this.#outlet.post(await this.#answer(message, act));
+  }
+
+  /**
+   * @param {Message} message
+   * @param {() => unknown} act
    * @returns {Promise<Message>}
    */
-  async #answer(code, message) {
-    if (!code.request) return refuse(message, CODES.MALFORMED, "this hyperty takes no requests");
+  async #answer(message, act) {
     try {
-      const value = await code.request(message, this);
+      const value = await act();
       return replyTo(message, CODES.OK, carried({ value: /** @type {Json | undefined} */ (value) }));
     } catch (error) {
       if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);

@@ -108,6 +108,8 @@ export class Registry {
   #reach = {};
   /** @type {Set<(live: boolean) => void>} */
   #watchers = new Set();
+  /** @type {Set<() => void>} */
+  #forgotten = new Set();
 
   /**
    * @param {import("./bus.js").Tools} tools
@@ -179,6 +181,15 @@ export class Registry {
   watch(watcher) {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
+  }
+
+  /**
+   * Report each time that the node has forgotten this runtime, and gives it another session.
+   *
+   * @param {() => void} report
+   */
+  onForgotten(report) {
+    this.#forgotten.add(report);
   }
 
   // ---- ways
@@ -454,6 +465,7 @@ export class Registry {
   /** The node has forgotten this runtime: claim all addresses and register all records again. */
   async #replay() {
     await Promise.all([...this.#kept.keys()].map((url) => this.#again(url)));
+    for (const report of this.#forgotten) report();
   }
 
   /** @param {string} url */

@@ -74,6 +74,8 @@ export class Runtime {
   #closing = null;
   /** @type {(() => unknown | Promise<unknown>)[]} */
   #parts = [];
+  /** @type {Promise<import("./sync/manager.js").SyncManager> | null} */
+  #objects = null;
 
   /**
    * @param {RuntimeOptions} options
@@ -133,13 +135,14 @@ export class Runtime {
    * Open a part of the runtime, with the address `<runtime>/<name>`.
    *
    * @param {string} name such as `sm`
-   * @param {(message: Message) => unknown} take handles what comes for it
+   * @param {Mailbox | ((message: Message) => unknown)} take handles what comes for it
    * @returns {Port}
    */
   part(name, take) {
     const url = `${this.#tools.runtime}/${name}`;
     this.#bus.grant(url, url);
-    this.#bus.listen(url, new Mailbox(name === "ua" ? "loader" : name, take), url);
+    const mailbox = take instanceof Mailbox ? take : new Mailbox(name === "ua" ? "loader" : name, take);
+    this.#bus.listen(url, mailbox, url);
     return new Port(this.#bus, url);
   }
 
@@ -192,12 +195,20 @@ export class Runtime {
       if (isOver) return;
       isOver = true;
       this.#deployed.delete(url);
+      if (own) {
+        await (await this.#objects)?.left(url);
+        own.end();
+      }
       await this.registry.unregister(url);
       stop?.();
       await this.registry.free([url]);
       this.#tools.ids.forget(url);
     };
+    /** @type {import("./objects.js").Objects | null} */
+    let own = null;
+    const objects = source === null ? async () => (own ??= await this.#objectsOf(url, port)) : undefined;
     const outlet = {
+      objects,
       nextId: /** @param {string} from */ (from) => this.#bus.nextId(from),
       post: /** @param {Message} message */ (message) => port.post(message),
       request: /** @type {import("./hyperty.js").Outlet["request"]} */ ((...asked) => port.request(...asked)),
@@ -218,6 +229,32 @@ export class Runtime {
       throw error;
     }
     return deployed;
+  }
+
+  /**
+   * @param {string} url
+   * @param {Port} port
+   */
+  async #objectsOf(url, port) {
+    await this.sync();
+    const { Objects } = await import("./more.js");
+    const { runtime, trace, clock, ids } = this.#tools;
+    const nextId = /** @param {string} from */ (from) => ids.next(from);
+    return new Objects({ url, runtime, port, trace, clock, nextId });
+  }
+
+  /** The sync manager, which is loaded when it is used first. */
+  sync() {
+    this.#objects ??= (async () => {
+      const { SyncContext, SyncManager } = await import("./more.js");
+      /** @type {import("./sync/manager.js").SyncManager} */
+      let manager;
+      const mailbox = new Mailbox("sm", (message) => manager.take(message));
+      const port = this.part("sm", mailbox);
+      manager = new SyncManager(new SyncContext(this.#tools, this.#bus, this.registry, port, mailbox));
+      return manager;
+    })();
+    return this.#objects;
   }
 
   /**
@@ -245,6 +282,7 @@ export class Runtime {
     const box = new Mailbox(deployed.url, (message) => deployed.handle(code, message));
     const close = this.#open(deployed.url, box);
     try {
+      if (code.invited) await deployed.loadObjects();
       await code.started?.(deployed);
     } catch (error) {
       close();
@@ -322,6 +360,9 @@ export class Runtime {
   async #leave() {
     await this.#within(Promise.all(this.#parts.map((act) => act())));
     await this.#within(Promise.all(this.hyperties.map((one) => one.close())));
+    const objects = await this.#objects;
+    if (objects) await this.#within(objects.close());
+    objects?.letGo();
     await this.#within(Promise.resolve(this.registry.links?.close()));
     this.registry.close();
     await this.#within(this.registry.disconnect());

@@ -1,0 +1,463 @@
+"""Golden data of data objects: what the cores in Python do with random inputs.
+
+Each case is a class of the browser runtime, the arguments it is made with, and calls with the
+result that each must have. `objects.mjs` replays them.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from random import Random
+from typing import Any
+
+import attrs
+
+from fsm.engine import Step
+from fsm.sync import children as kids
+from fsm.sync import copy as observing
+from fsm.sync import reporter_io as reporting
+from fsm.sync.children_copy import ChildrenCopyCore
+from fsm.sync.copy import ObserverCore
+from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
+from fsm.sync.routes import Moving, ObserverRoute, RuntimeRoutes
+from fsm.sync.value.value import (
+    can_be_set,
+    changed,
+    described,
+    without_attribute,
+)
+from specs.bodies.object import ChildrenSign
+from specs.bodies.sync import Change, ChangeObject, DataObject, Snapshot
+from specs.child import child_name
+from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
+from transports.bodies import write_body
+
+Case = dict[str, Any]
+URL = "comm://a.example/1"
+REPORTER = "hyperty://a.example/r"
+OBSERVERS = [f"hyperty://b.example/{name}" for name in "abcd"]
+RUNTIMES = [f"hyperty-runtime://b.example/{name}" for name in ("one", "two")]
+KEYS = ("a", "b", "c", "__proto__", "x.y", "")
+PATHS = ("a", "b", "a.b", "a.0", "b.1.c", "a.a.a", "c", "__proto__", "b.0.b", "b.7", "c.c")
+
+
+# --- as the browser runtime writes it ---------------------------------------------------------
+
+
+def camel(name: str) -> str:
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+
+
+def kebab(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def plain(one: object, tag: str = "do") -> Any:  # noqa: C901, PLR0911, PLR0912 - a table
+    """Return an input (`tag` is `on`) or an effect as the browser runtime has it."""
+    match one:
+        case Step():
+            words = {name: getattr(one, name) for name in ("machine", "key", "new", "why")}
+            return {"do": "step", **words, "old": one.old or "[*]", "cause": str(one.cause)}
+        case Change() | ChangeObject() | DataObject() | Snapshot() | ChildrenSign():
+            return {k: v for k, v in write_body(one).items() if k != "resource"}
+        case Enum():
+            return one.value
+        case float() if math.isinf(one):
+            return "never"
+        case list() | tuple():
+            return [plain(each, tag) for each in one]
+        case frozenset():
+            return sorted(one)
+        case dict():
+            return {key: plain(value, tag) for key, value in one.items()}
+        case None | str() | int() | float():
+            return one
+    fields = attrs.fields_dict(type(one))
+    said = {camel(name): plain(getattr(one, name), tag) for name in fields}
+    if isinstance(one, kids.ChildOp | reporting.Question):
+        return said
+    return {tag: kebab(type(one).__name__), **said}
+
+
+class Tape:
+    """Writes down calls of a core, each with its result."""
+
+    def __init__(self, kind: str, *args: Any) -> None:
+        self.case: Case = {"kind": kind, "args": list(args), "calls": []}
+
+    def note(self, name: str, args: list[Any], result: Any) -> None:
+        self.case["calls"].append([name, plain(args, "on"), plain(result)])
+
+
+# --- random things ----------------------------------------------------------------------------
+
+
+def value(random: Random, depth: int = 3) -> Json:
+    kind = random.randrange(9 if depth else 6)
+    match kind:
+        case 0:
+            return random.choice([True, False, None])
+        case 1 | 2:
+            return random.choice([0, 1, -7, 2.5, 1e-7, 123456789])
+        case 3 | 4 | 5:
+            return random.choice(["", "milk", "ä€😀", "x" * random.randrange(40)])
+        case 6:
+            return [value(random, depth - 1) for _ in range(random.randrange(4))]
+        case _:
+            return thing(random, depth - 1)
+
+
+def thing(random: Random, depth: int = 3) -> JsonObject:
+    return {random.choice(KEYS): value(random, depth) for _ in range(random.randrange(5))}
+
+
+def change(random: Random, version: int = 1) -> Change:
+    if random.random() < 0.1:
+        return Change(version, value=random.choice([thing(random), value(random)]))
+    path, new = random.choice(PATHS), value(random)
+    if new is not None and random.random() < 0.3:
+        return Change(version, path, new, "array", random.choice(["add", "remove"]))
+    return Change(version, path, None if random.random() < 0.2 else new)
+
+
+# --- cases ------------------------------------------------------------------------------------
+
+
+def values(random: Random) -> Case:
+    tape, before = Tape("value"), thing(random)
+    for _ in range(8):
+        one, path = change(random, random.randrange(1, 9)), random.choice(PATHS)
+        after = changed(before, one)
+        tape.note("changed", [before, one], after)
+        tape.note("described", [before, after, one], _untagged(described(before, after, one)))
+        found = value_at(before, path)
+        tape.note("valueAt", [before, path], None if found is ABSENT else [found])
+        tape.note("canBeSet", [before, path], can_be_set(before, path))
+        tape.note("withoutAttribute", [before, path], without_attribute(before, path))
+        before = after
+    return tape.case
+
+
+def _untagged(edit: object) -> Any:
+    return {key: part for key, part in plain(edit).items() if key != "do"}
+
+
+def copies(random: Random) -> Case:  # noqa: C901, PLR0912, PLR0915 - one throw of a die each
+    """An observer's copy, while changes are lost, doubled, and come in another order."""
+    tape, core = Tape("ObserverCore", URL, OBSERVERS[0]), ObserverCore(URL, OBSERVERS[0])
+    data, version, now = thing(random), 1, 0.0
+    sent: list[Change] = []
+
+    def feed(happened: observing.ObserverInput) -> None:
+        if isinstance(happened, observing.CopyTimeOver | observing.ObserveBegun):
+            tape.note("feed", [happened, now], core.feed(happened, now))
+        else:
+            effects = core.feed(happened, now)
+            tape.note("feed", [happened, now], effects)
+            reads.extend(one.read for one in effects if isinstance(one, observing.ReadNeeded))
+        tape.note("deadline", [], core.deadline())
+        tape.note("state", [], core.state)
+        tape.note("version", [], core.version)
+        tape.note("data", [], core.data)
+
+    reads: list[int] = []
+    feed(observing.ObserveBegun())
+    for _ in range(30):
+        now += random.choice([0.0, 0.01, 0.5, 2.0, 20.0])
+        match random.randrange(12):
+            case 0 | 1 | 2 | 3:
+                version += 1
+                sent.append(change(random, version))
+                data = changed(data, sent[-1])
+                if random.random() < 0.7:
+                    feed(observing.Changed(sent[-1]))
+            case 4 | 5:
+                if sent:
+                    feed(observing.Changed(random.choice(sent)))
+            case 6 | 7:
+                feed(observing.SnapshotRead(Snapshot(URL, version, data)))
+            case 8:
+                read = random.choice([*reads[-2:], 1])
+                why = random.choice([observing.ReadFailed, observing.NotFound])
+                feed(why(read, "away"))
+            case 9 if random.random() < 0.1:
+                ends = (observing.GivenUp("no"), observing.WithdrawnByReporter())
+                feed(random.choice(ends))
+            case _:
+                now = min(max(now, core.deadline()), now + 300.0)
+                feed(observing.CopyTimeOver())
+    return tape.case
+
+
+def reporters(random: Random) -> Case:
+    """A reporter's end: observers come and go, changes and decisions are made."""
+    created = DataObject(REPORTER, "hyperty-runtime://a.example/r", thing(random), URL)
+    allowed, public = tuple(random.sample(OBSERVERS, random.randrange(3))), random.random() < 0.2
+    tape = Tape("ReporterCore", plain(created), list(allowed), public)
+    core = ReporterCore(created, AllowedObservers(allowed, is_public=public))
+    questions = [reporting.Question(1, 1)]
+    for _ in range(40):
+        happened = _reporter_input(random, questions)
+        effects = core.feed(happened)
+        tape.note("feed", [happened], effects)
+        questions += [one.question for one in effects if isinstance(one, reporting.ReporterAsked)]
+        tape.note("observers", [], core.observers)
+        tape.note("runtimes", [], core.runtimes)
+        tape.note("asking", [], core.asking)
+        who = random.choice([*OBSERVERS, REPORTER])
+        tape.note("leaseOf", [who], core.lease_of(who))
+        tape.note("mayRead", [who], core.may_read(who))
+        tape.note("isDeleted", [], core.is_deleted)
+    return tape.case
+
+
+def _reporter_input(random: Random, questions: list[reporting.Question]) -> reporting.ReporterInput:
+    who, manager = random.choice(OBSERVERS), f"{random.choice(RUNTIMES)}/sm"
+    by = random.choice([REPORTER] * 5 + [who])
+    question = random.choice(questions[-3:])
+    makers: list[Callable[[], reporting.ReporterInput]] = [
+        lambda: reporting.Authorised(who),
+        lambda: reporting.AllowAsked(by, who),
+        lambda: reporting.ExpelAsked(by, who),
+        *[
+            lambda: reporting.SubscribeAsked(
+                who, manager, random.choice([None, 600]), random.choice([None, None, 1, 2, 3])
+            )
+        ]
+        * 4,
+        *[lambda: reporting.ReporterAccepted(who, question)] * 2,
+        lambda: reporting.ReporterRefused(who, "no", question),
+        lambda: reporting.UnsubscribeAsked(who, manager),
+        lambda: reporting.LeaseOver(who),
+        *[lambda: reporting.ChangeAsked(by, _asked(change(random)))] * 2,
+        lambda: reporting.RemovalAsked(by, random.choice(PATHS)),
+        lambda: reporting.RuntimeNotified(random.choice(RUNTIMES)),
+    ]
+    if random.random() < 0.03:
+        return random.choice([reporting.DeleteAsked(by), reporting.ObserversNotified()])
+    return random.choice(makers)()
+
+
+def _asked(one: Change) -> ChangeObject:
+    return ChangeObject(URL, one.attribute, one.value, one.attribute_type, one.operation)
+
+
+def child_sets(random: Random) -> Case:
+    tape, core, ops = Tape("ChildSet"), kids.ChildSet(), list[kids.ChildOp]()
+    for number in range(60):
+        op = _op(random, number, 3)
+        ops.append(op)
+        op = random.choice([op, op, op, random.choice(ops)])
+        tape.note("take", [op], core.take(op))
+        if number % 20 == 19:
+            shown = core.shown()
+            some = {name: shown[name] for name in shown if random.random() < 0.8}
+            tape.note("become", [some], core.become(kids.children_in(some)))
+        tape.note("sign", [], core.sign)
+    tape.note("shown", [], core.shown())
+    return tape.case
+
+
+def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
+    creator = random.choice(OBSERVERS[:creators])
+    nth = random.choice([number + 1, random.randrange(1, number + 2)])
+    act = random.choice([kids.Act.CREATE, kids.Act.CREATE, kids.Act.UPDATE, kids.Act.DELETE])
+    said = None if act is kids.Act.DELETE else random.choice([value(random), "x" * 2_000])
+    removes = random.choice(PATHS) if act is kids.Act.UPDATE and random.random() < 0.2 else None
+    base = 100 + random.randrange(1, number + 2)
+    name = child_name(creator, nth)
+    return kids.ChildOp(act, name, creator, nth, 101 + number, said, removes, base)
+
+
+def child_copies(random: Random) -> Case:  # noqa: C901, PLR0912, PLR0915 - likewise
+    """A copy of children, while messages of creators and signs are lost."""
+    keeper, there, now = OBSERVERS[0], kids.ChildSet(), 0.0
+    tape, core = Tape("ChildrenCopyCore", keeper), ChildrenCopyCore(keeper)
+    reads = 0
+
+    def feed(happened: kids.ChildrenInput) -> None:
+        nonlocal reads
+        effects = core.feed(happened, now)
+        tape.note("feed", [happened, now], effects)
+        reads = max(
+            reads, *(one.read for one in effects if isinstance(one, kids.ChildrenNeeded)), 0
+        )
+        tape.note("deadline", [], core.deadline())
+        tape.note("sign", [], core.children.sign)
+
+    feed(kids.AllChildren({"resources": {}}))
+    for number in range(50):
+        now += random.choice([0.0, 0.1, 1.5])
+        op = _op(random, number, 2)
+        if random.random() < 0.85:
+            there.take(op)
+        if random.random() < 0.85:
+            feed(random.choice([kids.ChildSaid, kids.ChildSaid, kids.ChildReported])(op))
+        match random.randrange(8):
+            case 0 | 1 | 2:
+                feed(kids.SignHeard(there.sign))
+            case 3:
+                feed(kids.AllChildren(random.choice([None, {"resources": there.shown()}])))
+            case 4:
+                feed(kids.ChildrenUnread(random.choice([reads, 1])))
+            case 5 if random.random() < 0.3:
+                feed(kids.ChildrenDoubted())
+            case _:
+                if core.deadline() < math.inf:
+                    now = max(now, core.deadline())
+                feed(kids.ChildrenTimeOver())
+    return tape.case
+
+
+def leases(random: Random) -> Case:
+    tape, core, now = Tape("LeasesCore"), LeasesCore(), 0.0
+    for _ in range(40):
+        now += random.choice([0.0, 1.0, 7.0, 100.0])
+        who = random.choice(OBSERVERS)
+        match random.randrange(4):
+            case 0 | 1:
+                life = random.choice([5, 60])
+                core.begin(URL, who, life, now)
+                tape.note("begin", [f"{URL}|{who}", life, now], None)
+            case 2:
+                core.end(URL, who)
+                tape.note("end", [f"{URL}|{who}"], None)
+            case _:
+                tape.note("due", [now], ["|".join(pair) for pair in core.due(now)])
+        tape.note("deadline", [], core.deadline())
+    return tape.case
+
+
+def renewals(random: Random) -> Case:
+    tape, core, now = Tape("RenewalsCore"), RenewalsCore(), 0.0
+    for _ in range(40):
+        now += random.choice([0.0, 1.0, 7.0, 100.0])
+        who, chance = random.choice(OBSERVERS), random.choice([0.0, 0.5, 1.0])
+        key = f"{URL}|{who}"
+        match random.randrange(5):
+            case 0 | 1:
+                life = random.choice([60.0, 600.0])
+                core.granted(URL, who, life, (now, chance))
+                tape.note("granted", [key, life, now, chance], None)
+            case 2:
+                core.unanswered(URL, who, (now, chance))
+                tape.note("unanswered", [key, now, chance], None)
+            case 3 if random.random() < 0.3:
+                core.ended(URL, who)
+                tape.note("ended", [key], None)
+            case _:
+                tape.note("due", [now], ["|".join(pair) for pair in core.due(now)])
+        tape.note("deadline", [], core.deadline())
+    return tape.case
+
+
+def repeats(random: Random) -> Case:
+    tape, core, now = Tape("RepeatsCore"), RepeatsCore(), 0.0
+    urls = [f"comm://a.example/{n}" for n in range(3)]
+    for version in range(1, 50):
+        now += random.choice([0.0, 0.5, 2.0, 30.0])
+        url, is_of_part = random.choice(urls), random.random() < 0.3
+        match random.randrange(5):
+            case 0:
+                reporter = "hyperty-runtime://a.example/r/p2p" if is_of_part else REPORTER
+                thing_ = DataObject(reporter, "hyperty-runtime://a.example/r", {}, url)
+                one = Change(version, "a", version)
+                core.published(thing_, one, now)
+                tape.note("published", [url, one, is_of_part, now], None)
+            case 1:
+                core.observed(url, now)
+                tape.note("observed", [url, now], None)
+            case 2 if random.random() < 0.2:
+                core.forget(url)
+                tape.note("forget", [url], None)
+            case _:
+                observed = random.sample(urls, random.randrange(1, 4))
+                found = core.due(now, lambda one, all_=observed: one in all_)
+                said = found and {"url": found.url, "change": plain(found.change)}
+                tape.note("repeated", [now, observed], said)
+        tape.note("deadline", [], core.deadline())
+    return tape.case
+
+
+def observer_routes(random: Random) -> Case:  # noqa: PLR0915 - likewise
+    tape, core = Tape("ObserverRoute"), ObserverRoute()
+    links = [None, "link/1", "link/2"]
+    moves: list[Any] = []
+    for number in range(40):
+        link, who = random.choice(links), random.choice(OBSERVERS)
+        found: list[Any] = []
+        match random.randrange(7):
+            case 0 | 1:
+                p2p = random.choice([True, False, None, None])
+                found = core.prefer(who, p2p=p2p)
+                tape.note("prefer", [who, p2p], found)
+            case 2:
+                found = core.left(who)
+                tape.note("left", [who], found)
+            case 3 if number < 10:
+                barred = random.choice(links)
+                found = core.opened(link, barred)
+                tape.note("opened", [link, barred], found)
+            case 4:
+                found = core.asked(link)
+                tape.note("asked", [link], found)
+            case 5:
+                found = core.link_is(link)
+                tape.note("linkIs", [link], found)
+            case _ if moves:
+                aim, how = moves.pop(), random.choice(list(Moving))
+                found = core.moved(aim.link, how)
+                tape.note("moved", [aim.link, how.name.lower()], found)
+            case _:
+                pass
+        moves += found
+        tape.note("used", [], core.used)
+        tape.note("mayUseLinks", [], core.may_use_links)
+        tape.note("wantsLink", [], core.wants_link)
+        tape.note("isWantedBy", [who], core.is_wanted_by(who))
+    return tape.case
+
+
+def runtime_routes(random: Random) -> Case:
+    tape, core = Tape("RuntimeRoutes"), RuntimeRoutes()
+    urls, links = [URL, "comm://a.example/2"], [None, "link/1", "link/2"]
+    for _ in range(40):
+        url, runtime, link = random.choice(urls), random.choice(RUNTIMES), random.choice(links)
+        match random.randrange(4):
+            case 0:
+                core.asked(url, runtime, link)
+                tape.note("asked", [url, runtime, link], None)
+            case 1:
+                tape.note("counts", [url, runtime], core.counts(url, runtime))
+            case 2:
+                active = tuple(random.sample(RUNTIMES, random.randrange(3)))
+                asking = tuple(random.sample(RUNTIMES, random.randrange(3)))
+                tape.note("left", [url, active, asking], core.left(url, active, asking))
+            case _:
+                tape.note("linkIs", [runtime, link], core.link_is(runtime, link))
+        tape.note("direct", [url], core.direct(url))
+        tape.note("isUsed", [url], core.is_used(url))
+    return tape.case
+
+
+MAKERS = (
+    values,
+    copies,
+    reporters,
+    child_sets,
+    child_copies,
+    leases,
+    renewals,
+    repeats,
+    observer_routes,
+    runtime_routes,
+)
+
+
+def cases(seed: int, count: int) -> Iterator[Case]:
+    """Return as many cases of each kind."""
+    for make in MAKERS:
+        for number in range(count):
+            yield make(Random(f"{make.__name__} {seed} {number}"))  # noqa: S311 - repeatable

@@ -1,0 +1,71 @@
+// Replays golden data on the browser runtime's cores; what differs is written to stdout.
+
+import { readFileSync } from "node:fs";
+
+import { sorted } from "../../web/src/json.js";
+import { ChildrenCopyCore, ChildSet, childrenIn } from "../../web/src/sync/children.js";
+import { ObserverCore } from "../../web/src/sync/copy.js";
+import { LeasesCore, RenewalsCore, RepeatsCore } from "../../web/src/sync/leases.js";
+import { ReporterCore } from "../../web/src/sync/reporter.js";
+import { ObserverRoute, RuntimeRoutes } from "../../web/src/sync/routes.js";
+import * as value from "../../web/src/value.js";
+
+const CLASSES = {
+  ChildrenCopyCore,
+  ChildSet,
+  LeasesCore,
+  ObserverCore,
+  ObserverRoute,
+  RenewalsCore,
+  RepeatsCore,
+  ReporterCore,
+  RuntimeRoutes,
+};
+
+/** Calls whose arguments or results are not written as they are. */
+const ODD = {
+  "value valueAt": (_, args) => {
+    const found = value.valueAt(...args);
+    return found === undefined ? null : [found];
+  },
+  "ChildSet become": (one, [shown]) => one.become(childrenIn(shown)),
+  "ChildrenCopyCore sign": (one) => one.children.sign,
+  "RepeatsCore repeated": (one, [now, observed]) => one.repeated(now, (url) => observed.includes(url)),
+  "RuntimeRoutes direct": (one, [url]) => one.direct(url).sort(),
+};
+/** Calls that return nothing. */
+const SILENT = /^(LeasesCore (begin|end)|RenewalsCore (granted|unanswered|ended))$/;
+
+function call(kind, one, name, args) {
+  const odd = ODD[`${kind} ${name}`];
+  if (odd) return odd(one, args);
+  const found = one[name];
+  const result = typeof found === "function" ? found.call(one, ...args) : found;
+  return SILENT.test(`${kind} ${name}`) ? null : result;
+}
+
+const plain = (result) => sorted(result === Infinity ? "never" : result ?? null);
+
+let differing = 0;
+let calls = 0;
+for (const line of readFileSync(0, "utf8").split("\n").filter(Boolean)) {
+  const { kind, args, calls: made } = JSON.parse(line);
+  const one = kind === "value" ? value : new CLASSES[kind](...args);
+  for (const [index, [name, given, expected]] of made.entries()) {
+    calls += 1;
+    let found;
+    try {
+      found = plain(call(kind, one, name, given));
+    } catch (error) {
+      found = `thrown: ${error.stack}`;
+    }
+    if (found === plain(expected)) continue;
+    differing += 1;
+    if (differing < 4) {
+      console.log(`${kind}, call ${index}: ${name} ${JSON.stringify(given)}`);
+      console.log(`  in Python ${plain(expected)}\n  in JavaScript ${found}`);
+    }
+    break;
+  }
+}
+console.log(`${calls} calls, ${differing} cases differ`);

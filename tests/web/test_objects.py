@@ -1,0 +1,29 @@
+"""The cores of data objects in the browser runtime do what those in Python do."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.web.npm import needs_node
+from tests.web.object_cases import cases
+
+REPLAY = Path(__file__).with_name("objects.mjs")
+CASES = 40
+
+
+@needs_node
+@pytest.mark.parametrize("seed", [1])
+def test_the_cores_of_the_browser_runtime_do_what_those_in_python_do(seed):
+    text = "\n".join(json.dumps(case) for case in cases(seed, CASES))
+    done = subprocess.run(  # noqa: S603 - ours
+        ["node", str(REPLAY)],  # noqa: S607 - of the system
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(" calls, 0 cases differ\n"), done.stdout

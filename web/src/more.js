@@ -1,0 +1,5 @@
+/** What a page loads when it uses data objects or direct links. */
+
+export { Objects } from "./objects.js";
+export { SyncContext } from "./sync/context.js";
+export { SyncManager } from "./sync/manager.js";

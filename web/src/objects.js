@@ -1,0 +1,884 @@
+/** Data objects as a hyperty has them: it reports them, or observes them. */
+
+import { domainOf, isBelow } from "./address.js";
+import { Alarm, sleep } from "./clock.js";
+import { CHILD_TRIES, CODES, HAND_OVER_PAUSE } from "./constants.js";
+import { Refusal } from "./hyperty.js";
+import { BadMessageError, isObject } from "./json.js";
+import { codeOf, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
+import { valueDigest } from "./trace.js";
+import { canBeSet, changed, checkedValue, checkPath, described } from "./value.js";
+import { ChildrenCopyCore, childrenOf, named, opIn, opOf } from "./sync/children.js";
+import { ObserverCore } from "./sync/copy.js";
+
+/** @typedef {import("./json.js").Json} Json */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
+/** @typedef {import("./message.js").Message} Message */
+/** @typedef {import("./message.js").MessageType} MessageType */
+/** @typedef {import("./value.js").Change} Change */
+
+/**
+ * What the objects of a hyperty use of its runtime.
+ * @typedef {object} ObjectHost
+ * @property {string} url address of the hyperty
+ * @property {string} runtime
+ * @property {import("./bus.js").Port} port
+ * @property {(from: string) => number} nextId
+ * @property {import("./trace.js").Trace} trace
+ * @property {import("./clock.js").Clock} clock
+ */
+
+/** Answers after which a read is made again. */
+const PASSING = [CODES.TIMEOUT, CODES.INTERNAL, CODES.BAD_BACKEND, CODES.UNAVAILABLE, CODES.BACKEND_TIMEOUT];
+
+const SCHEMAS = /** @type {Record<string, string>} */ ({ comm: "Communication", ctxt: "Context" });
+
+/**
+ * @template {Record<string, unknown>} Events the value of each event, by its name
+ */
+class Emitter {
+  /** @type {Map<unknown, Set<(value: any) => void>>} */
+  #listeners = new Map();
+
+  /**
+   * Call a function for each event of a name from now on.
+   *
+   * @template {keyof Events} N
+   * @param {N} name
+   * @param {(value: Events[N]) => void} listener
+   * @returns {() => void} ends that
+   */
+  on(name, listener) {
+    const listeners = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, listeners.add(listener));
+    return () => void listeners.delete(listener);
+  }
+
+  /**
+   * @template {keyof Events} N
+   * @param {N} name
+   * @param {Events[N]} value
+   */
+  emit(name, value) {
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        listener(value);
+      } catch (error) {
+        console.error(`protofly: a listener of ${String(name)} failed`, error);
+      }
+    }
+  }
+}
+
+/**
+ * @param {Message} answer
+ */
+function granted(answer) {
+  if (!isSuccess(answer)) throw new Refusal(codeOf(answer), reasonIn(answer));
+  return answer;
+}
+
+/**
+ * Read an object; by the node, if a link does not prove who asks.
+ *
+ * @param {ObjectHost} host
+ * @param {string} url
+ */
+async function readWhole({ port }, url) {
+  const answer = await port.ask("read", url, {});
+  return codeOf(answer) === CODES.UNAUTHENTICATED ? port.ask("read", url, { p2p: false }) : answer;
+}
+
+/**
+ * Have what is malformed refused as anything else is.
+ *
+ * @template T
+ * @param {() => T} act
+ */
+function checked(act) {
+  try {
+    return act();
+  } catch (error) {
+    if (error instanceof BadMessageError) throw new Refusal(error.code, error.message);
+    throw error;
+  }
+}
+
+/** One child of a data object; only the hyperty that created it changes or deletes it. */
+export class Child {
+  #children;
+
+  /**
+   * @param {string} id
+   * @param {Children} children
+   */
+  constructor(id, children) {
+    this.id = id;
+    this.#children = children;
+  }
+
+  get creator() {
+    return named(this.id)?.creator ?? "";
+  }
+
+  /** Its value, which cannot be changed in place; null: it was deleted. @type {Json} */
+  get value() {
+    return this.#children.kept(this.id)?.value ?? null;
+  }
+
+  /**
+   * Replace its value, and notify all observers.
+   *
+   * @param {Json} value
+   */
+  update(value) {
+    return this.#children.change("update", this.id, value);
+  }
+
+  /** Delete it. */
+  delete() {
+    return this.#children.change("delete", this.id, null);
+  }
+}
+
+/**
+ * All children of a data object, the oldest first.
+ * @extends {Emitter<{change: {id: string, old: Json, new: Json}}>}
+ */
+export class Children extends Emitter {
+  #host;
+  #url;
+  #core;
+  #alarm;
+  #isOver = false;
+  #isBegun = false;
+  /** The operations of the hyperty, one after the other. @type {Promise<unknown>} */
+  #turn = Promise.resolve();
+  /** @type {Map<string, Json>} */
+  #seen = new Map();
+
+  /**
+   * @param {ObjectHost} host
+   * @param {string} url
+   */
+  constructor(host, url) {
+    super();
+    this.#host = host;
+    this.#url = url;
+    this.#core = new ChildrenCopyCore(host.url);
+    this.#alarm = new Alarm(host.clock, () => this.feed({ on: "children-time-over" }));
+  }
+
+  get size() {
+    return this.#core.children.kept.size;
+  }
+
+  /** @param {string} id */
+  kept(id) {
+    return this.#core.children.kept.get(id);
+  }
+
+  /**
+   * @param {string} id
+   * @returns {Child | undefined}
+   */
+  get(id) {
+    return this.kept(id) && new Child(id, this);
+  }
+
+  [Symbol.iterator]() {
+    return [...this.#core.children.kept.keys()].map((id) => new Child(id, this)).values();
+  }
+
+  /**
+   * Create a child, and wait until the reporter's runtime has it.
+   *
+   * @param {Json} value
+   * @returns {Promise<Child>}
+   */
+  create(value) {
+    return this.#inTurn(async () => {
+      for (let tries = 1; ; tries += 1) {
+        const number = this.#host.nextId(this.#host.url);
+        const id = `${this.#host.url}#${number}`;
+        const op = this.#op("create", id, number, value);
+        const answer = await this.#host.port.request(this.#message(op));
+        if (codeOf(answer) === CODES.UNAVAILABLE && tries < CHILD_TRIES) {
+          // The object is on its way to another reporter, or its path is another now.
+          await sleep(this.#host.clock, HAND_OVER_PAUSE);
+          continue;
+        }
+        granted(answer);
+        this.feed({ on: "child-said", op });
+        return new Child(id, this);
+      }
+    });
+  }
+
+  /**
+   * @param {"update" | "delete"} act
+   * @param {string} id
+   * @param {Json} value
+   */
+  change(act, id, value) {
+    return this.#inTurn(async () => {
+      if (named(id)?.creator !== this.#host.url) {
+        throw new Refusal(CODES.FORBIDDEN, "only its creator changes a child");
+      }
+      if (!this.kept(id)) throw new Refusal(CODES.NOT_FOUND, "the child is deleted");
+      this.#say(act, id, value);
+    });
+  }
+
+  /**
+   * @template T
+   * @param {() => Promise<T>} act
+   * @returns {Promise<T>}
+   */
+  #inTurn(act) {
+    const done = this.#turn.then(act);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  /**
+   * @param {"create" | "update" | "delete"} act
+   * @param {string} id
+   * @param {Json} value
+   */
+  #say(act, id, value) {
+    const op = this.#op(act, id, this.#host.nextId(this.#host.url), value);
+    this.feed({ on: "child-said", op });
+    this.#host.port.post(this.#message(op));
+  }
+
+  /**
+   * @param {"create" | "update" | "delete"} act
+   * @param {string} name
+   * @param {number} version
+   * @param {Json} value
+   */
+  #op(act, name, version, value) {
+    if (this.#isOver) throw new Refusal(CODES.GONE, "the object is gone, or left");
+    if (act !== "delete" && (value ?? null) === null) throw new Refusal(CODES.MALFORMED, "a child has a value");
+    const copy = checked(() => checkedValue(value));
+    const { creator, number } = /** @type {{creator: string, number: number}} */ (named(name));
+    const op = { act, name, creator, number, version, value: copy, removes: null, base: 0 };
+    const refusal = this.#core.children.refusal(op);
+    if (refusal) throw new Refusal(refusal.code, refusal.why);
+    return op;
+  }
+
+  /**
+   * @param {import("./sync/children.js").ChildOp} op
+   * @returns {Message}
+   */
+  #message({ act, name, version, value }) {
+    const body = { resource: name, ...(act === "delete" ? {} : { value }) };
+    return { id: version, type: act, from: this.#host.url, to: childrenOf(this.#url)[0], body };
+  }
+
+  /**
+   * Take a message to the address of the children.
+   *
+   * @param {Message} message
+   */
+  heard(message) {
+    const { from, body } = message;
+    // What the hyperty has said itself comes back to it.
+    if (from === this.#host.url) return;
+    const { count, digest } = body;
+    const isReport = from === this.#url && "resource" in body;
+    const op = isReport ? opOf(body) : opIn(message);
+    if (op) this.feed({ on: isReport ? "child-reported" : "child-said", op });
+    else if (from !== this.#url) return;
+    else if (typeof count === "number" && typeof digest === "string") {
+      this.feed({ on: "sign-heard", sign: { count, digest } });
+    }
+  }
+
+  /**
+   * Take the children out of the whole object.
+   *
+   * @param {Json | undefined} shown
+   */
+  begin(shown) {
+    if (this.#isBegun) return this.feed({ on: "children-doubted" });
+    this.#isBegun = true;
+    this.feed({ on: "all-children", shown: isObject(shown) ? shown : null });
+  }
+
+  /** @param {import("./sync/children.js").Input} input */
+  feed(input) {
+    if (this.#isOver) return;
+    const { now } = this.#host.clock;
+    for (const effect of this.#core.feed(input, now())) {
+      if (effect.do === "children-needed") void this.#read(effect.read);
+      else if (effect.do === "said-again") this.#sayAgain(effect.act, effect.name);
+      else if (effect.do === "child-shown") this.#changed(effect.name, effect.value);
+      else if (effect.do === "child-gone") this.#changed(effect.name, null);
+    }
+    this.#alarm.set(this.#core.deadline);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Json} value
+   */
+  #changed(id, value) {
+    const old = this.#seen.get(id) ?? null;
+    if (value === null) this.#seen.delete(id);
+    else this.#seen.set(id, value);
+    this.emit("change", { id, old, new: value });
+  }
+
+  /**
+   * @param {number} read
+   */
+  async #read(read) {
+    const answer = await readWhole(this.#host, this.#url);
+    const { value } = answer.body;
+    if (!isSuccess(answer) || !isObject(value)) return this.feed({ on: "children-unread", read });
+    const { childrenObjects: shown } = value;
+    this.feed({ on: "all-children", shown: isObject(shown) ? shown : null });
+  }
+
+  /**
+   * @param {import("./sync/children.js").Act} act
+   * @param {string} id
+   */
+  #sayAgain(act, id) {
+    void this.#inTurn(async () => {
+      const kept = this.kept(id);
+      if (kept || act === "delete") this.#say(act, id, kept ? kept.value : null);
+    }).catch(() => {});
+  }
+
+  end() {
+    this.#isOver = true;
+    this.#alarm.set(Infinity);
+  }
+}
+
+/**
+ * A data object of this hyperty.
+ * @extends {Emitter<{observer: {observer: string, isThere: boolean}}>}
+ */
+export class ReportedObject extends Emitter {
+  #objects;
+  #host;
+  #schema;
+  #name;
+  /** @type {Set<string>} */
+  #observers = new Set();
+  #listed = 0;
+  /** @type {Promise<void> | null} */
+  #closing = null;
+
+  /**
+   * @param {Objects} objects
+   * @param {ObjectHost} host
+   * @param {string} url
+   * @param {{schema: string, name?: string, data: JsonObject}} created
+   */
+  constructor(objects, host, url, { schema, name, data }) {
+    super();
+    this.#objects = objects;
+    this.#host = host;
+    this.#schema = schema;
+    this.#name = name;
+    this.url = url;
+    /** The published value, which cannot be changed in place. */
+    this.value = data;
+    this.version = 1;
+    this.children = new Children(host, url);
+    this.children.begin({});
+  }
+
+  /** Addresses of the observers. */
+  get observers() {
+    return [...this.#observers];
+  }
+
+  /**
+   * Set an attribute, and return the version with it.
+   *
+   * @param {string} path dotted; a number is an element of a list; missing objects are made
+   * @param {Json} value null removes it
+   */
+  set(path, value) {
+    return this.#change({ attribute: path, value: value ?? undefined });
+  }
+
+  /** @param {string} path */
+  remove(path) {
+    return this.#change({ attribute: path });
+  }
+
+  /**
+   * Append elements to a list, which is made if it does not exist.
+   *
+   * @param {string} path
+   * @param {Json[]} value
+   */
+  add(path, ...value) {
+    return this.#change({ attribute: path, value, attributeType: "array", operation: "add" });
+  }
+
+  /**
+   * Remove all elements of a list that equal one of these.
+   *
+   * @param {string} path
+   * @param {Json[]} value
+   */
+  discard(path, ...value) {
+    return this.#change({ attribute: path, value, attributeType: "array", operation: "remove" });
+  }
+
+  /**
+   * Give it another value, as a whole.
+   *
+   * @param {JsonObject} value
+   */
+  replace(value) {
+    return this.#change({ value });
+  }
+
+  /**
+   * @param {Change} change
+   * @returns {Promise<number>}
+   */
+  async #change(change) {
+    const { attribute } = change;
+    const brought = checked(() => {
+      const copy = { ...change, ...(change.value === undefined ? {} : { value: checkedValue(change.value) }) };
+      checkPath(attribute);
+      const isPath = attribute === undefined || (attribute !== "" && canBeSet(this.value, attribute));
+      if (!isPath) throw new BadMessageError(`nothing can be set at ${attribute}`);
+      checkedValue(changed(this.value, copy));
+      return copy;
+    });
+    const answer = await this.#ask("update", { resource: this.url, ...brought });
+    this.value = changed(this.value, brought);
+    this.version = Number(answer.body.version);
+    return this.version;
+  }
+
+  /**
+   * @param {MessageType} type
+   * @param {JsonObject} body
+   */
+  async #ask(type, body) {
+    return granted(await this.#objects.askManager(type, body));
+  }
+
+  /**
+   * Allow a hyperty to observe it, without a question.
+   *
+   * @param {string} observer
+   */
+  async allow(observer) {
+    await this.#ask("create", { resource: this.url, observer });
+  }
+
+  /**
+   * Remove an observer, which loses its permission.
+   *
+   * @param {string} observer
+   */
+  async expel(observer) {
+    await this.#ask("unsubscribe", { resource: this.url, observer });
+    void this.#host.port.ask("unsubscribe", observer, { resource: this.url });
+  }
+
+  /**
+   * Invite a hyperty, and wait for its answer; it may observe after any answer.
+   *
+   * @param {string} observer
+   */
+  async invite(observer) {
+    const value = this.#name === undefined ? {} : { name: this.#name };
+    await this.#ask("create", { resource: this.url, schema: this.#schema, authorise: [observer], value });
+  }
+
+  /**
+   * Take a notice of the list of observers.
+   *
+   * @param {JsonObject} body
+   */
+  listed({ value, operation, version }) {
+    if (version !== this.#listed + 1) return void this.readObservers();
+    this.#listed = version;
+    for (const one of Array.isArray(value) ? value : []) this.#observes(String(one), operation === "add");
+  }
+
+  /** Read the list of observers. */
+  async readObservers() {
+    const { value } = (await this.#host.port.ask("read", `${this.url}/observers`, {})).body;
+    if (!isObject(value) || !Array.isArray(value.observers) || Number(value.version) < this.#listed) return;
+    this.#listed = Number(value.version);
+    const there = new Set(value.observers.map(String));
+    for (const one of this.observers) if (!there.has(one)) this.#observes(one, false);
+    for (const one of there) if (!this.#observers.has(one)) this.#observes(one, true);
+  }
+
+  /**
+   * @param {string} observer
+   * @param {boolean} isThere
+   */
+  #observes(observer, isThere) {
+    if (this.#observers.has(observer) === isThere) return;
+    if (isThere) this.#observers.add(observer);
+    else this.#observers.delete(observer);
+    this.emit("observer", { observer, isThere });
+  }
+
+  /** Delete it; all observers are notified. Idempotent. */
+  close() {
+    this.#closing ??= (async () => {
+      this.children.end();
+      this.#objects.forget(this.url);
+      await this.#objects.askManager("delete", { resource: this.url });
+    })();
+    return this.#closing;
+  }
+}
+
+/**
+ * A copy of a data object, which follows each change.
+ * @extends {Emitter<{change: import("./value.js").ObjectChange, end: Refusal}>}
+ */
+export class ObservedObject extends Emitter {
+  #objects;
+  #host;
+  #core;
+  #alarm;
+  #p2p;
+  /** @type {string | null} */
+  #reporter = null;
+  /** @type {Refusal | null} */
+  #end = null;
+  /** Is called with the first value, or without one at the end. @type {(ready: unknown) => void} */
+  #begun = () => {};
+  /** @type {Promise<void> | null} */
+  #closing = null;
+
+  /**
+   * @param {Objects} objects
+   * @param {ObjectHost} host
+   * @param {string} url
+   * @param {boolean | undefined} p2p
+   */
+  constructor(objects, host, url, p2p) {
+    super();
+    this.#objects = objects;
+    this.#host = host;
+    this.#p2p = p2p;
+    this.url = url;
+    this.children = new Children(host, url);
+    this.#core = new ObserverCore(url, host.url);
+    this.#alarm = new Alarm(host.clock, () => this.feed({ on: "copy-time-over" }));
+  }
+
+  /** The newest value, which cannot be changed in place. */
+  get value() {
+    return this.#core.data;
+  }
+
+  get version() {
+    return this.#core.version;
+  }
+
+  /** Whether changes were lost, and the object is being read. */
+  get isStale() {
+    return this.#core.state === "stale";
+  }
+
+  /** Why no change will come any more; null: changes come. */
+  get gone() {
+    return this.#end;
+  }
+
+  /** Subscribe, and wait for the value. */
+  async begin() {
+    const ready = new Promise((resolve) => (this.#begun = resolve));
+    this.feed({ on: "observe-begun" });
+    void this.#subscribe();
+    await ready;
+    if (!this.version && this.#end) throw this.#end;
+  }
+
+  async #subscribe() {
+    const answer = await this.#objects.askManager("subscribe", { resource: this.url, p2p: this.#p2p });
+    if (isSuccess(answer)) {
+      this.#shown(answer.body.value);
+      this.children.begin(isObject(answer.body.value) ? answer.body.value.childrenObjects : null);
+    } else this.#giveUp(new Refusal(codeOf(answer), reasonIn(answer)));
+  }
+
+  /**
+   * Take a message about it.
+   *
+   * @param {Message} message
+   */
+  heard(message) {
+    const { type, to, from, body } = message;
+    if (type === "delete") return this.feed({ on: "withdrawn-by-reporter" });
+    if (type === "unsubscribe") {
+      void this.#objects.askManager("unsubscribe", { resource: this.url });
+      return this.#giveUp(new Refusal(CODES.FORBIDDEN, "its reporter has expelled this hyperty"));
+    }
+    if (to === this.#host.url) return this.#shown(body.value);
+    const { version, attribute, source } = body;
+    if (from !== this.url || !Number.isInteger(version)) return;
+    try {
+      checkPath(typeof attribute === "string" ? attribute : undefined);
+    } catch (error) {
+      return this.#giveUp(new Refusal(CODES.GONE, `its reporter sent a change that is none: ${error}`));
+    }
+    if (typeof source === "string") this.#reporter = source;
+    this.feed({ on: "changed", change: /** @type {import("./sync/copy.js").Published} */ (body) });
+  }
+
+  /** @param {string} from */
+  mayExpel(from) {
+    return from === this.#reporter || from === `${this.#host.runtime}/sm`;
+  }
+
+  /** @param {Json | undefined} value */
+  #shown(value) {
+    const { version, data, reporter } = isObject(value) ? value : {};
+    if (typeof version !== "number" || !isObject(data)) {
+      return this.#giveUp(new Refusal(CODES.GONE, "its reporter sent an object that is none"));
+    }
+    if (typeof reporter === "string") this.#reporter = reporter;
+    this.feed({ on: "snapshot-read", snapshot: { version, data } });
+  }
+
+  /** @param {Refusal} refusal */
+  #giveUp(refusal) {
+    this.#end ??= refusal;
+    this.feed({ on: "given-up", why: refusal.reason });
+  }
+
+  /** @param {import("./sync/copy.js").Input} input */
+  feed(input) {
+    const { trace, url: by, clock } = this.#host;
+    const before = this.value;
+    let seen = before;
+    for (const effect of this.#core.feed(input, clock.now())) {
+      if (effect.do === "step") trace.step(by, effect);
+      else if (effect.do === "read-needed") void this.#read(effect.read);
+      else if (effect.do === "applied") {
+        const { version, data, change } = effect;
+        const digest = trace.keeps ? valueDigest(data) : undefined;
+        trace.record(by, { k: "obj", op: "apply", key: this.url, version, by, digest });
+        const old = seen;
+        seen = data;
+        this.#begun(null);
+        this.emit("change", described(old, data, change ?? { version }));
+      } else if (effect.do === "observer-gone") {
+        this.#end ??= new Refusal(CODES.GONE, effect.why);
+        this.children.end();
+        this.#objects.forget(this.url);
+        this.#begun(null);
+        this.emit("end", this.#end);
+      }
+    }
+    this.#alarm.set(this.#core.state === "deleted" ? Infinity : this.#core.deadline);
+  }
+
+  /** @param {number} read */
+  async #read(read) {
+    let answer = await readWhole(this.#host, this.url);
+    if (codeOf(answer) === CODES.UNAUTHENTICATED) {
+      // Its subscription may be over, and no message could say so.
+      answer = await this.#objects.askManager("subscribe", { resource: this.url, p2p: this.#p2p, resume: true });
+    }
+    const why = reasonIn(answer);
+    const code = codeOf(answer);
+    if (isSuccess(answer) && isObject(answer.body.value)) this.#shown(answer.body.value);
+    else if (isSuccess(answer) || PASSING.some((one) => one === code)) this.feed({ on: "read-failed", read, why });
+    else if (code === CODES.NOT_FOUND) this.feed({ on: "not-found", read, why });
+    else this.#giveUp(new Refusal(code, why));
+  }
+
+  /**
+   * Wait until a condition holds for the value, and return the value.
+   *
+   * @param {(value: JsonObject) => boolean} holds
+   * @returns {Promise<JsonObject>}
+   */
+  waitFor(holds) {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        if (!holds(this.value)) return this.#end ? stop(() => reject(this.#end)) : undefined;
+        stop(() => resolve(this.value));
+      };
+      const ends = [this.on("change", look), this.on("end", look)];
+      /** @param {() => void} settle */
+      const stop = (settle) => {
+        for (const end of ends) end();
+        settle();
+      };
+      look();
+    });
+  }
+
+  /** Stop to observe it. Idempotent. */
+  close() {
+    this.#closing ??= (async () => {
+      if (this.#end) return;
+      await this.#objects.askManager("unsubscribe", { resource: this.url });
+      this.#giveUp(new Refusal(CODES.GONE, "the observer leaves"));
+    })();
+    return this.#closing;
+  }
+}
+
+/** The data objects of one hyperty. */
+export class Objects {
+  #host;
+  /** @type {Map<string, ReportedObject>} */
+  #reported = new Map();
+  /** @type {Map<string, ObservedObject>} */
+  #observed = new Map();
+  #creating = 0;
+
+  /** @param {ObjectHost} host */
+  constructor(host) {
+    this.#host = host;
+  }
+
+  /**
+   * @param {MessageType} type
+   * @param {JsonObject} body
+   */
+  askManager(type, body) {
+    return this.#host.port.ask(type, `${this.#host.runtime}/sm`, body);
+  }
+
+  /**
+   * @param {string} schema
+   * @param {JsonObject} value
+   * @param {{name?: string, resources?: string[], allow?: string[], public?: boolean,
+   *   observers?: string[]}} options
+   */
+  async report(schema, value, { name, resources, allow = [], public: isPublic, observers = [] }) {
+    const { url: reporter, runtime } = this.#host;
+    const address = schemaNamed(schema, domainOf(reporter));
+    const data = checked(() => checkedValue(value));
+    this.#creating += 1;
+    try {
+      const answer = granted(await this.askManager("create", {
+        value: { reporter, data, runtime, name, schema: address, resources },
+        schema: address,
+        allow: allow.length ? allow : undefined,
+        publicObservation: isPublic || undefined,
+      }));
+      const url = String(answer.body.resource);
+      const object = new ReportedObject(this, this.#host, url, { schema: address, name, data });
+      this.#reported.set(url, object);
+      await object.readObservers();
+      for (const one of observers) void object.invite(one).catch(() => {});
+      return object;
+    } finally {
+      this.#creating -= 1;
+    }
+  }
+
+  /**
+   * @param {string} url
+   * @param {{p2p?: boolean}} options
+   */
+  async observe(url, { p2p }) {
+    if (this.#observed.has(url)) {
+      throw new Refusal(CODES.CONFLICT, "this hyperty observes it already: share it");
+    }
+    const object = new ObservedObject(this, this.#host, url, p2p);
+    this.#observed.set(url, object);
+    await object.begin();
+    return object;
+  }
+
+  /** @param {string} url */
+  forget(url) {
+    this.#reported.delete(url);
+    this.#observed.delete(url);
+  }
+
+  /**
+   * Take a message for the hyperty that is about an object.
+   *
+   * @param {Message} message
+   * @param {import("./hyperty.js").Code} code
+   * @param {import("./hyperty.js").Hyperty} hyperty
+   * @returns {boolean} false: it is about none
+   */
+  take(message, code, hyperty) {
+    const { to, from, type, body } = message;
+    const { url, port, runtime } = this.#host;
+    if (to !== url) return this.#heard(message);
+    const object = this.#observed.get(String(body.resource));
+    const isShown = type === "update" && from === `${runtime}/sm`;
+    const isExpelled = type === "unsubscribe" && object !== undefined;
+    if (isShown || isExpelled) {
+      if (isExpelled && !object.mayExpel(from)) {
+        port.post(refuse(message, CODES.FORBIDDEN, "only its reporter expels an observer"));
+      } else {
+        object?.heard(message);
+        port.post(replyTo(message, CODES.OK));
+      }
+      return true;
+    }
+    if (type === "forward" && (this.#creating || this.#reported.has(from)) && isObject(body.message)) {
+      const observer = String(body.message.from);
+      hyperty.decide(message, async () => {
+        if (observer === url) return;
+        if (!code.subscribe) throw new Refusal(CODES.FORBIDDEN, `${observer} is not invited to ${from}`);
+        await code.subscribe({ object: from, observer, identity: message.identity }, hyperty);
+      });
+      return true;
+    }
+    if (type === "create" && from.endsWith("/subscription") && code.invited) {
+      const object = from.slice(0, -"/subscription".length);
+      const { source, schema, value } = body;
+      hyperty.decide(message, async () => {
+        await code.invited?.({ object, reporter: String(source), schema: String(schema), value: value ?? null }, hyperty);
+      });
+      return true;
+    }
+    return false;
+  }
+
+  /** @param {Message} message */
+  #heard(message) {
+    const { to, from, type, body } = message;
+    const found = /^(.*)\/(changes|observers|children\/[^/]+)$/s.exec(to);
+    const [, url, part] = found ?? [];
+    if (part === "observers") {
+      if (type === "update" && from === url) this.#reported.get(url)?.listed(body);
+    } else if (part === "changes") {
+      if (isBelow(from, url)) this.#observed.get(url)?.heard(message);
+    } else if (part !== undefined) {
+      (this.#reported.get(url) ?? this.#observed.get(url))?.children.heard(message);
+    } else return false;
+    return true;
+  }
+
+  /** End all of it without a word: the hyperty is gone. */
+  end() {
+    for (const one of this.#reported.values()) one.children.end();
+    for (const one of [...this.#observed.values()]) one.feed({ on: "given-up", why: "the observer leaves" });
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} domain
+ */
+function schemaNamed(name, domain) {
+  if (name.includes("://")) return name;
+  const last = SCHEMAS[name] ?? name.charAt(0).toUpperCase() + name.slice(1).toLowerCase();
+  return `hyperty-catalogue://catalogue.${domain}/.well-known/dataschema/${last}`;
+}

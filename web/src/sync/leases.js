@@ -1,0 +1,283 @@
+/** Timers of data objects: leases at both ends, and repeats: `fsm/sync/leases.py` explains them. */
+
+import {
+  LEASE_SLACK,
+  PART_REPEATS,
+  READ_PAUSE,
+  REPEAT_FIRST,
+  REPEAT_LAST,
+  REPEAT_SPACING,
+} from "../constants.js";
+
+/** @typedef {import("./copy.js").Published} Published */
+
+/** The next time of each key; one that moves away is due too early once, and set anew. */
+class Alarms {
+  /** @type {Map<string, number>} */
+  #when = new Map();
+
+  /**
+   * @param {string} key
+   * @param {number} when infinity: never
+   */
+  set(key, when) {
+    if (when === Infinity) this.#when.delete(key);
+    else this.#when.set(key, Math.min(when, this.#when.get(key) ?? Infinity));
+  }
+
+  get deadline() {
+    return Math.min(Infinity, ...this.#when.values());
+  }
+
+  /**
+   * Take out the keys that are due, earliest first.
+   *
+   * @param {number} now
+   */
+  due(now) {
+    const keys = [...this.#when].filter(([, when]) => when <= now);
+    keys.sort(([one, first], [other, second]) => first - second || (one < other ? -1 : 1));
+    for (const [key] of keys) this.#when.delete(key);
+    return keys.map(([key]) => key);
+  }
+
+  /** @returns {string} the key whose time is first */
+  pop() {
+    const at = this.deadline;
+    const key = [...this.#when].filter(([, when]) => when === at).map(([one]) => one).sort()[0];
+    this.#when.delete(key);
+    return key;
+  }
+}
+
+/** Part of a lease after which it is renewed at the latest. */
+const RENEWED_AFTER = 1 / 3;
+/** Part of that by which some are renewed earlier than others. */
+const JITTER = 1 / 4;
+/** Part of a lease to which the pauses between attempts grow. */
+const LAST_PAUSE = 1 / 12;
+
+/** The leases that the reporter's end has granted; a key names an object and an observer. */
+export class LeasesCore {
+  /** @type {Map<string, {life: number, until: number}>} */
+  #leases = new Map();
+  #alarms = new Alarms();
+
+  /**
+   * @param {string} key
+   * @param {number} life seconds
+   * @param {number} now
+   */
+  begin(key, life, now) {
+    this.#leases.set(key, { life, until: now + life });
+    this.#alarms.set(key, now + life);
+  }
+
+  /** @param {string} key */
+  end(key) {
+    this.#leases.delete(key);
+    this.#alarms.set(key, Infinity);
+  }
+
+  get deadline() {
+    return this.#alarms.deadline;
+  }
+
+  /**
+   * Take out the leases that are over; if the machine has slept, all last one renewal longer.
+   *
+   * @param {number} now
+   */
+  due(now) {
+    return this.#alarms.due(now).filter((key) => {
+      const lease = /** @type {{life: number, until: number}} */ (this.#leases.get(key));
+      if (now - lease.until > LEASE_SLACK) lease.until = now + lease.life * RENEWED_AFTER;
+      if (lease.until > now) {
+        this.#alarms.set(key, lease.until);
+        return false;
+      }
+      return this.#leases.delete(key);
+    });
+  }
+}
+
+/** The leases that were granted to observers here, and when each is to be renewed. */
+export class RenewalsCore {
+  /** @type {Map<string, {life: number, pause: number}>} */
+  #grants = new Map();
+  #alarms = new Alarms();
+  /** @type {Map<string, number>} */
+  #when = new Map();
+
+  /**
+   * @param {string} key
+   * @param {number} life seconds; infinity: it needs no renewal
+   * @param {number} now
+   * @param {number} chance from 0 to 1: observers that came together do not renew together
+   */
+  granted(key, life, now, chance) {
+    if (life === Infinity) return this.ended(key);
+    this.#grants.set(key, { life, pause: Math.min(READ_PAUSE, life * LAST_PAUSE) });
+    this.#set(key, now + life * RENEWED_AFTER * (1 - JITTER * chance));
+  }
+
+  /**
+   * A renewal was not answered, or not decided.
+   *
+   * @param {string} key
+   * @param {number} now
+   * @param {number} chance
+   */
+  unanswered(key, now, chance) {
+    const grant = this.#grants.get(key);
+    if (!grant) return;
+    this.#set(key, now + grant.pause * (1 - JITTER * chance));
+    grant.pause = Math.min(2 * grant.pause, grant.life * LAST_PAUSE);
+  }
+
+  /** @param {string} key */
+  ended(key) {
+    this.#grants.delete(key);
+    this.#when.delete(key);
+    this.#alarms.set(key, Infinity);
+  }
+
+  get deadline() {
+    return this.#alarms.deadline;
+  }
+
+  /**
+   * Return the subscriptions to renew now; the host reports what comes of each.
+   *
+   * @param {number} now
+   */
+  due(now) {
+    return this.#alarms.due(now).filter((key) => {
+      const when = this.#when.get(key) ?? Infinity;
+      if (when > now) this.#alarms.set(key, when);
+      else this.#when.delete(key);
+      return when <= now;
+    });
+  }
+
+  /**
+   * @param {string} key
+   * @param {number} when
+   */
+  #set(key, when) {
+    this.#when.set(key, when);
+    this.#alarms.set(key, when);
+  }
+}
+
+/** When something of an object is to be published again. */
+export class RepeatTimes {
+  /** @type {Map<string, {when: number, pause: number, latest: number}>} */
+  #rests = new Map();
+  #alarms = new Alarms();
+  #notBefore = -Infinity;
+
+  /**
+   * Something is new: it is due soon, and then at pauses that double.
+   *
+   * @param {string} url
+   * @param {number} now
+   * @param {number} [within] seconds after which it is due although it becomes new again and again
+   */
+  begin(url, now, within = Infinity) {
+    const latest = Math.min(this.#rests.get(url)?.latest ?? Infinity, now + within);
+    const when = Math.min(now + REPEAT_FIRST, latest);
+    this.#rests.set(url, { when, pause: 2 * REPEAT_FIRST, latest });
+    this.#alarms.set(url, when);
+  }
+
+  /**
+   * An observer came: it has all that there is, and nothing is urgent.
+   *
+   * @param {string} url
+   * @param {number} now
+   */
+  observed(url, now) {
+    const rest = this.#rests.get(url);
+    if (rest?.when !== Infinity) return;
+    rest.when = now + REPEAT_LAST;
+    rest.pause = REPEAT_LAST;
+    this.#alarms.set(url, rest.when);
+  }
+
+  /** @param {string} url */
+  forget(url) {
+    this.#rests.delete(url);
+    this.#alarms.set(url, Infinity);
+  }
+
+  get deadline() {
+    return Math.max(this.#alarms.deadline, this.#notBefore);
+  }
+
+  /**
+   * Return the object of which something is repeated now; null: of none.
+   *
+   * @param {number} now
+   * @param {(url: string) => boolean} isObserved
+   */
+  due(now, isObserved) {
+    while (this.deadline <= now) {
+      const url = this.#alarms.pop();
+      const rest = this.#rests.get(url);
+      if (!rest) continue;
+      if (rest.when > now) this.#alarms.set(url, rest.when);
+      else if (isObserved(url)) {
+        this.#notBefore = now + REPEAT_SPACING;
+        rest.when = now + rest.pause;
+        rest.latest = Infinity;
+        rest.pause = Math.min(2 * rest.pause, REPEAT_LAST);
+        this.#alarms.set(url, rest.when);
+        return url;
+      } else {
+        rest.when = Infinity;
+        rest.latest = Infinity;
+      }
+    }
+    return null;
+  }
+}
+
+/** The last change of each object, and when it is due again. */
+export class RepeatsCore extends RepeatTimes {
+  /** @type {Map<string, {change: Published, left: number}>} */
+  #last = new Map();
+
+  /**
+   * @param {string} url
+   * @param {Published} change
+   * @param {boolean} isOfPart whether a part of the runtime reports it, such as the end of a link
+   * @param {number} now
+   */
+  published(url, change, isOfPart, now) {
+    this.#last.set(url, { change, left: isOfPart ? PART_REPEATS : Infinity });
+    this.begin(url, now);
+  }
+
+  /** @param {string} url */
+  forget(url) {
+    this.#last.delete(url);
+    super.forget(url);
+  }
+
+  /**
+   * Take the change to repeat now; null: none is due.
+   *
+   * @param {number} now
+   * @param {(url: string) => boolean} isObserved
+   * @returns {{url: string, change: Published} | null}
+   */
+  repeated(now, isObserved) {
+    const url = this.due(now, isObserved);
+    const last = url === null ? undefined : this.#last.get(url);
+    if (url === null || !last) return null;
+    last.left -= 1;
+    if (last.left <= 0) this.forget(url);
+    return { url, change: last.change };
+  }
+}

@@ -1,0 +1,845 @@
+/** The objects that this runtime reports (`actors/runtime/sync/reporter`). */
+
+import { runtimeOf, schemeOf, subscriptionManager } from "../address.js";
+import { Alarm, sleep } from "../clock.js";
+import {
+  CODES,
+  DROPS,
+  LEASE,
+  MAX_REPEATED_ASKS,
+  READ_PAUSE,
+  REPEAT_LAST,
+} from "../constants.js";
+import { BadMessageError, isObject } from "../json.js";
+import { Entity } from "../machine.js";
+import { codeOf, isFinal, isRequest, isSuccess, reasonIn, viaOf } from "../message.js";
+import { valueDigest } from "../trace.js";
+import { checkedValue, checkPath, valueAt } from "../value.js";
+import { childrenOf, ChildSet, opIn, publishedOf, RESOURCES } from "./children.js";
+import { LeasesCore, RepeatsCore, RepeatTimes } from "./leases.js";
+import { observerOf, textIn } from "./context.js";
+import { PUBLIC, ReporterCore } from "./reporter.js";
+import { RuntimeRoutes } from "./routes.js";
+
+/** @typedef {import("../message.js").Message} Message */
+/** @typedef {import("../json.js").Json} Json */
+/** @typedef {import("../json.js").JsonObject} JsonObject */
+/** @typedef {import("./reporter.js").DataObject} DataObject */
+/** @typedef {import("./reporter.js").Input} Input */
+/** @typedef {import("./reporter.js").Effect} Effect */
+
+/** Schemes that are not the schema's own name. */
+const SCHEMES = /** @type {Record<string, string>} */ ({ communication: "comm", context: "ctxt" });
+
+/** Schemes of what is no data object. */
+const NOT_OF_OBJECTS = /^(hyperty|runtime|domain|global|user|connection)/;
+
+/** @param {string} address */
+const isOfPart = (address) => schemeOf(address) === "hyperty-runtime";
+
+/** @param {string} address */
+export const isLink = (address) => /^hyperty-runtime:\/\/[^/]+\/[^/]+\/p2p(handler|requester)\//.test(address);
+
+/**
+ * Return the address scheme of objects of a data schema.
+ *
+ * @param {string} schema
+ * @param {string} reporter
+ */
+function schemeFor(schema, reporter) {
+  const name = schema.slice(schema.lastIndexOf("/") + 1).toLowerCase();
+  const scheme = SCHEMES[name] ?? name;
+  const isOwn = scheme === "connection" && isOfPart(reporter);
+  if (!isOwn && (NOT_OF_OBJECTS.test(scheme) || !/^[a-z][a-z0-9+.-]*$/.test(scheme))) {
+    throw new BadMessageError(`no data object has an address of the scheme ${scheme}`);
+  }
+  return scheme;
+}
+
+/** One object that is reported here. */
+class Reported {
+  children = new ChildSet();
+  hasChildren = false;
+  wasObserved = false;
+  /** Version of the list of observers; null: the reporter does not get it. @type {number | null} */
+  listed;
+  /** Requests to observe that are not answered. @type {Map<string, Message[]>} */
+  waiting = new Map();
+  /** The reporter's request to delete it. @type {Message | null} */
+  deleting = null;
+  /** Requests of the reporter for an observer that is invited. @type {Map<string, Message[]>} */
+  inviting = new Map();
+  /** @type {Map<string, Entity>} */
+  invitations = new Map();
+
+  /**
+   * @param {ReporterCore} core
+   * @param {string} url
+   */
+  constructor(core, url) {
+    this.core = core;
+    this.url = url;
+    this.listed = isOfPart(core.snapshot.reporter) ? null : 0;
+    /** Is called when nothing is left of it. */
+    this.gone = () => {};
+    /** @type {Promise<void>} */
+    this.end = new Promise((resolve) => (this.gone = resolve));
+  }
+
+  /** The whole object with its children, if it ever had any, and there is room. */
+  get whole() {
+    const { snapshot } = this.core;
+    if (!this.hasChildren || !this.children.fitsBeside(snapshot.data)) return snapshot;
+    return { ...snapshot, childrenObjects: { [RESOURCES]: this.children.shown() } };
+  }
+}
+
+/** The reporter's end of every object of this runtime. */
+export class ReportedObjects {
+  #context;
+  /** @type {Map<string, Reported>} */
+  #all = new Map();
+  #leases = new LeasesCore();
+  #repeats = new RepeatsCore();
+  #signs = new RepeatTimes();
+  #routes = new RuntimeRoutes();
+  #alarm;
+  /** Whether a component observes an object that is reported here.
+   * @type {(url: string, who: string) => boolean} */
+  observes = () => false;
+
+  /** @param {import("./context.js").SyncContext} context */
+  constructor(context) {
+    this.#context = context;
+    this.#alarm = new Alarm(context.tools.clock, () => this.#timeOver());
+  }
+
+  get reporters() {
+    return [...this.#all.values()].map((one) => one.core.snapshot.reporter);
+  }
+
+  /** @param {string} url */
+  reporterOf(url) {
+    return this.#all.get(url)?.core.snapshot.reporter ?? null;
+  }
+
+  /**
+   * Return the object that an address belongs to: itself, or one of its parts.
+   *
+   * @param {string} address
+   */
+  ownerOf(address) {
+    return this.#all.get(address.replace(/\/(subscription|observers|children\/[^/]+)$/, ""));
+  }
+
+  /** @param {JsonObject} body */
+  #named(body) {
+    const reported = this.#all.get(textIn(body, "resource"));
+    if (!reported) throw new BadMessageError("no such object", CODES.NOT_FOUND);
+    return reported;
+  }
+
+  // ---- what reporters ask for
+
+  /** @param {Message} request */
+  create(request) {
+    const { body, from } = request;
+    if ("authorise" in body) return this.#invite(request);
+    if ("observer" in body) {
+      return this.#obey(request, { on: "allow-asked", by: from, observer: textIn(body, "observer") });
+    }
+    const { value, schema } = body;
+    if ("delegate" in body || "part" in body || "resume" in body || !isObject(value)) {
+      throw new BadMessageError("this sync manager neither stores objects nor hands them over");
+    }
+    void this.#create(request, textIn({ schema }, "schema"), value);
+  }
+
+  /**
+   * @param {Message} request
+   * @param {string} schema
+   * @param {JsonObject} value
+   */
+  async #create(request, schema, { data, name, resources }) {
+    const context = this.#context;
+    const { from, body } = request;
+    try {
+      const scheme = schemeFor(schema, from);
+      const checked = checkedValue(isObject(data) ? data : {});
+      const [url] = await context.registry.allocate(scheme);
+      const path = await this.#path("subscribe", url);
+      if (!isSuccess(path)) {
+        void context.registry.free([url]);
+        return context.refuse(request, codeOf(path), `no path to the object: ${reasonIn(path)}`);
+      }
+      /** @type {DataObject} */
+      const created = {
+        reporter: from,
+        runtime: context.runtime,
+        data: checked,
+        url,
+        version: 1,
+        name: typeof name === "string" ? name : undefined,
+        schema,
+        resources: Array.isArray(resources) ? /** @type {string[]} */ (resources) : [],
+        created: new Date().toISOString(),
+      };
+      const allow = Array.isArray(body.allow) ? /** @type {string[]} */ (body.allow) : [];
+      const isPublic = body.publicObservation === true;
+      const reported = new Reported(new ReporterCore(created, allow, isPublic), url);
+      this.#open(reported);
+      for (const guest of [...allow, ...(isPublic ? [PUBLIC] : [])]) {
+        context.trace.row("sm", "add", "guests", url, guest, from);
+      }
+      await this.#register(request, reported);
+    } catch (error) {
+      const code = Number(/** @type {{code?: number}} */ (error).code) || CODES.UNAVAILABLE;
+      context.refuse(request, code, /** @type {Error} */ (error).message);
+    }
+  }
+
+  /** @param {Reported} reported */
+  #open(reported) {
+    const { url } = reported;
+    const { bus, port } = this.#context;
+    const { reporter } = reported.core.snapshot;
+    this.#all.set(url, reported);
+    bus.grant(port.url, url);
+    for (const address of [url, `${url}/subscription`, ...childrenOf(url)]) this.#context.listen(address);
+    if (reported.listed !== null) {
+      this.#context.listen(`${url}/observers`);
+      this.#context.follow(`${url}/observers`, reporter);
+    }
+    this.#written(reported);
+  }
+
+  /**
+   * @param {Message} request
+   * @param {Reported} reported
+   */
+  async #register(request, { url, core }) {
+    const { reporter, schema, name, resources } = core.snapshot;
+    if (!isOfPart(reporter)) {
+      const record = { url, reporter, schema, name, resources, dataSchemes: [schemeOf(url)] };
+      try {
+        await this.#context.registry.register(record);
+      } catch (error) {
+        this.#feed(url, { on: "delete-asked", by: reporter });
+        throw error;
+      }
+    }
+    if (core.isDeleted) return this.#context.refuse(request, CODES.GONE, "its reporter left meanwhile");
+    const childrenResources = childrenOf(url).length ? [RESOURCES] : undefined;
+    this.#context.answer(request, CODES.OK, { resource: url, childrenResources });
+  }
+
+  /**
+   * @param {"subscribe" | "unsubscribe"} type
+   * @param {string} url
+   */
+  #path(type, url) {
+    const { domain, port, runtime } = this.#context;
+    const resources = [url, `${url}/subscription`, ...childrenOf(url)];
+    return port.ask(type, subscriptionManager(domain), { resources, source: runtime });
+  }
+
+  /** The node has forgotten all: claim the objects, and set their paths. */
+  renew() {
+    for (const url of this.#all.keys()) void this.#renew(url);
+  }
+
+  /** @param {string} url */
+  async #renew(url) {
+    for (let pause = READ_PAUSE; this.#all.has(url); pause = Math.min(2 * pause, REPEAT_LAST)) {
+      const claimed = await this.#context.registry.claim(url);
+      const answer = isSuccess(claimed) ? await this.#path("subscribe", url) : claimed;
+      if (isSuccess(answer) || [CODES.FORBIDDEN, CODES.CONFLICT].some((code) => code === codeOf(answer))) {
+        return;
+      }
+      await sleep(this.#context.tools.clock, pause);
+    }
+  }
+
+  /** @param {Message} request */
+  change(request) {
+    const { body, from } = request;
+    const { value = null, attribute, attributeType, operation } = body;
+    if (attribute !== undefined) checkPath(textIn(body, "attribute"));
+    const isKnown = operation === undefined || (attributeType === "array" && value !== null &&
+      (operation === "add" || operation === "remove"));
+    if (!isKnown) throw new BadMessageError("an operation adds elements to an array or removes them");
+    const change = /** @type {import("../value.js").Change} */ ({ attribute, value, attributeType, operation });
+    this.#ask(request, this.#named(body), { on: "change-asked", by: from, change });
+  }
+
+  /** @param {Message} request */
+  delete(request) {
+    const { body, from: by } = request;
+    const reported = this.#named(body);
+    if (body.attribute === undefined) return this.#ask(request, reported, { on: "delete-asked", by });
+    const attribute = textIn(body, "attribute");
+    checkPath(attribute);
+    this.#ask(request, reported, { on: "removal-asked", by, attribute });
+  }
+
+  /** @param {Message} request */
+  expel(request) {
+    const { body, from } = request;
+    this.#obey(request, { on: "expel-asked", by: from, observer: textIn(body, "observer") });
+  }
+
+  /**
+   * @param {Message} request
+   * @param {Extract<Input, {on: "allow-asked" | "expel-asked"}>} asked
+   */
+  #obey(request, asked) {
+    const { core, url } = this.#named(request.body);
+    const effects = core.feed(asked);
+    if (!isRefused(effects)) {
+      const op = asked.on === "allow-asked" ? "add" : "del";
+      this.#context.trace.row("sm", op, "guests", url, asked.observer, asked.by);
+    }
+    this.#perform(url, request, effects);
+  }
+
+  // ---- invitations
+
+  /** @param {Message} request */
+  #invite(request) {
+    const { body, from, identity } = request;
+    const reported = this.#named(body);
+    const { core, url, inviting, invitations } = reported;
+    if (core.snapshot.reporter !== from) {
+      throw new BadMessageError("only the reporter invites", CODES.FORBIDDEN);
+    }
+    const observer = Array.isArray(body.authorise) ? textIn({ observer: body.authorise[0] }, "observer") : "";
+    const effects = core.feed({ on: "authorised", observer });
+    if (!isRefused(effects)) this.#context.trace.row("sm", "add", "guests", url, observer, from);
+    this.#perform(url, request, effects);
+    if (isRefused(effects)) return;
+    inviting.set(observer, [...(inviting.get(observer) ?? []), request]);
+    if (invitations.has(observer)) return;
+    const entity = new Entity("invitation", `${url}|${observer}`);
+    invitations.set(observer, entity);
+    this.#context.trace.step("sm", entity.step("send"));
+    const { schema = "", value = {} } = body;
+    const message = { source: from, schema, value };
+    const id = this.#context.bus.nextId(`${url}/subscription`);
+    this.#context.port.post({ id, type: "create", from: `${url}/subscription`, to: observer, body: message,
+      ...(identity ? { identity } : {}) });
+  }
+
+  /**
+   * An answer to an invitation, or to the word that an object is gone.
+   *
+   * @param {Message} answer
+   */
+  answered(answer) {
+    const reported = this.ownerOf(answer.to);
+    if (!reported) return;
+    const { url } = reported;
+    if (answer.from !== `${url}/changes`) this.#invited(reported, answer);
+    else if (isFinal(answer)) {
+      const { source: runtime } = answer.body;
+      this.#feed(url, typeof runtime === "string" ? { on: "runtime-notified", runtime } : { on: "observers-notified" });
+    }
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {Message} answer
+   */
+  #invited({ inviting, invitations }, answer) {
+    const entity = invitations.get(answer.from);
+    if (!entity) return;
+    const code = codeOf(answer);
+    const why = reasonIn(answer);
+    const trigger = code < 200 ? "provisional" : code < 300 ? "accept" : code === CODES.TIMEOUT ? "silence" : "refuse";
+    this.#context.trace.step("sm", entity.step(trigger, why));
+    for (const request of inviting.get(answer.from) ?? []) {
+      this.#context.answer(request, code, { source: answer.from, description: why || undefined });
+    }
+    if (!entity.mayEnd) return;
+    invitations.delete(answer.from);
+    inviting.delete(answer.from);
+  }
+
+  /** @param {Reported} reported */
+  #withdraw({ inviting, invitations }) {
+    for (const entity of invitations.values()) this.#context.trace.step("sm", entity.step("object-deleted"));
+    for (const request of [...inviting.values()].flat()) {
+      this.#context.refuse(request, CODES.NOT_FOUND, "the object is deleted");
+    }
+    invitations.clear();
+    inviting.clear();
+  }
+
+  // ---- what observers ask for
+
+  /**
+   * @param {Reported} reported
+   * @param {Message} message
+   */
+  asked(reported, message) {
+    const { url } = reported;
+    if (message.to.includes("/children/")) return this.#childSaid(reported, message);
+    if (!isRequest(message)) return;
+    if (message.to === `${url}/observers`) return this.#askedObservers(reported, message);
+    const by = viaOf(message).at(-1) ?? "";
+    if (isLink(by)) void this.#askedByLink(reported, message, by);
+    else this.#decide(reported, message, null);
+  }
+
+  /**
+   * What comes by a link is decided on when its sender is proven; else it is sent to the node.
+   *
+   * @param {Reported} reported
+   * @param {Message} message
+   * @param {string} link
+   */
+  async #askedByLink(reported, message, link) {
+    const { links } = this.#context;
+    try {
+      const observer = message.type === "read" ? message.from : observerOf(message);
+      if (!(await links.speaksFor(link, message.from, observer))) {
+        const why = "where the observer lives is not known here; ask by the node";
+        throw new BadMessageError(why, CODES.UNAUTHENTICATED);
+      }
+      this.#decide(reported, message, link);
+    } catch (error) {
+      if (!(error instanceof BadMessageError)) throw error;
+      this.#context.refuse(message, error.code, error.message);
+    }
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {Message} request
+   * @param {string | null} link
+   */
+  #decide(reported, request, link) {
+    const { url, core, waiting } = reported;
+    const { type, body, from: manager } = request;
+    if (type === "read") return this.#read(reported, request);
+    if (type !== "subscribe" && type !== "unsubscribe") {
+      throw new BadMessageError("an object does not do this");
+    }
+    const observer = observerOf(request);
+    if (type === "unsubscribe") {
+      this.#perform(url, request, core.feed({ on: "unsubscribe-asked", observer, manager }));
+      return this.#context.answer(request, CODES.OK);
+    }
+    const asked = waiting.get(observer) ?? [];
+    if (asked.length >= MAX_REPEATED_ASKS) {
+      throw new BadMessageError("its requests wait for the reporter already", CODES.TOO_LARGE);
+    }
+    this.#routes.asked(url, runtimeOf(manager), link);
+    waiting.set(observer, [...asked, request]);
+    const version = Number.isInteger(body.version) ? Number(body.version) : null;
+    const lease = body.renews === true ? LEASE : null;
+    this.#perform(url, request, core.feed({ on: "subscribe-asked", observer, manager, lease, version }));
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {Message} request
+   */
+  #read({ core, whole }, request) {
+    const { attribute } = request.body;
+    if (core.isDeleted) throw new BadMessageError("no such object", CODES.NOT_FOUND);
+    if (!core.mayRead(request.from)) throw new BadMessageError("not an observer", CODES.UNAUTHENTICATED);
+    if (attribute === undefined) return this.#context.answer(request, CODES.OK, { value: whole });
+    const value = valueAt(whole.data, textIn(request.body, "attribute"));
+    if (value === undefined) throw new BadMessageError(`the object has no ${attribute}`, CODES.NOT_FOUND);
+    this.#context.answer(request, CODES.OK, { value, version: whole.version });
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {Message} request
+   */
+  #askedObservers({ core, listed }, request) {
+    if (request.type !== "read") throw new BadMessageError("observers are read, and no more");
+    if (request.from !== core.snapshot.reporter) {
+      throw new BadMessageError("only the reporter may", CODES.UNAUTHENTICATED);
+    }
+    this.#context.answer(request, CODES.OK, { value: { version: listed ?? 0, observers: core.observers } });
+  }
+
+  // ---- effects
+
+  /**
+   * @param {string} url
+   * @param {Input} input
+   */
+  #feed(url, input) {
+    const reported = this.#all.get(url);
+    if (reported) this.#perform(url, null, reported.core.feed(input));
+  }
+
+  /**
+   * @param {Message} request
+   * @param {Reported} reported
+   * @param {Input} input
+   */
+  #ask(request, { core, url }, input) {
+    this.#perform(url, request, core.feed(input));
+  }
+
+  /**
+   * @param {string} url
+   * @param {Message | null} request what is answered
+   * @param {Effect[]} effects
+   */
+  #perform(url, request, effects) {
+    const reported = /** @type {Reported} */ (this.#all.get(url));
+    this.#settle(reported);
+    for (const effect of effects) this.#do(reported, request, effect);
+    this.#schedule();
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {Message | null} request
+   * @param {Effect} effect
+   */
+  #do(reported, request, effect) {
+    const { url, core } = reported;
+    const context = this.#context;
+    switch (effect.do) {
+      case "step":
+        return context.trace.step("sm", effect);
+      case "row-changed":
+        this.#noteLease(reported, effect.val);
+        context.trace.row("sm", effect.op, effect.table, url, effect.val, effect.writer);
+        return this.#listed(reported, effect.op, effect.val);
+      case "reporter-asked":
+        return void this.#askReporter(reported, effect);
+      case "granted":
+        this.#noteLease(reported, effect.observer);
+        this.#repeats.observed(url, context.now);
+        this.#signs.observed(url, context.now);
+        reported.wasObserved = true;
+        return this.#answerAll(reported, effect.observer, ({ body }) => {
+          const renewed = effect.isRenewal && "version" in body ? true : undefined;
+          return { value: reported.whole, lease: effect.lease ?? undefined, renewed };
+        });
+      case "renewed":
+        this.#noteLease(reported, effect.observer);
+        return this.#answerAll(reported, effect.observer, () => ({ renewed: true, lease: effect.lease ?? undefined }));
+      case "denied":
+        this.#noteLease(reported, effect.observer);
+        for (const one of this.#taken(reported, effect.observer)) context.refuse(one, effect.code, effect.why);
+        return;
+      case "cut-off":
+      case "expired":
+        return this.#cutOff(reported, effect);
+      case "obeyed":
+        return request ? context.answer(request, CODES.OK) : undefined;
+      case "refused":
+        return request ? context.refuse(request, effect.code, effect.why) : undefined;
+      case "published":
+        this.#written(reported);
+        this.#repeats.published(url, effect.change, isOfPart(core.snapshot.reporter), context.now);
+        this.#publish(reported, effect.change);
+        return request ? context.answer(request, CODES.OK, { version: effect.change.version }) : undefined;
+      case "deleted":
+        reported.deleting = request;
+        context.trace.record("sm", { k: "obj", op: "del", key: url, by: core.snapshot.reporter });
+        this.#withdraw(reported);
+        if (effect.runtimes.length) {
+          const terms = { awaited: effect.runtimes, direct: this.#routes.direct(url) };
+          context.port.publish("delete", `${url}/changes`, {}, `${url}/subscription`, terms);
+        }
+        return;
+      case "vacated":
+        return void this.#remove(reported);
+    }
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {string} observer
+   */
+  #taken({ waiting }, observer) {
+    const requests = waiting.get(observer) ?? [];
+    waiting.delete(observer);
+    return requests;
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {string} observer
+   * @param {(request: Message) => JsonObject} body
+   */
+  #answerAll(reported, observer, body) {
+    for (const one of this.#taken(reported, observer)) this.#context.answer(one, CODES.OK, body(one));
+  }
+
+  /** @param {Reported} reported */
+  #written({ url, core }) {
+    const { version, reporter: by, data } = core.snapshot;
+    const { trace } = this.#context;
+    const digest = trace.keeps ? valueDigest(data) : undefined;
+    trace.record("sm", { k: "obj", op: "write", key: url, version, by, digest });
+  }
+
+  /**
+   * @param {Reported} reported
+   * @param {import("./copy.js").Published} change
+   */
+  #publish({ url, core, wasObserved }, change) {
+    const { runtimes } = core;
+    if (!runtimes.length && !wasObserved) return;
+    const terms = { awaited: runtimes, direct: this.#routes.direct(url) };
+    this.#context.port.publish("update", `${url}/changes`, /** @type {JsonObject} */ (change), url, terms);
+  }
+
+  /**
+   * Notify the reporter that an observer has joined or left.
+   *
+   * @param {Reported} reported
+   * @param {"add" | "del"} op
+   * @param {string} observer
+   */
+  #listed(reported, op, observer) {
+    if (reported.listed === null || reported.core.isDeleted) return;
+    reported.listed += 1;
+    const { url, listed: version } = reported;
+    const body = { value: [observer], operation: op === "add" ? "add" : "remove", version, attributeType: "array" };
+    this.#context.port.publish("update", `${url}/observers`, body, url);
+  }
+
+  /**
+   * Ask the reporter as if the observer had asked it itself.
+   *
+   * @param {Reported} reported
+   * @param {Extract<Effect, {do: "reporter-asked"}>} asked
+   */
+  async #askReporter({ url, core, waiting }, { observer, question, patience }) {
+    const { port, bus, tools } = this.#context;
+    const request = /** @type {Message[]} */ (waiting.get(observer))[0];
+    const message = { id: request.id, type: "subscribe", from: observer, to: url };
+    const { identity } = request;
+    const asked = port.request({
+      id: bus.nextId(url),
+      type: "forward",
+      from: url,
+      to: core.snapshot.reporter,
+      body: { message },
+      ...(identity ? { identity } : {}),
+    });
+    const answer = await Promise.race([asked, sleep(tools.clock, patience)]);
+    if (answer && isSuccess(answer)) return this.#feed(url, { on: "reporter-accepted", observer, question });
+    const why = answer ? reasonIn(answer) || "the reporter refuses" : "the reporter did not answer";
+    this.#feed(url, { on: "reporter-refused", observer, why, question });
+  }
+
+  /**
+   * Stop delivery to an observer, without its cooperation.
+   *
+   * @param {Reported} reported
+   * @param {Extract<Effect, {do: "cut-off" | "expired"}>} cut
+   */
+  #cutOff({ url }, { do: how, observer, manager }) {
+    const { port, runtime: own, domain } = this.#context;
+    const isOver = how === "expired";
+    const runtime = manager ? runtimeOf(manager) : undefined;
+    if (runtime !== own) {
+      const body = { resources: [`${url}/changes`], observer, runtime, expired: isOver || undefined };
+      void port.ask("unsubscribe", subscriptionManager(domain), body);
+    }
+    if (!manager) return;
+    const body = { resource: url, observer: isOver ? undefined : observer };
+    void port.ask(isOver ? "subscribe" : "unsubscribe", manager, body, `${url}/subscription`);
+  }
+
+  /** @param {Reported} reported */
+  async #remove(reported) {
+    const { url, core } = reported;
+    const { reporter } = core.snapshot;
+    const { bus, port, registry, tools } = this.#context;
+    for (const address of [...childrenOf(url), `${url}/observers`]) this.#context.unlisten(address);
+    this.#context.unfollow(`${url}/observers`, reporter);
+    this.#signs.forget(url);
+    await this.#path("unsubscribe", url);
+    await registry.unregister(url);
+    for (const address of [`${url}/subscription`, url]) this.#context.unlisten(address);
+    await registry.free([url]);
+    this.#all.delete(url);
+    this.#follow(this.#routes.left(url, []));
+    this.#repeats.forget(url);
+    if (reported.deleting) this.#context.answer(reported.deleting, CODES.OK);
+    bus.revoke(port.url, url);
+    for (const sender of [url, `${url}/subscription`]) tools.ids.forget(sender);
+    reported.gone();
+  }
+
+  // ---- links
+
+  /** @param {Reported} reported */
+  #settle({ url, core }) {
+    if (!this.#routes.isUsed(url)) return;
+    const active = core.runtimes;
+    this.#follow([
+      ...this.#routes.left(url, active, core.asking),
+      ...active.flatMap((runtime) => this.#routes.counts(url, runtime)),
+    ]);
+  }
+
+  /** @param {import("./routes.js").RouteEffect[]} effects */
+  #follow(effects) {
+    for (const { do: what, url, link } of effects) {
+      for (const address of publishedOf(url)) {
+        if (what === "send-out") this.#context.follow(address, link);
+        else this.#context.unfollow(address, link);
+      }
+    }
+  }
+
+  linksChanged() {
+    const runtimes = [...this.#all.values()].flatMap((one) => [...one.core.runtimes, ...one.core.asking]);
+    for (const runtime of new Set(runtimes)) {
+      this.#follow(this.#routes.linkIs(runtime, this.#context.links.linkTo(runtime)));
+    }
+  }
+
+  // ---- children
+
+  /**
+   * @param {Reported} reported
+   * @param {Message} message
+   */
+  #childSaid(reported, message) {
+    const { url, core, children } = reported;
+    const context = this.#context;
+    const { reporter } = core.snapshot;
+    // Its own sign, which it does not need.
+    if (message.from === url) return;
+    const op = readOp(message);
+    const isByLink = isLink(viaOf(message).at(-1) ?? "");
+    const isIn = op && (op.creator === reporter || core.observers.includes(op.creator));
+    let refusal = null;
+    if (!op) refusal = { code: CODES.FORBIDDEN, why: "not the child reporter: only its creator writes" };
+    else if (core.isDeleted) refusal = { code: CODES.NOT_FOUND, why: "no such object" };
+    else if (!isIn) refusal = { code: CODES.FORBIDDEN, why: "only observers and the reporter write children" };
+    const taken = op && !refusal ? children.take(op) : null;
+    if (taken?.do === "child-refused") refusal = taken;
+    if (refusal) {
+      if (isRequest(message)) {
+        return context.answer(message, refusal.code, { description: refusal.why, source: context.runtime });
+      }
+      context.tools.counters.drop(DROPS.DENIED, "sm", message);
+      return context.trace.message("sm", "drop", message, { reason: DROPS.DENIED });
+    }
+    if (op && taken && "name" in taken) {
+      const done = { create: "add", update: "upd", delete: "del" }[op.act];
+      const { version, creator: by } = op;
+      context.trace.record("sm", { k: "obj", op: done, key: `${url}|${taken.name}`, version, by });
+      reported.hasChildren = true;
+      this.#signs.begin(url, context.now, REPEAT_LAST);
+      this.#schedule();
+      this.#reportChild(reported, message, isByLink);
+    }
+    if (!isByLink && message.from !== reporter) context.bus.handOn(message, reporter);
+    if (isRequest(message)) context.answer(message, CODES.OK, { source: context.runtime });
+  }
+
+  /**
+   * Report what a link has brought to all; what the node spreads itself, to those behind links.
+   *
+   * @param {Reported} reported
+   * @param {Message} message
+   * @param {boolean} isForAll
+   */
+  #reportChild({ url, core, children }, message, isForAll) {
+    const direct = this.#routes.direct(url);
+    const { resource } = message.body;
+    const kept = children.kept.get(String(resource));
+    if (!isForAll && !direct.length) return;
+    const body = { resource, version: message.id, value: kept?.value };
+    const type = kept ? "update" : "delete";
+    const terms = isForAll ? {} : { awaited: direct, direct };
+    for (const to of childrenOf(url)) {
+      const report = { id: this.#context.bus.nextId(url), type, from: url, to, body };
+      this.#context.bus.submit(/** @type {Message} */ (report), this.#context.port.url, terms);
+      if (isForAll) this.#context.bus.handOn(/** @type {Message} */ (report), core.snapshot.reporter);
+    }
+  }
+
+  // ---- time and the end
+
+  /**
+   * @param {Reported} reported
+   * @param {string} observer
+   */
+  #noteLease({ url, core }, observer) {
+    const key = `${url}|${observer}`;
+    const life = core.leaseOf(observer);
+    if (life === null) this.#leases.end(key);
+    else this.#leases.begin(key, life, this.#context.now);
+  }
+
+  #schedule() {
+    this.#alarm.set(Math.min(this.#leases.deadline, this.#repeats.deadline, this.#signs.deadline));
+  }
+
+  #timeOver() {
+    const { now, port } = this.#context;
+    for (const key of this.#leases.due(now)) {
+      const [url, observer] = key.split("|");
+      this.#feed(url, { on: "lease-over", observer });
+    }
+    /** @param {string} url */
+    const isObserved = (url) => {
+      const core = this.#all.get(url)?.core;
+      return core !== undefined && !core.isDeleted && core.observers.length > 0;
+    };
+    const sign = this.#signs.due(now, isObserved);
+    if (sign) {
+      const body = /** @type {Reported} */ (this.#all.get(sign)).children.sign;
+      for (const address of childrenOf(sign)) port.publish("update", address, body, sign);
+    }
+    const repeated = this.#repeats.repeated(now, isObserved);
+    if (repeated) this.#publish(/** @type {Reported} */ (this.#all.get(repeated.url)), repeated.change);
+    this.#schedule();
+  }
+
+  /**
+   * Delete what a reporter reports.
+   *
+   * @param {string} reporter
+   */
+  async leave(reporter) {
+    const own = [...this.#all.values()].filter((one) => one.core.snapshot.reporter === reporter);
+    for (const { url, core } of own) if (!core.isDeleted) this.#feed(url, { on: "delete-asked", by: reporter });
+    await Promise.all(own.map((one) => one.end));
+  }
+
+  /** End every subscription and invitation without a word. */
+  letGo() {
+    for (const reported of this.#all.values()) {
+      const { core, invitations } = reported;
+      const deleting = core.feed({ on: "delete-asked", by: core.snapshot.reporter });
+      for (const effect of [...deleting, ...core.feed({ on: "observers-notified" })]) {
+        if (effect.do === "step") this.#context.trace.step("sm", effect);
+      }
+      for (const entity of invitations.values()) this.#context.trace.step("sm", entity.step("object-deleted"));
+    }
+    this.#alarm.set(Infinity);
+  }
+}
+
+/** @param {Effect[]} effects */
+const isRefused = (effects) => effects.some((one) => one.do === "refused");
+
+/**
+ * Read what a message does to a child of its sender.
+ *
+ * @param {Message} message
+ */
+export function readOp(message) {
+  const op = opIn(message);
+  if (op?.removes) checkPath(op.removes);
+  return op;
+}

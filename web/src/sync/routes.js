@@ -1,0 +1,231 @@
+/** By which way changes of an object go, at both ends: `fsm/sync/routes.py` explains it. */
+
+/** How a move ended; unsure: nothing was heard of it.
+ * @typedef {"done" | "refused" | "unsure"} Moving */
+
+/** Have the changes come by this link; null: by the node. The host then calls `moved`.
+ * @typedef {{do: "move-to", link: string | null}} MoveTo */
+
+/** The way of one object's changes to this runtime. */
+export class ObserverRoute {
+  /** The link by which they come; null: they come by the node. @type {string | null} */
+  used = null;
+  #isOpen = false;
+  /** @type {string | null} */
+  #link = null;
+  /** @type {string | null} */
+  #barred = null;
+  /** @type {Map<string, boolean | null>} */
+  #preferences = new Map();
+  #isMoving = false;
+  #isUnsure = false;
+
+  /** True if no observer excludes links. */
+  get mayUseLinks() {
+    return ![...this.#preferences.values()].includes(false);
+  }
+
+  /** True if a link may be set up for this object alone. */
+  get wantsLink() {
+    return this.mayUseLinks && [...this.#preferences.values()].includes(true);
+  }
+
+  /** An observer in whose name the way may be changed for all; undefined: there is none. */
+  get anybody() {
+    return [...this.#preferences.keys()][0];
+  }
+
+  /** @param {string} observer */
+  isWantedBy(observer) {
+    return this.#preferences.has(observer);
+  }
+
+  /**
+   * @param {string} observer
+   * @param {boolean | null} p2p by a link only, by the node only, or by any
+   */
+  prefer(observer, p2p) {
+    this.#preferences.set(observer, p2p);
+    return this.#move();
+  }
+
+  /** @param {string} observer */
+  left(observer) {
+    this.#preferences.delete(observer);
+    return this.#move();
+  }
+
+  /**
+   * The first observer subscribed.
+   *
+   * @param {string | null} link
+   * @param {string | null} [barred] the link that failed before
+   */
+  opened(link, barred = null) {
+    this.#isOpen = true;
+    this.used = link;
+    this.#link = link ?? barred;
+    this.#barred = barred;
+    return this.#move();
+  }
+
+  /**
+   * Another observer subscribed: if by another way, the reporter's end may use that now.
+   *
+   * @param {string | null} link
+   */
+  asked(link) {
+    this.#isUnsure ||= this.#isMoving || link !== this.used;
+    return this.#move();
+  }
+
+  /** @param {string | null} link the live link to the reporter's runtime */
+  linkIs(link) {
+    if (link !== this.#link) {
+      this.#barred = null;
+      this.#isUnsure ||= this.#isMoving;
+    }
+    this.#link = link;
+    return this.#move();
+  }
+
+  /**
+   * @param {string | null} link
+   * @param {Moving} how
+   */
+  moved(link, how) {
+    this.#isMoving = false;
+    if (how === "done") this.used = link;
+    else if (link !== null) {
+      this.#barred = link;
+      this.#isUnsure ||= how === "unsure";
+    }
+    return this.#move();
+  }
+
+  /** @returns {MoveTo[]} */
+  #move() {
+    if (this.#isMoving || !this.#isOpen) return [];
+    const aim = this.mayUseLinks && this.#link !== this.#barred ? this.#link : null;
+    if (aim === this.used && !this.#isUnsure) return [];
+    this.#isMoving = true;
+    this.#isUnsure = false;
+    return [{ do: "move-to", link: aim }];
+  }
+}
+
+/**
+ * Send the changes of an object over a link, too; or no longer.
+ * @typedef {{do: "send-out" | "keep-in", url: string, link: string}} RouteEffect
+ */
+
+/** The links to the observers of the objects that are reported here. */
+export class RuntimeRoutes {
+  /** By object, and then by runtime. @type {Map<string, Map<string, string>>} */
+  #asked = new Map();
+  /** @type {Map<string, Map<string, string>>} */
+  #used = new Map();
+
+  /**
+   * The way of a runtime's last subscription.
+   *
+   * @param {string} url
+   * @param {string} runtime
+   * @param {string | null} link
+   */
+  asked(url, runtime, link) {
+    if (link === null) this.#asked.get(url)?.delete(runtime);
+    else this.#asked.set(url, (this.#asked.get(url) ?? new Map()).set(runtime, link));
+  }
+
+  /**
+   * Use that way for a runtime, which has an active observer.
+   *
+   * @param {string} url
+   * @param {string} runtime
+   * @returns {RouteEffect[]}
+   */
+  counts(url, runtime) {
+    const there = this.#used.get(url) ?? new Map();
+    this.#used.set(url, there);
+    const wanted = this.#asked.get(url)?.get(runtime);
+    const used = there.get(runtime);
+    there.delete(runtime);
+    /** @type {RouteEffect[]} */
+    const effects = [];
+    if (wanted !== undefined) there.set(runtime, wanted);
+    if (used !== wanted) {
+      if (used !== undefined) effects.push({ do: "keep-in", url, link: used });
+      if (wanted !== undefined) effects.push({ do: "send-out", url, link: wanted });
+    }
+    this.#tidy(url);
+    return effects;
+  }
+
+  /**
+   * Return the runtimes that get the changes of an object by a link.
+   *
+   * @param {string} url
+   */
+  direct(url) {
+    return [...(this.#used.get(url)?.keys() ?? [])];
+  }
+
+  /** @param {string} url */
+  isUsed(url) {
+    return this.#asked.has(url) || this.#used.has(url);
+  }
+
+  /**
+   * Some runtimes may have no observers of an object any more.
+   *
+   * @param {string} url
+   * @param {string[]} active runtimes with an active observer
+   * @param {string[]} [asking] runtimes with a subscription that waits for a decision
+   * @returns {RouteEffect[]}
+   */
+  left(url, active, asking = []) {
+    const asked = this.#asked.get(url) ?? new Map();
+    const used = this.#used.get(url) ?? new Map();
+    for (const one of [...asked.keys()]) {
+      if (!active.includes(one) && !asking.includes(one)) asked.delete(one);
+    }
+    /** @type {RouteEffect[]} */
+    const ended = [];
+    for (const [one, link] of [...used]) {
+      if (active.includes(one)) continue;
+      used.delete(one);
+      ended.push({ do: "keep-in", url, link });
+    }
+    this.#tidy(url);
+    return ended;
+  }
+
+  /**
+   * Which link leads to a runtime now; null: none does.
+   *
+   * @param {string} runtime
+   * @param {string | null} link
+   * @returns {RouteEffect[]}
+   */
+  linkIs(runtime, link) {
+    /** @type {RouteEffect[]} */
+    const ended = [];
+    for (const url of [...new Set([...this.#asked.keys(), ...this.#used.keys()])].sort()) {
+      const asked = this.#asked.get(url);
+      const used = this.#used.get(url)?.get(runtime);
+      if (asked?.has(runtime) && asked.get(runtime) !== link) asked.delete(runtime);
+      if (used !== undefined && used !== link) {
+        this.#used.get(url)?.delete(runtime);
+        ended.push({ do: "keep-in", url, link: used });
+      }
+      this.#tidy(url);
+    }
+    return ended;
+  }
+
+  /** @param {string} url */
+  #tidy(url) {
+    for (const table of [this.#asked, this.#used]) if (!table.get(url)?.size) table.delete(url);
+  }
+}
