@@ -51,6 +51,7 @@ def runtime_on(network, node, **more):
 
 
 async def test_the_status_of_a_runtime_follows_its_session(autojump_clock):
+    """REG-12, PFY-02: the stub of its domain is there from the login on."""
     seen = []
 
     async def follow(runtime, task_status):

@@ -61,6 +61,7 @@ def named(results: tuple[str, ...]) -> str:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("results", RESULTS, ids=named)
 def test_results_combine_as_the_words_say(algorithm, results):
+    """POL-07."""
     rules = [{"id": n, **RULES[one]} for n, one in enumerate(results)]
     assert verdict({"rules": rules, "ruleCombiningAlgorithm": algorithm}) == expected(
         algorithm, results
@@ -70,6 +71,7 @@ def test_results_combine_as_the_words_say(algorithm, results):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("results", RESULTS[::3], ids=named)
 def test_policies_and_sets_combine_as_rules_do(algorithm, results):
+    """POL-08."""
     policies = [{"id": n, "rules": [{"id": 1, **RULES[one]}]} for n, one in enumerate(results)]
     one = read_set({"id": "s", "policies": policies, "policyCombiningAlgorithm": algorithm}, "")
     many = tuple(read_set({"id": f"s{n}", "policies": [one]}, "") for n, one in enumerate(policies))
@@ -88,7 +90,7 @@ def test_policies_and_sets_combine_as_rules_do(algorithm, results):
     ],
 )
 def test_the_smallest_priority_comes_first_and_ties_stay_in_order(priorities, first):
-    """POL-12; upstream takes the last that applies (U-35)."""
+    """POL-06, POL-12; upstream takes the last that applies (U-35)."""
     rules = [
         {"id": 1, "effect": "deny", "priority": priorities[0]},
         {"id": 2, "effect": "permit", "priority": priorities[1]},

@@ -30,7 +30,7 @@ def nested(depth: int) -> dict:
 
 
 def test_everything_a_document_says_is_kept():
-    """POL-06, POL-07, POL-08."""
+    """POL-03: of sets, policies and rules."""
     document = {
         "id": 7, "version": "3", "update": "2026-11-21 10:00:00", "description": "x",
         "direction": "out", "priority": -1.5, "policyCombiningAlgorithm": "blockOverrides",

@@ -9,6 +9,7 @@ ALLOC = f"{RA}/address-allocation"
 
 
 async def test_as_many_as_asked_for_and_all_different(autojump_clock):
+    """MSG-10."""
     async with open_world() as world:
         ra = await world.peer()
 

@@ -29,7 +29,7 @@ SET_UP = ["created", "in-progress", "live"]
 async def test_the_first_request_goes_by_the_node_and_a_link_is_set_up_beside_it(
     carrier, autojump_clock
 ):
-    """RES-11, P2P-13."""
+    """RES-11, P2P-07, P2P-13."""
     async with open_domain("alice", "bob", options=DomainOptions(kinds=(carrier,))) as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.ask(bob, "hello")

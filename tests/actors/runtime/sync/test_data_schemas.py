@@ -54,6 +54,7 @@ async def refused(hyperty, schema, value, error=actors.SchemaError, **more):
 
 
 async def test_the_schema_of_the_catalogue_is_obeyed(publishing, autojump_clock):
+    """CAT-05."""
     describe(publishing)
     async with reporter(publishing) as hyperty:
         error = await refused(hyperty, "comm", {})

@@ -27,6 +27,7 @@ class Guest(actors.Hyperty):
 
 
 async def test_an_observer_has_the_value_and_follows_each_change(autojump_clock):
+    """SYN-02: paths and listeners of the object are there."""
     async with world() as w:
         sensor, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with (
@@ -180,6 +181,7 @@ class Doorman(actors.Hyperty):
 
 
 async def test_the_reporter_decides_each_time_and_sees_the_observer(autojump_clock):
+    """SYN-11."""
     async with world() as w:
         doorman = Doorman()
         room, there = await w.here.deploy(lambda: doorman), await w.there.deploy(Closed)

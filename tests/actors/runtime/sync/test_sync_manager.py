@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from specs.message import MessageType
+from specs.trace import Op
 from tests.support.runtime.domain import DomainOptions, open_domain
 from tests.support.runtime.parties import SCHEMA, SILENT, Party, parties, slow
 
@@ -26,6 +27,21 @@ async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order
             (each.body["version"], each.body["value"]) for each in bob.member.hyperty.events
         ]
         assert reported == [(3, 2), (4, 3), (5, 4)]
+
+
+async def test_the_lists_of_children_are_reported_before_the_object_comes(autojump_clock):
+    """SYN-07, C-51: so that nothing is missed that is created meanwhile."""
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        assert (await alice.invite(url, bob)).code == 200
+        assert (await bob.observe(url)).code == 200
+        manager = f"{bob.member.runtime.url}/sm"
+        codes = [
+            fact.code
+            for fact in bob.member.facts(Op.CALLBACK)
+            if (fact.from_, fact.to) == (manager, bob.url)
+        ]
+    assert codes == [100, 200]
 
 
 async def test_an_invitation_reports_its_answerer(autojump_clock):
