@@ -30,7 +30,7 @@ STORY_MESSAGES: Final = 2_048
 """Hops of messages that are remembered of one watched connection (ours)."""
 
 STORY_LEASE: Final = 10.0
-"""Seconds for which the messages of a connection are watched after its story was asked for (ours)."""
+"""Seconds for which the messages of a connection are watched after its story was read (ours)."""
 
 TABLE_ROWS: Final = 200
 """Rows of a table in one answer at most; a search finds the others (ours)."""
