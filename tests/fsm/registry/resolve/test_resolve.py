@@ -35,7 +35,7 @@ from tests.support.wire.wire import A, answer, ask, event
 
 
 def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
-    """STB-11."""
+    """STB-11, RES-13."""
     registry = Registry(wanted=P2pUse.NEVER)
     assert registry.ask() == [rs.Deploy(S1, rs.NodePlan("b.ex"))]
     assert registry.ask("domain://registry.b.ex") == []
