@@ -139,7 +139,10 @@ class Message:
         code = self._answered_code()
         if code > LAST_SUCCESS:
             after = self.body.get("retryAfter")
-            seconds = float(after) if isinstance(after, int | float) else None
+            seconds: float | None = None
+            if isinstance(after, int | float) and not isinstance(after, bool):
+                # Its sender may be hostile, and its receiver sleep for so long.
+                seconds = _pause(after)
             raise AnswerError(code, reason_in(self), seconds)
         return self
 
@@ -222,8 +225,12 @@ def refuse(message: Message, code: int, why: str, retry_after: float | None = No
         raise BadMessageError(f"nothing answers {instance_id(message)}: it is an answer")
     body: JsonObject = {"description": why}
     if retry_after is not None:
-        body["retryAfter"] = round(min(max(retry_after, LEAST_RETRY), MOST_RETRY), 3)
+        body["retryAfter"] = _pause(retry_after)
     return _answer(message, code, body)
+
+
+def _pause(seconds: float) -> float:
+    return round(min(max(seconds, LEAST_RETRY), MOST_RETRY), 3)
 
 
 def reason_in(refusal: Message) -> str:

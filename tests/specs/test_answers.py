@@ -34,7 +34,10 @@ def test_a_refusal_is_an_error(code):
     assert (error.code, error.description, error.retry_after) == (code, "not now", None)
 
 
-@pytest.mark.parametrize(("said", "seconds"), [(2, 2.0), (0.5, 0.5), ("2", None), (None, None)])
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [(2, 2.0), (0.5, 0.5), ("2", None), (None, None), (True, None), (-9, 0.001), (1e300, 3600.0)],
+)
 def test_a_refusal_says_when_to_try_again(said, seconds):
     answer = reply_to(REQUEST, Code.UNAVAILABLE, {"retryAfter": said})
     with pytest.raises(AnswerError, match=r"^503$") as raised:
