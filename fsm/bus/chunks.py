@@ -19,6 +19,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.limits.shares import peer_of
 from specs.bodies.chunk import Chunk, ChunkedBody, ChunkWanted, TransferBegun
 from specs.errors import BadMessageError
 from specs.limits.transfer import (
@@ -263,10 +264,6 @@ class TransferBudget:
             del self._shares[peer]
 
 
-def _peer_of(message: Message) -> str:
-    return "" if message.identity is None else message.identity.runtime
-
-
 _Key: TypeAlias = tuple[str, int]
 """Address of the requester, and the number of the transfer."""
 
@@ -377,7 +374,7 @@ class AssembliesCore(_Transfers):
             BadMessageError: 409: it has begun before; 413: the body is over the limit; 503: there
                 is no room for it now.
         """
-        key, peer = (message.from_, begun.transfer), _peer_of(message)
+        key, peer = (message.from_, begun.transfer), peer_of(message)
         if key in self._open:
             self.end(*key)
             raise BadMessageError(f"transfer {begun.transfer} has begun before", Code.CONFLICT)
@@ -473,7 +470,7 @@ class HeldBodiesCore(_Transfers):
         missing = set(range(chunk_count(len(body))))
         # A sender that repeats its id wants the newer answer.
         self.end(request.from_, request.id)
-        transfer = _Transfer(_peer_of(request), len(body), now, bytearray(body), missing=missing)
+        transfer = _Transfer(peer_of(request), len(body), now, bytearray(body), missing=missing)
         self._begin((request.from_, request.id), transfer, now)
         return chunked(body, request.id)
 

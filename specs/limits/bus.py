@@ -2,6 +2,15 @@
 
 from typing import Final
 
+CONCURRENT: Final = 128
+"""Requests one hyperty works on at a time; of one runtime at most half (ours)."""
+
+WAITING: Final = 1024
+"""Requests that wait for one hyperty (ours)."""
+
+PEER_WAITING: Final = 512
+"""Of these, from one runtime (ours): what two of its hyperties may have open."""
+
 REFUSALS_KEPT: Final = 1024
 """Refusals that a node remembers, to say why a message was refused (ours; each is some 1 KiB)."""
 

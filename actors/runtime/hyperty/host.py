@@ -28,6 +28,7 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.context import code_in_use
 from actors.runtime.sync.registration import SUBSCRIPTION
 from fsm.bus.chunks import WholeBody
+from fsm.limits.shares import WorkShares, peer_of
 from specs.addresses.address import is_below, scheme_of
 from specs.bodies.chunk import CHUNK, CHUNKS
 from specs.bodies.object import (
@@ -42,7 +43,8 @@ from specs.bodies.object import (
 from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
-from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.bus import CONCURRENT, PEER_WAITING, WAITING
+from specs.limits.protocol import GOODBYE_TIMEOUT, RETRY_AFTER
 from specs.limits.transfer import TRANSFER_SILENCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -52,14 +54,26 @@ if TYPE_CHECKING:
     # Not needed in a sandbox process.
     from actors.runtime.parts import RuntimeParts
 
-__all__ = ["CONCURRENT", "HypertyHost", "HypertyHosts"]
+__all__ = ["HypertyHost", "HypertyHosts"]
 
-CONCURRENT: Final = 64
-"""Requests one hyperty works on at a time; more wait in its mailbox (ours)."""
-
+_STOPPED: Final = "the hyperty was stopped"
 _INVITING: Final = f"/{SUBSCRIPTION}"
 
 T = TypeVar("T")
+
+
+@final
+@attrs.frozen
+class _Work:
+    """A request, and the body that came in chunks for it."""
+
+    request: Message
+    whole: WholeBody | None
+    peer: str = attrs.field(init=False)
+
+    @peer.default
+    def _peer_of_request(self) -> str:
+        return peer_of(self.request)
 
 
 @final
@@ -94,7 +108,7 @@ class HypertyHost(Actor[Delivery]):
         self._context = context
         self._faults = faults
         self._port = context.port
-        self._next = trio.Semaphore(CONCURRENT - 1)
+        self._shares: WorkShares[_Work] = WorkShares(CONCURRENT, WAITING, PEER_WAITING)
         self._previous: trio.Event | None = None
         self._bodies = KeptBodies(context)
         self._is_watching = False
@@ -114,16 +128,27 @@ class HypertyHost(Actor[Delivery]):
                 if taken is None:
                     return
                 request, whole = taken
-            begun = trio.Event()
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
             asked = request if is_own or whole is not None else own(request)
-            self.spawn(self._answer, asked, self._previous, begun, whole)
-            self._previous = begun
-            # Others wait in the mailbox: what is taken from it is answered, for any later event.
-            await self._next.acquire()
+            work = _Work(asked, whole)
+            begins, given_up = self._shares.enter(work.peer, work)
+            if begins:
+                self._begin(work)
+            if given_up is not None:
+                await self._give_up(given_up, "too many requests wait for it", RETRY_AFTER)
         else:
             await self._kept(self._heard, request)
+
+    def _begin(self, work: "_Work") -> None:
+        begun = trio.Event()
+        self.spawn(self._answer, work, self._previous, begun)
+        self._previous = begun
+
+    async def _give_up(self, work: "_Work", why: str, retry_after: float | None = None) -> None:
+        if work.whole is not None:
+            self._bodies.release(work.whole)
+        await self._port.post(refuse(work.request, Code.UNAVAILABLE, why, retry_after))
 
     # ---- bodies in chunks
 
@@ -156,6 +181,9 @@ class HypertyHost(Actor[Delivery]):
     @override
     async def stop(self) -> None:
         self._bodies.clear()
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            for work in self._shares.clear():
+                await self._give_up(work, _STOPPED)
 
     async def _kept(
         self, handler: Callable[[Message], Awaitable[T]], message: Message
@@ -198,13 +226,13 @@ class HypertyHost(Actor[Delivery]):
 
     async def _answer(
         self,
-        request: Message,
+        work: "_Work",
         previous: trio.Event | None,
         begun: trio.Event,
-        whole: WholeBody | None,
     ) -> None:
         """Handle a request and send exactly one answer, also after a crash or a cancellation."""
-        answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
+        request, whole = work.request, work.whole
+        answer = refuse(request, Code.UNAVAILABLE, _STOPPED)
         try:
             if previous is not None:
                 await previous.wait()
@@ -213,7 +241,8 @@ class HypertyHost(Actor[Delivery]):
             answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
         finally:
             begun.set()
-            self._next.release()
+            for _, following in self._shares.leave(work.peer):
+                self._begin(following)
             if whole is not None:
                 self._bodies.release(whole)
             with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 import actors
-from actors.runtime.hyperty.host import CONCURRENT
+from specs.limits.bus import CONCURRENT
 from specs.trace import Op
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
@@ -127,6 +127,31 @@ async def test_requests_that_wait_in_its_mailbox_are_answered_as_well(autojump_c
                 await trio.testing.wait_all_tasks_blocked()
                 await busy.undeploy()
         assert codes == [503] * (CONCURRENT + 10)
+
+
+async def test_a_peer_whose_requests_do_not_end_keeps_no_other_waiting(autojump_clock):
+    """SEC-37: such as requests whose handlers ask the sender, who does not answer."""
+
+    class Slow(actors.Hyperty):
+        async def on_request(self, message):
+            if message.value == "slow":
+                await trio.sleep(10)
+
+    async with open_place() as place:
+        slow, caller = await place.there.deploy(Slow), await place.there.deploy(Caller)
+        bad, codes = await place.here.deploy(Caller), []
+
+        async def ask():
+            codes.append((await bad.request(slow.url, "slow")).code)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(CONCURRENT + 10):
+                nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.fail_after(1):
+                assert (await caller.request(slow.url)).code == 200
+            assert codes == []
+        assert set(codes) == {200, 408}
 
 
 async def test_a_hyperty_may_undeploy_itself_in_a_handler(autojump_clock):
