@@ -331,8 +331,9 @@ class Hyperty(HypertyClient, ABC):
 
         The returned value becomes the `value` of the answer 200.
 
-        Requests begin in the order in which they came, then run side by side, at most
-        `CONCURRENT` at a time, of one runtime at most half. The default refuses each request with 400.
+        Requests of one runtime begin in the order in which they came, then run side by side, at
+        most `CONCURRENT` at a time, of one runtime at most half. The default refuses each request
+        with 400.
 
         If cancelled, by a restart or the undeployment of the hyperty, the request is answered 503.
 
