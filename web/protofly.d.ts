@@ -41,6 +41,8 @@ export interface Hyperty {
     body: JsonObject,
     terms?: { provisional?: (message: Message) => void },
   ): Promise<Message>;
+  /** Send a provisional answer to a request; the final answer comes later. */
+  progress(request: Message, value?: Json): void;
   /** Send an event to the inbox of another hyperty; nobody answers it. */
   send(to: string, value: Json): void;
   /** Report a new data object; only code in the page can. */
@@ -204,6 +206,8 @@ export interface RuntimeOptions {
 export interface DeployOptions {
   /** Hash of the module, as HTML writes it, such as sha256-... */
   integrity?: string;
+  /** Catalogue address of its descriptor. */
+  descriptor?: string;
   /** What others search for. */
   resources?: string[];
   dataSchemes?: string[];

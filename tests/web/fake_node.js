@@ -77,6 +77,15 @@ export class FakeNode {
   /** Answers to other requests of the runtime; undefined: the usual one, false: none. */
   answers = () => undefined;
   accepts = true;
+  /** Addresses that are allocated next. */
+  addresses = [];
+
+  constructor(domain = DOMAIN, name = "ra") {
+    this.domain = domain;
+    this.runtime = `hyperty-runtime://${domain}/${name}`;
+    this.session = `domain://msg-node.${domain}/session`;
+    this.stub = `${this.runtime}/protostub/1`;
+  }
 
   connect = () => {
     const socket = new FakeSocket(this);
@@ -101,16 +110,17 @@ export class FakeNode {
 
   #answer(message) {
     if (message.type === "response") return null;
-    const said = message.to === SESSION && message.from === STUB
+    const said = message.to === this.session && message.from === this.stub
       ? this.control(message)
       : this.answers(message) ?? this.#usual(message);
     return said && reply(message, said);
   }
 
   #usual(message) {
-    if (message.to === `domain://msg-node.${DOMAIN}/address-allocation` && message.type === "create") {
+    if (message.to === `domain://msg-node.${this.domain}/address-allocation` && message.type === "create") {
       this.allocated += 1;
-      return { code: 200, value: { allocated: [`hyperty://${DOMAIN}/own-${this.allocated}`] } };
+      const address = this.addresses.shift() ?? `hyperty://${this.domain}/own-${this.allocated}`;
+      return { code: 200, value: { allocated: [address] } };
     }
     return message.to.startsWith("domain://") ? { code: 200 } : null;
   }
@@ -131,7 +141,7 @@ export class FakeNode {
   }
 
   get controls() {
-    return this.messages.filter(({ to, from }) => to === SESSION && from === STUB).map(({ body }) => body);
+    return this.messages.filter(({ to, from }) => to === this.session && from === this.stub).map(({ body }) => body);
   }
 }
 

@@ -38,3 +38,8 @@ def test_it_bears_a_node_that_is_slow_forgets_refuses_or_means_harm():
 @needs_node
 def test_its_registry_sets_direct_links_up_and_lets_peers_send_what_is_theirs():
     node_test("links.test.js")
+
+
+@needs_node
+def test_it_takes_the_part_of_a_runtime_in_scenarios_of_the_protocol():
+    node_test("scenarios.test.js")

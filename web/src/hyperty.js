@@ -73,6 +73,8 @@ export class Hyperty {
   #outlet;
   /** @type {import("./objects.js").Objects | null} */
   #objects = null;
+  /** How many provisional answers a request has got. @type {WeakMap<Message, number>} */
+  #progress = new WeakMap();
 
   /**
    * @param {string} url
@@ -166,6 +168,18 @@ export class Hyperty {
     if (!objects) throw new TypeError("only code that runs in the page has data objects");
     this.#objects ??= await objects();
     return this.#objects;
+  }
+
+  /**
+   * Send a provisional answer to a request; the final answer comes later.
+   *
+   * @param {Message} request
+   * @param {Json} [value]
+   */
+  progress(request, value) {
+    const sequence = (this.#progress.get(request) ?? 0) + 1;
+    this.#progress.set(request, sequence);
+    this.#outlet.post(replyTo(request, CODES.PROGRESS, carried({ value, sequence })));
   }
 
   /**

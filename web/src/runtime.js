@@ -37,6 +37,7 @@ import { Trace } from "./trace.js";
 /**
  * @typedef {object} DeployOptions
  * @property {string} [integrity] `sha256-...` of the module, in base64, as HTML writes it
+ * @property {string} [descriptor] catalogue address of its descriptor
  * @property {string[]} [resources] what others search for
  * @property {string[]} [dataSchemes]
  * @property {(why: string) => void} [onEnded] is called if the sandbox ends by itself
@@ -222,8 +223,10 @@ export class Runtime {
       };
       if (source === null) stop = await this.#runHere(deployed, /** @type {Code | Function} */ (code));
       else stop = await this.#runApart(deployed, port, source, ended);
-      const { resources = [], dataSchemes = [] } = options;
-      await this.registry.register({ url, name, resources, dataSchemes });
+      const { descriptor, resources = [], dataSchemes = [] } = options;
+      const { user } = this.said.identity ?? {};
+      const who = user ? { user } : {};
+      await this.registry.register({ url, name, descriptor, resources, dataSchemes, ...who });
     } catch (error) {
       await leave();
       throw error;
