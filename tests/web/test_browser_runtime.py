@@ -28,7 +28,7 @@ DOUBLE_APART = """async () => {
 }"""
 ASK = "async (to, value) => await window.double.request(to, value)"
 REOPENED = """(times) => window.runtime.state === "live" &&
-    window.steps.filter((step) => step.cause === "reestablished").length === times"""
+    window.steps.filter((step) => step.cause === "reestablished").length >= times"""
 CLOSE = """async () => {
     await window.runtime.close();
     return [window.runtime.trace.path, window.runtime.trace.text()];
