@@ -42,7 +42,8 @@ export function openConformance(root, { model }) {
       for (const { prefix, table } of tables) table.set(model.parts(prefix));
       const found = model.events.filter((event) => event.kind === "fault").slice(-20).reverse();
       faults.replaceChildren(...(found.length ? found.map(eventLine) : [el("li", { class: "muted", text: "None." })]));
-      say(resets, model.about.monitored ? `The monitor forgot the past of ${count(model.figures.get("monitor_resets"))} checks to bound its memory.` : "");
+      const forgotten = model.figures.get("monitor_resets") ?? 0;
+      say(resets, forgotten ? `The monitor forgot the past of ${count(forgotten)} checks to bound its memory.` : "");
     },
   };
 }

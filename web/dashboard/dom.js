@@ -43,6 +43,9 @@ const DAY = new Intl.DateTimeFormat("en", { day: "2-digit", month: "short" });
 /** A number as people read it. */
 export const count = (value) => WHOLE.format(value ?? 0);
 
+/** A number with its noun. */
+export const plural = (value, one, many) => `${count(value)} ${value === 1 ? one : many}`;
+
 /** A rate per second. */
 export const rate = (value) => (value >= 10 || value === 0 ? count(Math.round(value)) : value.toFixed(1));
 

@@ -1,6 +1,6 @@
 /** All runtimes of the node, and what happened last. */
 
-import { DataTable, Plot, badge, card, clock, count, el, empty, field, rate, runtimeLink, say, shortName } from "./dom.js";
+import { DataTable, Plot, badge, card, clock, count, el, empty, field, plural, rate, runtimeLink, say, shortName } from "./dom.js";
 
 const NEWS = 12;
 
@@ -49,15 +49,15 @@ export function openFleet(root, { model, announce }) {
     table.page = 0;
     const rows = wanted();
     table.set(rows);
-    announce(`${count(rows.length)} runtimes`);
+    announce(plural(rows.length, "runtime", "runtimes"));
   }
 
   return {
     update() {
       tiles.open.set(count(model.figures.get("sessions.open")));
-      tiles.open.note(`${count(model.figures.get("links"))} links, ${count(model.figures.get("links_without_session"))} without a session`);
+      tiles.open.note(`${plural(model.figures.get("links"), "link", "links")}, ${count(model.figures.get("links_without_session"))} without a session`);
       tiles.detached.set(count(model.figures.get("sessions.detached")));
-      tiles.detached.note(`${count(model.figures.get("outbox_messages"))} messages wait to be written`);
+      tiles.detached.note(plural(model.figures.get("outbox_messages"), "message waits to be written", "messages wait to be written"));
       for (const name of ["received", "refused", "dropped"]) {
         tiles[name].set(rate(model.rate(name)));
         tiles[name].plot.draw(model.rates[name]);

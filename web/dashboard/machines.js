@@ -51,6 +51,7 @@ export function openMachines(root, { model, connection, argument }) {
         el("p", { class: "legend muted", text: "The number at a state is how many entities are there; at a final state, how many came there since the node started. The thicker an edge, the more often it was taken; edges taken just now are highlighted." }),
         el("div", { class: "tables" }, states.element, edges.element))),
   );
+  root.querySelector(".machine-list [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   let picture = null;
   let last = new Map();
   connection.read(`machines/${chosen.name}.svg`).then(async (answer) => {
@@ -103,6 +104,8 @@ class Picture {
     this.element.setAttribute("viewBox", `-12 -12 ${width + 36} ${height + 24}`);
     this.element.setAttribute("width", width + 36);
     this.element.setAttribute("height", height + 24);
+    // On a narrow screen it is scrolled rather than too small to read.
+    this.element.style.minWidth = `${Math.round(0.8 * width)}px`;
   }
 
   /** Place the numbers; the picture is in the page. */

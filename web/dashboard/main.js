@@ -58,7 +58,8 @@ function showLogin(why) {
   const button = el("button", { type: "submit", text: "Open the dashboard" });
   const form = el("form", { class: "login card" },
     el("h1", { text: "Dashboard of this node" }),
-    el("p", { class: "muted", id: "login-help", text: "Enter the token of the node. It stands in the file that the node was started with (--http-token-file)." }),
+    el("p", { class: "muted", id: "login-help", text: "Enter the token of the node. It stands in the file that the node was started with, by the option " },
+      el("code", { class: "tight", text: "--http-token-file" }), "."),
     el("label", { for: "token", text: "Token" }), input, error, button);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -170,8 +171,10 @@ function route() {
   document.title = `${heading?.textContent ?? title} · ${model.about.domain} · Protofly dashboard`;
   for (const link of nav.querySelectorAll("a")) {
     const isHere = link.hash === `#/${place}` || (place === "runtime" && link.hash === "#/fleet");
-    if (isHere) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (isHere) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
   }
 }
 

@@ -1,7 +1,6 @@
 /** Why was this refused? By the id of a message, or the address of one of its ends. */
 
-import { DataTable, card, clock, el, empty, field } from "./dom.js";
-import { runtimeCell } from "./fleet.js";
+import { DataTable, card, clock, el, empty, field, runtimeLink, shortName } from "./dom.js";
 
 export const GROUNDS = {
   form: ["Form", "The message does not have the form that the protocol prescribes."],
@@ -31,7 +30,6 @@ export function refusalTable(caption, none) {
     columns: [
       { key: "id", label: "Message", value: (row) => row.id, cell: (row) => messageCell(row) },
       { key: "ground", label: "Refused by", value: (row) => row.ground, cell: (row) => groundCell(row) },
-      { key: "by", label: "Came from", value: (row) => row.by, cell: (row) => (row.by.includes("://") ? runtimeCell(row.by) : el("span", { class: "mono", text: row.by || "–" })), wide: true },
       { key: "at", label: "Time", value: (row) => row.at, cell: (row) => el("time", { text: clock(row.at) }), numeric: true, wide: true },
     ],
   });
@@ -42,7 +40,14 @@ function messageCell(row) {
     el("p", {}, el("b", { class: "mono", text: `#${row.id}` }), " ", row.type || "request"),
     el("p", { class: "small narrow" }, el("time", { text: clock(row.at) })),
     el("p", { class: "mono small", text: `from ${row.from}` }),
-    el("p", { class: "mono small", text: `to ${row.to}` }));
+    el("p", { class: "mono small", text: `to ${row.to}` }),
+    row.by ? el("p", { class: "small" }, "over ", sender(row.by)) : null);
+}
+
+/** The session of a runtime, or a link that has none. */
+function sender(by) {
+  if (!by.includes("://")) return el("span", { class: "mono", text: by });
+  return el("a", { href: runtimeLink(by), text: `the session of ${shortName(by)}` });
 }
 
 function groundCell(row) {

@@ -1,6 +1,6 @@
 /** Rates, refusals and drops by reason, and consumers that are too slow. */
 
-import { DataTable, Plot, card, count, el, empty, rate, say } from "./dom.js";
+import { DataTable, Plot, card, count, el, empty, plural, rate, say } from "./dom.js";
 import { runtimeCell } from "./fleet.js";
 import { GROUNDS } from "./refusals.js";
 
@@ -42,6 +42,7 @@ export function openTraffic(root, { model }) {
     ],
   });
   const waiting = el("p", { class: "muted" });
+  const abroad = el("p");
   const lists = LISTS.map(([title, prefix, none]) => ({ prefix, table: new DataTable({
     caption: title,
     id: (row) => row[0],
@@ -56,6 +57,7 @@ export function openTraffic(root, { model }) {
     el("h1", { text: "Traffic" }),
     el("div", { class: "tiles plots" }, ...plots.map((one) => one.element)),
     card("Slow consumers", waiting, slow.element),
+    card("Stubs of other domains", abroad),
     el("div", { class: "columns" }, ...lists.map(({ table }, place) => card(LISTS[place][0], table.element))),
   );
   return {
@@ -66,7 +68,9 @@ export function openTraffic(root, { model }) {
         say(most, `at most ${rate(Math.max(0, ...model.rates[name]))}`);
       }
       slow.set(model.slow);
-      say(waiting, `${count(model.figures.get("outbox_messages"))} messages wait for links, ${count(model.figures.get("outbox_bytes"))} bytes in all.`);
+      say(waiting, `${plural(model.figures.get("outbox_messages"), "message waits", "messages wait")} for links, ${plural(model.figures.get("outbox_bytes"), "byte", "bytes")} in all.`);
+      const figure = (name) => count(model.figures.get(name));
+      say(abroad, `${figure("foreign_stubs")} run; ${figure("foreign_stubs_opened")} were started and ${figure("foreign_stubs_gone")} have ended since the node started.`);
       for (const { prefix, table } of lists) table.set(model.parts(prefix));
     },
   };

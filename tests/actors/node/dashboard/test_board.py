@@ -17,6 +17,7 @@ from fsm.dashboard.fleet import Fleet
 from fsm.dashboard.messages import Watched
 from fsm.engine import Step
 from specs.limits.dashboard import FRAMES_KEPT, STORIES, STORY_LEASE, VIEWERS
+from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
 from tests.actors.node.dashboard.dashboard_world import TOKEN, ask, watched_world, watching
 from tests.support.node.node_peer import RA, RB
 from tests.support.node.web import get
@@ -212,6 +213,17 @@ async def test_a_viewer_that_is_too_far_behind_is_dropped_and_the_others_are_not
         assert await slow.next() is None
         assert b"event: news" in await quick.next()
     assert one.counters.tallies[Tally.VIEWERS] == {(ViewerEnd.SLOW,): 1, (ViewerEnd.LEFT,): 1}
+
+
+async def test_a_viewer_that_took_nothing_in_until_it_was_hung_up_was_slow(autojump_clock):
+    one = board()
+    viewer = one.join()
+    await viewer.next()
+    await trio.sleep(HTTP_REQUEST_TIMEOUT)
+    viewer.close()
+    viewer.close()
+    assert one.counters.tallies[Tally.VIEWERS] == {(ViewerEnd.SLOW,): 1}
+    assert one.counters.gauges[Gauge.VIEWERS]() == 0
 
 
 async def test_nothing_is_noted_while_nobody_watches(autojump_clock):

@@ -156,7 +156,7 @@ async def test_all_of_it_can_be_used_by_keyboard():
         assert (await page.evaluate(sorted_by), await page.evaluate(first)) == ("descending", "rb")
         await page.evaluate("() => document.querySelector('#fleet-search').focus()")
         await page.type("ra")
-        await page.until("() => document.querySelector('#said').textContent === '1 runtimes'")
+        await page.until("() => document.querySelector('#said').textContent === '1 runtime'")
         await page.evaluate("() => document.querySelector('#views a[href=\"#/records\"]').focus()")
         await page.press("Enter")
         await shows(page, "Registrations")
