@@ -3,7 +3,7 @@
 import itertools
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -11,11 +11,13 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG, READ_BYTES
+from transports.channel_terms import ChannelTerms
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError, ListenError
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
     PROTOFLY_V1,
+    ChannelEnd,
     Kind,
     Link,
     Listener,
@@ -26,6 +28,7 @@ from transports.link import (
 )
 from transports.tls import PinnedContext
 from transports.urls import join_host_port, read_host_port, read_target, read_websocket_url
+from transports.webrtc.memory import MemoryChannels
 
 __all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "MemoryNetwork", "Wire", "undisturbed", "whole"]
 
@@ -296,6 +299,7 @@ class MemoryNetwork(Network):
         self._refused: Final[set[str]] = set()
         self._weather: Final[dict[str, _Faults]] = {}
         self._ports: Final = itertools.count(_FIRST_PORT)
+        self._channels: Final = MemoryChannels(self._open_wire)
 
     # -- faults ---------------------------------------------------------------
 
@@ -364,6 +368,15 @@ class MemoryNetwork(Network):
         if kind is Kind.WEBSOCKET:
             upgrade = _admit(address, upgrade, listener.paths)
         return listener, upgrade
+
+    @override
+    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+        return self._channels.negotiate(terms)
+
+    def _open_wire(self) -> tuple[Link, Link]:
+        wire = Wire(Kind.WEBRTC, Kind.WEBRTC, len(self.wires) + 1, Upgrade())
+        self.wires.append(wire)
+        return wire.dialler, wire.acceptor
 
     @override
     @asynccontextmanager

@@ -164,22 +164,33 @@ class WebRtcProcess:
             self._count -= 1
 
     async def _begun(self) -> tuple[_End, Link, Link]:
-        async with self._starting:
-            control = self._control or await self._started()
         number = next(self._numbers)
         ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
         try:
-            socket.send_fds(control, [b"\n"], [one.fileno() for one in theirs])
-        except OSError as exc:
+            await self._hand_over([one.fileno() for one in theirs])
+        except BaseException:
             for one in ours:
                 one.close()
-            raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer") from exc
+            raise
         finally:
             for one in theirs:
                 one.close()
         signalling = _wrap(ours[0], Kind.UNIX, f"{Kind.WEBRTC}-{number}-signalling")
         frames = _wrap(ours[1], Kind.WEBRTC, f"{Kind.WEBRTC}-{number}")
         return _End(signalling, frames), signalling, frames
+
+    async def _hand_over(self, descriptors: list[int]) -> None:
+        async with self._starting:
+            # It may have died just now.
+            for _ in range(2):
+                control = self._control or await self._started()
+                try:
+                    socket.send_fds(control, [b"\n"], descriptors)
+                except OSError:
+                    self._control = None
+                else:
+                    return
+        raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer")
 
     async def _started(self) -> socket.socket:
         if not is_webrtc_installed():
@@ -204,7 +215,8 @@ class WebRtcProcess:
             await process.wait()
         finally:
             control.close()
-            self._control = None
+            if self._control is control:
+                self._control = None
             with trio.CancelScope(shield=True):
                 with trio.move_on_after(2 * GOODBYE_TIMEOUT):
                     await process.wait()

@@ -58,6 +58,10 @@ def place_on(network: Network, kind: Kind, directory: Path) -> Place:
 async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
     """Open the network a parameter such as `memory-tcp` or `system-unix` names."""
     family, _, kind = name.partition("-")
+    if name == "memory-webrtc":
+        async with open_background() as nursery:
+            yield Place(Channels(MemoryNetwork(), nursery), Kind.WEBRTC, HOST)
+        return
     if family in {"memory", "chaos_memory"}:
         yield place_on(_exposed(family, MemoryNetwork()), Kind(kind), directory)
         return
@@ -130,6 +134,7 @@ class Encrypted(Network):
 FAMILIES = ("memory", "system", "chaos_memory", "chaos_system")
 
 PLACES = [*(f"{family}-{kind}" for family in FAMILIES for kind in FRAMED), "tls-websocket"]
-if is_webrtc_installed():
-    PLACES.append("system-webrtc")
-"""Every transport, by the names `open_place` understands."""
+"""Every transport that is dialled, by the names `open_place` understands."""
+
+CHANNELS = ["memory-webrtc", *(["system-webrtc"] if is_webrtc_installed() else [])]
+"""Data channels, which are negotiated."""
