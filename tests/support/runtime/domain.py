@@ -161,6 +161,7 @@ class DomainOptions:
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     more: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
+    node: Mapping[str, object] = attrs.field(factory=dict)
     weather: Callable[[MemoryNetwork], None] = lambda network: None
     network: Callable[[], AbstractAsyncContextManager[Network]] = in_memory
 
@@ -175,6 +176,7 @@ async def open_domain(*names: str, options: DomainOptions | None = None) -> Asyn
         config = NodeConfig(
             domain=DOMAIN, entropy=counted_bytes(0), object_schemes=wanted.object_schemes
         )
+        config = attrs.evolve(config, **wanted.node)
         node = await stack.enter_async_context(open_node(config, network, tracer))
         members = {
             name: await _join(stack, node, network, (name, number, wanted))
