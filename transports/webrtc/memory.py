@@ -121,14 +121,16 @@ class MemoryChannels:
 
     def connect(self, end: _MemoryEnd) -> None:
         """Connect an end with the one that it knows, if everything fits."""
-        other = None if end.remote is None else self._ends.get(end.remote.user)
-        if other is None or other.remote is None or other.remote.user != end.own.user:
+        here = end.remote
+        other = None if here is None else self._ends.get(here.user)
+        there = None if other is None else other.remote
+        if here is None or other is None or there is None or there.user != end.own.user:
             return
         is_reached = end.port in other.heard or other.port in end.heard
         if not is_reached or end.is_decided or other.is_decided:
             return
-        for one, two in ((end, other), (other, end)):
-            if one.remote is None or one.remote.fingerprint != two.own.fingerprint:
+        for one, said, two in ((end, here, other), (other, there, end)):
+            if said.fingerprint != two.own.fingerprint:
                 one.decide(None)
         if not (end.is_decided or other.is_decided):
             links = self._wire()
