@@ -129,10 +129,14 @@ class MemoryChannels:
         is_reached = end.port in other.heard or other.port in end.heard
         if not is_reached or end.is_decided or other.is_decided:
             return
-        for one, said, two in ((end, here, other), (other, there, end)):
-            if said.fingerprint != two.own.fingerprint:
-                one.decide(None)
-        if not (end.is_decided or other.is_decided):
+        refusing = [
+            one
+            for one, said, two in ((end, here, other), (other, there, end))
+            if said.fingerprint != two.own.fingerprint
+        ]
+        for one in refusing:
+            one.decide(None)
+        if not refusing:
             links = self._wire()
             for one in (end, other):
                 one.decide(links[0 if one.is_offering else 1])
