@@ -140,8 +140,8 @@ async def test_without_a_listener_dialling_fails(family, tmp_path):
             await place.network.dial(place.kind, listener.address)
 
 
-def test_a_stream_is_no_kind_of_framed_link():
-    assert set(Kind) - set(FRAMED) == {Kind.STREAM}
+def test_a_stream_is_no_kind_of_framed_link_and_a_data_channel_is_not_dialled():
+    assert set(Kind) - set(FRAMED) == {Kind.STREAM, Kind.WEBRTC}
 
 
 @pytest.mark.parametrize(

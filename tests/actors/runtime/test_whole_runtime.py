@@ -53,7 +53,7 @@ async def test_routers_write_no_listeners(autojump_clock):
         await one.ask(domain["rb"], 1)
         async with one.hyperty.report("comm", {"a": 1}):
             pass
-        parts = ("ua", "registry", "address-allocation", "sm", "pep", *READABLE)
+        parts = ("ua", "registry", "address-allocation", "sm", "pep", "identity-gui", *READABLE)
         allowed = {f"{one.runtime.url}/{part}" for part in parts} | {"loader"}
         assert {fact.writer for fact in rows(one)} <= allowed
 
