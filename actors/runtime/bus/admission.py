@@ -298,22 +298,30 @@ class Admission:
         return self._listens(by, message.to) or message.to in self._granted.get(by, ())
 
     def stub_command(self, row: Interception) -> Stage:
-        """Make the check that only parts of the runtime command its stubs (P2P-29).
+        """Make the check of requests to stubs, and of those that stubs of nodes make themselves.
 
-        Other runtimes, and hyperties here, could otherwise end sessions and links.
+        Only parts of the runtime command its stubs (P2P-29): other runtimes, and hyperties here,
+        could otherwise end sessions and links. The code of a stub of a node may be another
+        domain's: although its own address is below that of the runtime, it asks no part of it.
         """
-        why = "a stub takes commands from the parts of its own runtime only"
-        objection = Refusal(row.drop, why, row.refusal, in_place=row.refusal or Code.FORBIDDEN)
+        commanded = "a stub takes commands from the parts of its own runtime only"
+        asking = "a stub asks nothing of the runtime that it is a stub of"
+
+        def refused(why: str) -> Refusal:
+            return Refusal(row.drop, why, row.refusal, in_place=row.refusal or Code.FORBIDDEN)
 
         def check(message: Message, by: str) -> Refusal | None:
-            stub = self._origins.get(message.to)
-            if stub is None or stub is Origin.LOCAL or not message.is_request:
+            if not message.is_request:
                 return None
-            if self.origin(by) is Origin.LOCAL and is_below(message.from_, self._runtime):
+            stub, is_own = self._origins.get(message.to), is_below(message.from_, self._runtime)
+            if is_own and self.origin(by) is Origin.NODE_STUB:
+                return refused(asking) if is_below(message.to, self._runtime) else None
+            is_stub = stub is not None and stub is not Origin.LOCAL
+            if not is_stub or (is_own and self.origin(by) is Origin.LOCAL):
                 return None
-            # Of these, another runtime may invite.
+            # Of stubs of links, another runtime asks for a link.
             is_command = stub is Origin.NODE_STUB or message.type in _COMMANDS
-            return objection if is_command else None
+            return refused(commanded) if is_command else None
 
         return check
 

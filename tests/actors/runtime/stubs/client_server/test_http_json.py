@@ -17,6 +17,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import NULL_TRACER
+from actors.policy.config import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.config import RuntimeConfig
@@ -160,6 +161,7 @@ async def open_world(publish, tls=None):
             registry=registry.url,
             user="user://a.ex/bob",
             catalogues=access,
+            policy=PolicyConfig(),
         )
         caller = Caller()
         async with open_runtime(config, network, NULL_TRACER) as runtime:
@@ -260,6 +262,43 @@ async def test_code_of_the_domain_asks_its_server_from_a_sandbox_and_no_other(tm
         assert answer.code == 503
         assert "may not dial" in answer.body["description"]
         assert other.connections == 0
+
+
+ASKING_STUB = """
+from specs.message import Message, MessageType
+
+
+class Asker(Asker):
+    async def answer(self, message):
+        context, codes = self.context, {}
+        for part in message.body["value"]:
+            number = context.ids.next(context.url)
+            to = f"{context.config.runtime}/{part}"
+            asked = Message(number, MessageType.READ, context.url, to, {})
+            self.spawn(self.ask, asked, part, codes)
+        while len(codes) < len(message.body["value"]):
+            await self.trio.sleep(0.01)
+        return reply_to(message, 200, {"value": codes})
+
+    async def ask(self, asked, part, codes):
+        codes[part] = (await self.context.bus.request(asked)).code
+
+    import trio
+"""
+
+
+async def test_code_of_a_domain_asks_nothing_of_the_parts_of_a_runtime(tmp_path):
+    """SEC-36: from its own address, which is below that of the runtime."""
+
+    def package(publishing, server):
+        archive = pack(sources(tmp_path / "code", {"stub.py": HTTP_STUB + ASKING_STUB}))
+        publishing.serves({**publishing.code(archive), "endpoints": ["stream://127.0.0.1:9"]})
+
+    parts = ["pep", "idm", "subscriptions", "discovery", "identity-gui", "registry", "sm"]
+    async with open_world(package) as world:
+        with trio.fail_after(60):
+            answer = await world.ask(body={"value": parts})
+        assert answer.body.get("value") == dict.fromkeys(parts, 403), answer.body
 
 
 # ---- the stub alone
