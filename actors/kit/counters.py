@@ -17,13 +17,14 @@ from typing import Final, Self, TypeAlias, final
 
 import attrs
 
-from specs.limits.bus import DROPS_KEPT, REFUSAL_CHARS, REFUSALS_KEPT
+from specs.limits.bus import DROPS_KEPT, FINDINGS_KEPT, REFUSAL_CHARS, REFUSALS_KEPT
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason, Ground
 
 __all__ = [
     "BOUNDS",
     "BackEnd",
+    "BrokenClaim",
     "Counters",
     "Drop",
     "DropLedger",
@@ -220,6 +221,24 @@ class Refused:
     rule: str = attrs.field(default="", converter=_clipped)
 
 
+@final
+@attrs.frozen(slots=True)
+class BrokenClaim:
+    """A claim that the process itself found broken.
+
+    Attributes:
+        wall_ns: Time of the finding, in nanoseconds since 1970 UTC.
+        claim: Id of the claim.
+        about: What it is broken for.
+        expected: What should have been.
+    """
+
+    wall_ns: int
+    claim: str
+    about: str = attrs.field(converter=_clipped)
+    expected: str = attrs.field(converter=_clipped)
+
+
 Label: TypeAlias = StrEnum | IntEnum
 """A member of a closed vocabulary: no text of a peer can become a label."""
 
@@ -282,6 +301,7 @@ class Counters:
     def __init__(self) -> None:
         self._drops: Counter[DropReason] = Counter()
         self._grounds: Counter[tuple[Ground, int]] = Counter()
+        self._findings: deque[BrokenClaim] = deque(maxlen=FINDINGS_KEPT)
         self._refused: deque[Refused] = deque(maxlen=REFUSALS_KEPT)
         self._last_drops: deque[Drop] = deque(maxlen=DROPS_KEPT)
         self._violations: Counter[str] = Counter()
@@ -350,9 +370,20 @@ class Counters:
         """Count a step that was refused."""
         self._violations[machine] += 1
 
-    def broken_claim(self, claim: str) -> None:
-        """Count a claim that the process itself found broken."""
+    def broken_claim(self, claim: str, about: str, expected: str) -> None:
+        """Count a claim that the process itself found broken, and remember it.
+
+        Args:
+            claim: Id of the claim.
+            about: What it is broken for.
+            expected: What should have been, as half a sentence.
+        """
         self._broken_claims[claim] += 1
+        self._findings.append(BrokenClaim(time.time_ns(), claim, about, expected))
+
+    def findings(self) -> tuple[BrokenClaim, ...]:
+        """Return the last `FINDINGS_KEPT` broken claims, the oldest first."""
+        return tuple(self._findings)
 
     def dead_letter(self, actor: str) -> None:
         """Count a message that no actor will handle."""

@@ -124,7 +124,7 @@ class SelfCheck(Tracer):
         self._counters.monitor_resets = self._judge.forgotten
 
     def _report(self, actor: str, found: Finding) -> None:
-        self._counters.broken_claim(found.claim)
+        self._counters.broken_claim(found.claim, found.about, found.expected)
         note = Fact(k=Kind.FAULT, cause=found.claim, key=found.about, why=found.expected)
         self._tracer.record(actor, note)
         _log.error(

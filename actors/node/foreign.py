@@ -77,7 +77,7 @@ from specs.bodies.link import Path
 from specs.limits.foreign_code import FOREIGN_YIELD
 from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import LAST_SUCCESS, Code, Ground
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 from transports.codec import encode
@@ -276,11 +276,13 @@ class ForeignHost(Actor[_Message | _Fetched]):
                 await self._parts.bus.tell(FromForeign(message_node(domain), stub, message))
             case Refuse(message, code, why, retry_after):
                 answer = refuse(message, code, why, retry_after)
+                self._trace.refused(message, "", code, why, Ground.ROUTE)
                 self._trace.hop(Op.SYNTH, answer)
                 await self._parts.bus.tell(Emitted(answer))
             case Answer(stub, message, code, why):
                 answer = refuse(message, code, why)
                 self._trace.deny(message, code, why)
+                self._trace.refused(message, stub, code, why, Ground.OWNERSHIP)
                 await self._hand(stub, OutboundMessage(answer, encode(answer)))
             case _:
                 assert_never(effect)

@@ -17,6 +17,9 @@ REFUSALS_KEPT: Final = 1024
 REFUSAL_CHARS: Final = 512
 """Characters of an address, a reason or a rule in a remembered refusal (ours)."""
 
+FINDINGS_KEPT: Final = 64
+"""Broken claims that a process remembers with what they are about (ours)."""
+
 DROPS_KEPT: Final = 256
 """Messages not delivered that a process remembers one by one (ours, OBS-06)."""
 

@@ -1,9 +1,9 @@
 /** Does the node keep to its machines and to the claims of the protocol? What its monitor found. */
 
-import { DataTable, card, count, el, empty, say } from "./dom.js";
+import { DataTable, card, clock, count, el, empty, say } from "./dom.js";
 import { eventLine } from "./fleet.js";
 
-export function openConformance(root, { model }) {
+export function openConformance(root, { model, connection }) {
   const verdict = el("section", { class: "card verdict" });
   const word = el("p", { class: "verdict-word" });
   const sentence = el("p", {});
@@ -22,15 +22,41 @@ export function openConformance(root, { model }) {
       { key: "count", label: "Count", value: (row) => row[1], numeric: true },
     ],
   }), caption }));
+  const findings = new DataTable({
+    caption: "Broken claims, the newest first",
+    id: (row) => `${row.at} ${row.claim} ${row.about}`,
+    sort: { key: "at", down: true },
+    size: 10,
+    none: empty("The monitor found nothing", "The last 64 broken claims are listed here with what they are about."),
+    columns: [
+      { key: "claim", label: "Claim", value: (row) => row.claim, tight: true },
+      { key: "about", label: "About", value: (row) => row.about, cell: (row) => el("span", { class: "mono", text: row.about }) },
+      { key: "expected", label: "Expected", value: (row) => row.expected, wide: true },
+      { key: "at", label: "Time", value: (row) => row.at, cell: (row) => el("time", { text: clock(row.at) }), numeric: true },
+    ],
+  });
   const faults = el("ol", { class: "news" });
   const resets = el("p", { class: "muted" });
   root.append(el("h1", { text: "Conformance" }), verdict,
     el("div", { class: "columns" }, ...tables.map(({ caption, table }) => card(caption, table.element))),
-    card("Refused steps, the newest first", faults, resets));
+    card("Findings of the monitor", findings.element, resets),
+    card("Refused steps, the newest first", faults));
+
+  async function look() {
+    try {
+      findings.set((await connection.ask("findings")).findings);
+    } catch {
+      // The header says that the connection is lost.
+    }
+  }
+  findings.set([]);
+  let seen = null;
   return {
     update() {
       const steps = model.sum("violations.");
       const claims = model.sum("broken_claims.");
+      if (claims !== seen) look();
+      seen = claims;
       const isBad = steps + claims > 0;
       verdict.dataset.tone = isBad ? "bad" : model.about.monitored ? "good" : "open";
       say(word, isBad ? "Violations found" : model.about.monitored ? "Conformant so far" : "Steps are conformant; claims are not judged");

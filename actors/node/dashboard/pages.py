@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors.http.config import HttpConfig
 from actors.http.site import Feed, Gate, HttpService, Page, Visit, json_page
 from actors.http.web_files import WEB
-from actors.kit.counters import Drop, Refused
+from actors.kit.counters import BrokenClaim, Drop, Refused
 from actors.kit.trace import user_digest
 from actors.node.dashboard.board import Board
 from actors.node.registry.record_file import RecordFile
@@ -115,6 +115,7 @@ def dashboard_services(
         "refused": views.refused,
         "registrations": views.registrations,
         "policies": views.policies,
+        "findings": views.findings,
     }
     return {f"{DASHBOARD}/{name}": _DashboardService(gate, view) for name, view in paths.items()}
 
@@ -245,6 +246,20 @@ class _Views:
                 ],
             }
         )  # fmt: skip
+
+    def findings(self, _: Visit) -> Page:
+        """Return the claims that the monitor found broken, the newest first."""
+        found = reversed(self._board.counters.findings())
+        return _ok({"findings": [_finding(one) for one in found]})
+
+
+def _finding(one: BrokenClaim) -> JsonObject:
+    return {
+        "at": one.wall_ns / _NANO,
+        "claim": one.claim,
+        "about": one.about,
+        "expected": one.expected,
+    }
 
 
 def _ok(content: JsonObject) -> Page:

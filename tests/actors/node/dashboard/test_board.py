@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+import orjson
 import pytest
 import trio
 
@@ -16,14 +17,18 @@ from actors.policy.config import PolicyConfig
 from fsm.dashboard.fleet import Fleet
 from fsm.dashboard.messages import Watched
 from fsm.engine import Step
+from specs.limits.bus import FINDINGS_KEPT
 from specs.limits.dashboard import FRAMES_KEPT, STORIES, STORY_LEASE, VIEWERS
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
 from tests.actors.node.dashboard.dashboard_world import TOKEN, ask, watched_world, watching
+from tests.support.command import serving
 from tests.support.node.node_peer import RA, RB
 from tests.support.node.web import get
 
 pytestmark = pytest.mark.timeout(60)
-PATHS = ("events", "about", "runtime", "story", "refused", "registrations", "policies")
+PATHS = (
+    "events", "about", "runtime", "story", "refused", "registrations", "policies", "findings",
+)  # fmt: skip
 
 
 def states(content):
@@ -113,6 +118,31 @@ async def test_a_runtime_is_shown_with_its_link_and_addresses():
     )
     assert address in shown["addresses"]
     assert missing.status == 404
+
+
+async def test_who_does_not_read_is_named_with_what_waits():
+    async with watched_world() as world, watching(world) as viewer:
+        alice, bob = await world.peer(RA), await world.peer(RB)
+        (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
+        await bob.link.aclose()
+        await viewer.until(lambda content: states(content).get(RB) == "detached")
+        await alice.post("create", ours, theirs)
+        news = await viewer.until(lambda content: content["slow"])
+    assert news["slow"] == [[RB, "", 1]]
+
+
+async def test_the_command_serves_the_dashboard_behind_the_token_of_its_file(tmp_path):
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    options = ("--domain", "a.ex", "--http", "127.0.0.1:0", "--http-token-file", str(file))
+    async with serving("node", *options) as node:
+        site = node.ready["http_url"]
+        assert (await get(f"{site}/dashboard")).status == 307
+        assert (await get(f"{site}/web/dashboard/main.js")).status == 200
+        assert (await get(f"{site}/dashboard/about")).status == 401
+        about = await get(f"{site}/dashboard/about", authorization=f"Bearer {TOKEN}")
+    assert about.json["domain"] == "a.ex"
+    assert {"session", "registration"} <= {one["name"] for one in about.json["machines"]}
 
 
 # ---- why was it refused
@@ -213,6 +243,18 @@ async def test_a_viewer_that_is_too_far_behind_is_dropped_and_the_others_are_not
         assert await slow.next() is None
         assert b"event: news" in await quick.next()
     assert one.counters.tallies[Tally.VIEWERS] == {(ViewerEnd.SLOW,): 1, (ViewerEnd.LEFT,): 1}
+
+
+async def test_a_broken_claim_is_shown_with_what_it_is_about():
+    one = board()
+    for number in range(FINDINGS_KEPT + 1):
+        one.counters.broken_claim("I-M1", f"hyperty://a.ex/{number}", "one session for each")
+    sources = Sources(None, None, "", is_monitored=True)
+    services = dashboard_services(HttpConfig("127.0.0.1:0"), one, sources)
+    visit = Visit("GET", "/dashboard/findings", (("host", "localhost"),))
+    found = orjson.loads((await services[visit.path].answer(visit)).body)["findings"]
+    assert len(found) == FINDINGS_KEPT
+    assert (found[0]["claim"], found[0]["about"]) == ("I-M1", f"hyperty://a.ex/{FINDINGS_KEPT}")
 
 
 async def test_a_viewer_that_took_nothing_in_until_it_was_hung_up_was_slow(autojump_clock):

@@ -130,6 +130,26 @@ async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in
         assert await is_clean(page)
 
 
+async def test_the_page_comes_back_by_itself_to_a_node_that_was_started_again():
+    async with open_browser("chromium") as browser:
+        page = await browser.new_page()
+        async with watched_world() as world:
+            place = world.node.http_url.removeprefix("http://")
+            await page.goto(f"{world.node.http_url}/dashboard")
+            await sign_in(page)
+            await world.peer(RA)
+            await page.until(ONLINE, "1")
+        await page.until("() => document.querySelector('#live').dataset.state === 'wait'")
+        assert "Trying again" in str(
+            await page.evaluate("() => document.querySelector('#said').textContent")
+        )
+        async with watched_world(place=place) as world:
+            await page.until("() => document.querySelector('#live').dataset.state === 'on'")
+            await page.until(ONLINE, "0")
+            await world.peer(RB)
+            await page.until(ONLINE, "1")
+
+
 async def test_all_of_it_can_be_used_by_keyboard():
     async with watched_world() as world, open_page(world) as page:
         for name in ("ra", "rb"):
