@@ -174,7 +174,7 @@ test("no link is set up to what takes none, or is not asked for", async () => {
   echo.send("hyperty://a.ex/third", 1);
   await settle();
   const read = node.said({ to: "domain://registry.a.ex", type: "read" }).map(({ body }) => body.resource);
-  assert.deepEqual([stubs, read], [[], [PEER, "hyperty://a.ex/none"]]);
+  assert.deepEqual([stubs, read], [[], [`/hyperty/runtime/${RUNTIME}`, PEER, "hyperty://a.ex/none"]]);
 });
 
 test("a handler is reachable, its record says so, and its link is a way once its listeners stand", async () => {

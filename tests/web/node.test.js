@@ -129,8 +129,30 @@ test("a record is kept alive, and registered anew when the registry has forgotte
   node.answers = ({ to, type }) =>
     to === "domain://registry.a.ex" && type === "update" ? { code: 404 } : undefined;
   await node.clock.turn(1700);
-  const said = node.said({ to: "domain://registry.a.ex" }).map(({ type, body }) => [type, body.resource ?? body.value.url]);
+  const kept = node.said({ to: "domain://registry.a.ex" }).filter(({ type }) => type !== "read");
+  const said = kept.map(({ type, body }) => [type, body.resource ?? body.value.url]);
   assert.deepEqual(said, [["create", echo.url], ["update", echo.url], ["create", echo.url]]);
+});
+
+test("a hyperty gets the address back that it had before a reload", async () => {
+  const record = { runtime: RUNTIME, status: "live", name: "echo" };
+  const found = [
+    { ...record, url: "hyperty://a.ex/lost" }, { ...record, url: "hyperty://a.ex/former" },
+    { ...record, url: "hyperty://a.ex/theirs", user: "user://a.ex/other" },
+    { ...record, url: "hyperty://a.ex/elsewhere", runtime: "hyperty-runtime://a.ex/other" },
+  ];
+  const node = Object.assign(new FakeNode(), {
+    answers({ type, body: { resource, resources = [] } }) {
+      if (type === "read" && resource === `/hyperty/runtime/${RUNTIME}`) return { code: 200, value: found };
+      return resources[0] === "hyperty://a.ex/lost" ? { code: 403 } : undefined;
+    },
+  });
+  const { opening } = await opened({}, node);
+  const runtime = await opening;
+  const deploying = [runtime.deploy("echo", {}), runtime.deploy("echo", {})];
+  await settle();
+  const urls = (await Promise.all(deploying)).map(({ url }) => url);
+  assert.deepEqual(urls.sort(), ["hyperty://a.ex/former", "hyperty://a.ex/own-1"]);
 });
 
 test("messages of one turn leave in one frame, no more than 64 in each", async () => {

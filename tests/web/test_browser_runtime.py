@@ -83,3 +83,38 @@ async def test_pages_and_a_program_talk_through_cuts_and_their_traces_are_confor
             await close(page, tmp_path)
             assert page.messages == []
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)
+
+
+OVER_RELOADS = """async (node) => {
+    const { openRuntime } = await import("/web/protofly.js");
+    const store = await new Promise((resolve, reject) => {
+        const opening = indexedDB.open("keys", 1);
+        opening.onupgradeneeded = () => opening.result.createObjectStore("keys");
+        opening.onsuccess = () => resolve(opening.result);
+        opening.onerror = () => reject(opening.error);
+    });
+    const keys = () => store.transaction("keys", "readwrite").objectStore("keys");
+    const done = (asked) =>
+        new Promise((resolve) => { asked.onsuccess = () => resolve(asked.result); });
+    let key = await done(keys().get("own"));
+    if (!key) {
+        key = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+        await done(keys().put(key, "own"));
+    }
+    const session = sessionStorage.getItem("session") ?? undefined;
+    const runtime = await openRuntime({ domain: "a.example", node, name: "one", key, session });
+    sessionStorage.setItem("session", runtime.session);
+    const echo = await runtime.deploy("echo", { request: ({ body }) => body.value });
+    return [runtime.key.thumbprint, echo.url, await echo.request(echo.url, 7)];
+}"""
+
+
+@needs_chromium
+async def test_a_page_that_is_reloaded_has_its_key_session_and_addresses_again():
+    async with open_served_node() as served, open_browser() as browser:
+        page = await browser.new_page()
+        await page.goto(served.page)
+        first = await page.evaluate(OVER_RELOADS, served.url)
+        await page.reload()
+        assert await page.evaluate(OVER_RELOADS, served.url) == first
+        assert first[2] == 7

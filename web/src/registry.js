@@ -146,6 +146,9 @@ export class Registry {
     return this.#stub?.stub.session ?? this.#options.session;
   }
 
+  /** What this runtime had before; asked once. @type {Promise<Map<string, string[]>> | null} */
+  #former = null;
+
   /** Number of messages that wait for the node. */
   get queued() {
     return this.#stub?.stub.queued ?? 0;
@@ -376,6 +379,42 @@ export class Registry {
       allocated.every((one) => typeof one === "string");
     if (!isRight) throw new Error(`the node has not allocated ${number} addresses`);
     return /** @type {string[]} */ (allocated);
+  }
+
+  /**
+   * Return an address for a hyperty: one that such a hyperty of this runtime had before a reload,
+   * else a new one.
+   *
+   * @param {string} purpose its descriptor, or its name
+   * @param {string | null} user who is logged in
+   * @returns {Promise<string>}
+   */
+  async addressFor(purpose, user) {
+    this.#former ??= this.#recall(user);
+    const former = (await this.#former).get(purpose) ?? [];
+    for (let url = former.shift(); url; url = former.shift()) {
+      if (isSuccess(await this.claim(url))) return url;
+    }
+    return (await this.allocate("hyperty"))[0];
+  }
+
+  /**
+   * Return the addresses that this runtime has registered before, by what they are for.
+   *
+   * @param {string | null} user
+   */
+  async #recall(user) {
+    const { runtime } = this.#tools;
+    /** @type {Map<string, string[]>} */
+    const found = new Map();
+    const answer = await this.search({ resource: `/hyperty/runtime/${runtime}` });
+    const { value } = answer.body;
+    for (const one of isSuccess(answer) && Array.isArray(value) ? value : []) {
+      if (!isObject(one) || one.runtime !== runtime || (one.user ?? null) !== user) continue;
+      const purpose = String(one.descriptor ?? one.name);
+      found.set(purpose, [...(found.get(purpose) ?? []), String(one.url)]);
+    }
+    return found;
   }
 
   /**

@@ -187,7 +187,10 @@ export class Runtime {
     this.#checkOpen();
     const isModule = typeof code === "string" || code instanceof URL || code instanceof Blob;
     const source = isModule ? await sourceOf(code, options.integrity) : null;
-    const [url] = await this.registry.allocate("hyperty");
+    const { user = null } = this.said.identity ?? {};
+    const url = this.#options.name === undefined
+      ? (await this.registry.allocate("hyperty"))[0]
+      : await this.registry.addressFor(options.descriptor ?? name, user);
     const port = new Port(this.#bus, url);
     let isOver = false;
     /** @type {(() => void) | null} */
@@ -224,8 +227,7 @@ export class Runtime {
       if (source === null) stop = await this.#runHere(deployed, /** @type {Code | Function} */ (code));
       else stop = await this.#runApart(deployed, port, source, ended);
       const { descriptor, resources = [], dataSchemes = [] } = options;
-      const { user } = this.said.identity ?? {};
-      const who = user ? { user } : {};
+      const who = user === null ? {} : { user };
       await this.registry.register({ url, name, descriptor, resources, dataSchemes, ...who });
     } catch (error) {
       await leave();
