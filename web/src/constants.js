@@ -122,6 +122,7 @@ export const WAITING = 1024;
 export const PEER_WAITING = 512;
 export const REFUSALS_KEPT = 1024;
 export const REFUSAL_CHARS = 512;
+export const FINDINGS_KEPT = 64;
 export const DROPS_KEPT = 256;
 export const SUBMITTED = 64;
 export const SUBMIT_RATE = 1000.0;
