@@ -74,6 +74,9 @@ class Connection(Actor[Nudge]):
         self._bounds: Final = bounds
         self._traffic: Final = bounds.counters.traffic[self._acceptor.wire]
         self._outbox: Final = Outbox(bounds.limits, link)
+        pace = bounds.limits.messages
+        is_paced = math.isfinite(pace.per_second)
+        self._at_once: Final = min(FRAME_MESSAGES, pace.burst) if is_paced else FRAME_MESSAGES
         self._errors: ErrorWindow | None = None
         self._session_until = math.inf
         self._is_listening = True
@@ -209,11 +212,11 @@ class Connection(Actor[Nudge]):
                 await self._link.rest(pause)
 
     def _read_all(self, frame: bytes | None) -> Sequence[Item]:
-        """Read a frame, and those that came with it, up to what one frame may hold."""
+        """Read a frame, and those that came with it, up to what the peer may send at once."""
         items: list[Item] = []
         while frame is not None:
             items += self._acceptor.read(frame)
-            frame = self._link.arrived() if len(items) < FRAME_MESSAGES else None
+            frame = self._link.arrived() if len(items) < self._at_once else None
         return items
 
     def _bears(self, malformed: int) -> bool:
