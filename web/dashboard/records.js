@@ -1,7 +1,21 @@
 /** Registrations, policies and the catalogue; nothing here can be changed. */
 
-import { DataTable, badge, card, clock, count, el, empty, field, say, shortName } from "./dom.js";
+import { DataTable, badge, card, clock, count, el, empty, field, plural, say, shortName } from "./dom.js";
 import { runtimeCell } from "./fleet.js";
+
+const DENYING = new Set(["deny", "block"]);
+
+/** The rules of a policy set as rows, in the order of the document. */
+function rulesOf(document) {
+  const rows = [];
+  for (const policy of document.policies ?? []) {
+    for (const rule of policy.rules ?? []) {
+      const condition = rule.condition && Object.keys(rule.condition).length ? JSON.stringify(rule.condition) : "always";
+      rows.push({ place: rows.length, policy: policy.id, rule: rule.id, effect: rule.effect, reason: rule.reason, condition });
+    }
+  }
+  return rows;
+}
 
 export function openRecords(root, { model, connection, announce }) {
   root.append(el("h1", { text: "Records" }), registrations(), policies(), catalogue());
@@ -59,9 +73,22 @@ export function openRecords(root, { model, connection, announce }) {
   }
 
   function policySet(one) {
-    const rules = `${count(one.rules)} ${one.rules === 1 ? "rule" : "rules"}`;
-    return el("details", { class: "record" }, el("summary", {}, el("b", { text: one.id }), " ", el("span", { class: "muted", text: `${one.version ? `version ${one.version}, ` : ""}${rules}, ${one.source}` })),
-      el("pre", { tabindex: "0", text: JSON.stringify(one.document, null, 2) }));
+    const rules = plural(one.rules, "rule", "rules");
+    const table = new DataTable({
+      caption: `Rules of ${one.id}`,
+      id: (row) => row.place,
+      size: 20,
+      columns: [
+        { key: "place", label: "Rule", value: (row) => row.place, cell: (row) => el("span", { class: "mono", text: `${row.policy} / ${row.rule}` }), tight: true },
+        { key: "effect", label: "Effect", value: (row) => row.effect, cell: (row) => el("span", { class: "badge", "data-tone": DENYING.has(row.effect) ? "bad" : "good", text: row.effect }), tight: true },
+        { key: "condition", label: "Condition", value: (row) => row.condition, cell: (row) => el("div", {}, el("p", { class: "mono", text: row.condition }), row.reason ? el("p", { class: "muted small", text: row.reason }) : null) },
+      ],
+    });
+    table.set(rulesOf(one.document));
+    return el("details", { class: "record", open: true },
+      el("summary", {}, el("b", { text: one.id }), " ", el("span", { class: "muted", text: `${one.version ? `version ${one.version}, ` : ""}${rules}, ${one.source}` })),
+      table.element,
+      el("details", { class: "record" }, el("summary", { text: "The whole set" }), el("pre", { tabindex: "0", role: "region", "aria-label": `The set ${one.id}`, text: JSON.stringify(one.document, null, 2) })));
   }
 
   function catalogue() {
@@ -70,7 +97,18 @@ export function openRecords(root, { model, connection, announce }) {
       place.replaceChildren(empty("This node serves no catalogue", "Start it with the directory of a catalogue to publish descriptors of stubs and hyperties."));
     } else {
       connection.read("/.well-known/actors-catalogue.json").then((answer) => answer.json()).then((listing) => {
-        place.replaceChildren(el("p", { class: "muted", text: `Published for ${model.about.catalogue}.` }), el("pre", { tabindex: "0", text: JSON.stringify(listing, null, 2) }));
+        const table = new DataTable({
+          caption: "Descriptors that the catalogue lists",
+          id: (row) => `${row.type} ${row.name}`,
+          size: 20,
+          none: empty("The catalogue lists nothing", "What is published with stub publish appears here."),
+          columns: [
+            { key: "name", label: "Name", value: (row) => String(row.name) },
+            { key: "type", label: "Type", value: (row) => String(row.type) },
+          ],
+        });
+        table.set(listing.entries ?? []);
+        place.replaceChildren(el("p", { class: "muted", text: `Published for ${model.about.catalogue}.` }), table.element);
       }).catch((error) => place.replaceChildren(el("p", { class: "error", text: `The catalogue cannot be read: ${error.message}` })));
     }
     return card("Catalogue", place);

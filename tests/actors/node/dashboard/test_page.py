@@ -3,10 +3,14 @@
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import quote
 
+import orjson
 import pytest
 
+from actors.http.config import ShownCatalogue
+from actors.policy.config import PolicyConfig
 from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
 from tests.support.browser import needs_chromium, open_browser
+from tests.support.command import ROOT
 from tests.support.node.node_peer import DR, RA, RB
 from tests.web.npm import installed
 from transports.errors import LinkError
@@ -187,8 +191,13 @@ async def test_all_of_it_can_be_used_by_keyboard():
         assert await is_clean(page)
 
 
-async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs():
-    async with watched_world() as world, open_page(world) as page:
+async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs(tmp_path):
+    folder = tmp_path / ".well-known"
+    folder.mkdir()
+    listed = {"entries": [{"type": "hyperty", "name": HOSTILE}]}
+    (folder / "actors-catalogue.json").write_bytes(orjson.dumps(listed))
+    shown = ShownCatalogue("a.ex", tmp_path)
+    async with watched_world(catalogue=shown) as world, open_page(world) as page:
         await sign_in(page)
         mallory = await world.peer(RA)
         (own,) = await mallory.allocate()
@@ -210,6 +219,7 @@ async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs():
         await page.until("() => Boolean(document.querySelector('.view-records summary'))")
         await page.click(".view-records summary")
         await shows(page, "<img src=x")
+        await shows(page, "Published for a.ex.")
         assert await is_clean(page)
         # The watch is awake: what is inline would be noticed.
         await page.evaluate("""() => {
@@ -222,7 +232,8 @@ async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs():
 
 async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_all_sizes():
     axe = installed("axe-core/axe.min.js")
-    async with watched_world(monitor=True) as world, open_page(world) as page:
+    policies = PolicyConfig(files=(ROOT / "examples" / "policies" / "blacklist.toml",))
+    async with watched_world(monitor=True, policies=policies) as world, open_page(world) as page:
         await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
         look = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
             .map((one) => [one.id, ...one.nodes.map((node) => node.html + node.failureSummary)])"""
