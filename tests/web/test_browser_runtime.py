@@ -1,15 +1,20 @@
 """The runtime in real browsers, with a real node and a runtime in Python."""
 
+import time
 from pathlib import Path
+from typing import final
 
 import pytest
 import trio
 from click.testing import CliRunner
+from typing_extensions import override
 
+from actors import GivenToken, Hyperty, RuntimeConfig
 from actors.embedding import open_runtime
 from actors.hyperties import Caller, Echo
 from fsm.__main__ import cli
 from tests.support.browser import needs_chromium, needs_firefox, open_browser
+from tests.support.node.issuer import Issuer, login_by
 from tests.web.pages import DOMAIN, OPEN, open_served_node, open_wire
 
 pytestmark = pytest.mark.timeout(240)
@@ -118,3 +123,56 @@ async def test_a_page_that_is_reloaded_has_its_key_session_and_addresses_again()
         await page.reload()
         assert await page.evaluate(OVER_RELOADS, served.url) == first
         assert first[2] == 7
+
+
+THUMBPRINT = """async () => {
+    const { openKey } = await import("/web/protofly.js");
+    window.pair = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+    return (await openKey(window.pair)).thumbprint;
+}"""
+LOG_IN = """async (node, token, whose) => {
+    const { openRuntime } = await import("/web/protofly.js");
+    const key = whose === "own" ? window.pair : undefined;
+    try {
+        window.runtime = await openRuntime({ domain: "a.example", node, token, key });
+    } catch (error) {
+        return { name: error.name, code: error.code };
+    }
+    window.double = await window.runtime.deploy("double", {});
+    return window.runtime.said.identity.user;
+}"""
+
+
+@final
+class WhoAsks(Hyperty):
+    """Answers with what it is told of the sender."""
+
+    @override
+    async def on_request(self, message):
+        return [message.identity.user, message.identity.vouched_by.value]
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_a_login_token_that_is_bound_to_a_key_is_good_for_its_holder_only(name):
+    issuer = Issuer(domain=DOMAIN, now=time.time())  # noqa: TID251 - tokens are of our time
+    login = login_by(issuer, clock=time.time)  # noqa: TID251 - the same
+    async with (
+        open_served_node(login=login, allow_legacy=False) as served,
+        open_browser(name) as browser,
+    ):
+        credentials = GivenToken(issuer.token(sub="user://idp.ex/bob"))
+        config = RuntimeConfig(
+            domain=DOMAIN, name="program", node=served.url, credentials=credentials
+        )
+        async with open_runtime(config) as program:
+            who = await program.deploy(WhoAsks)
+            page = await browser.new_page()
+            await page.goto(served.page)
+            thumbprint = await page.evaluate(THUMBPRINT)
+            token = issuer.token(sub="user://idp.ex/alice", cnf={"jkt": thumbprint})
+            stolen = {"name": "RefusedError", "code": 401}
+            assert await page.evaluate(LOG_IN, served.url, token, "another") == stolen
+            assert await page.evaluate(LOG_IN, served.url, None, "own") == stolen
+            assert await page.evaluate(LOG_IN, served.url, token, "own") == "user://idp.ex/alice"
+            asked = await page.evaluate(ASK, who.url, 1)
+            assert asked == ["user://idp.ex/alice", "identity-provider"]
