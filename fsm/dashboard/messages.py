@@ -13,7 +13,7 @@ import attrs
 from specs.jsonvalue import JsonObject
 from specs.limits.dashboard import STORIES, STORY_LEASE, STORY_MESSAGES, TEXT_CHARS
 from specs.message import Message, instance_id, request_id
-from specs.trace import Op
+from specs.trace import Fact, Op
 
 __all__ = ["Hop", "Watched"]
 
@@ -122,6 +122,29 @@ class Watched:
             if mid in story.known:
                 hop = hop or self._hop(op, message, runtime, why, wall)
                 story.hops.append(hop)
+
+    def reported(self, fact: Fact, wall: float) -> None:
+        """Note what a record says of a message, if a watched connection has to do with it.
+
+        Args:
+            fact: The record.
+            wall: Seconds since 1970 UTC.
+        """
+        stories = [story for story in self._stories.values() if fact.mid in story.known]
+        if not stories or fact.op is None:
+            return
+        self._number += 1
+        head: JsonObject = {
+            "id": fact.id,
+            "type": fact.type,
+            "from": (fact.from_ or "")[:TEXT_CHARS],
+            "to": (fact.to or "")[:TEXT_CHARS],
+            "code": fact.code,
+            "ref": fact.ref or "",
+        }
+        hop = Hop(self._number, wall, fact.op.value, "", head, (fact.why or "")[:TEXT_CHARS])
+        for story in stories:
+            story.hops.append(hop)
 
     def _hop(self, op: Op, message: Message, runtime: str, why: str, wall: float) -> Hop:
         self._number += 1

@@ -74,6 +74,8 @@ class Tap(Tracer):
         if self._has_hops or fact.k not in _HOPS:
             self._tracer.record(actor, fact)
         match fact:
+            case Fact(k=Kind.MSG):
+                self._watched.reported(fact, wall())
             case Fact(k=Kind.TABLE, op=Op() as op, table=str(table), key=str(key), val=str(val)):
                 self._fleet.row(op, table, key, val, wall())
             case Fact(k=Kind.SESSION, link=str(link), b=str(runtime), kind=str(form)):

@@ -181,10 +181,15 @@ async def test_the_messages_of_a_connection_are_watched_only_while_it_is_looked_
         assert [one["what"] for one in before["events"]] == ["session", "alloc"]
         await alice.post("create", ours, theirs, note="never shown")
         await bob.hear()
+        await alice.post("create", "hyperty://a.ex/stolen", theirs)
+        await alice.hear()
         story = await ask(world, "story", f"runtime={RA}")
     hops = [(one["op"], one["runtime"], one["to"]) for one in story.json["hops"]]
     assert ("rcv", RA, theirs) in hops
     assert ("xmit", RB, theirs) in hops
+    (denied,) = [one for one in story.json["hops"] if one["op"] == "deny"]
+    assert (denied["code"], denied["from"]) == (401, "hyperty://a.ex/stolen")
+    assert "does not own" in denied["why"]
     assert "never shown" not in story.text
 
 
