@@ -17,7 +17,8 @@ import trio
 from actors.kit.log import configure_log
 from bench.runtime.stage import Leg, Stage, Tracing, open_stage
 from bench.verdict import Verdict
-from transports.link import FRAMED, Kind
+from transports.link import DIRECT, Kind
+from transports.webrtc.process import is_webrtc_installed
 
 __all__ = ["REACH", "TRACING_REACH", "Taken", "measure"]
 
@@ -29,6 +30,9 @@ TRACING_REACH: Final = 0.85
 """Throughput with hop tracing in that without, as the CPU allows both (DESIGN section 11)."""
 
 _JUDGED: Final = (Kind.UNIX, Kind.TCP)
+_INSTALLED: Final = tuple(
+    kind for kind in DIRECT if kind is not Kind.WEBRTC or is_webrtc_installed()
+)
 _IN_FLIGHT: Final = 32
 _WARM_UP: Final = 200
 
@@ -135,12 +139,12 @@ def _figures(rounds: Sequence[dict[tuple[Tracing, Leg], Taken]]) -> Figures:
 @click.command()
 @click.option("--requests", default=640, show_default=True, help="Requests in a round.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds the median is over.")
-@click.option("--kind", "kinds", type=click.Choice([*map(str, FRAMED)]), multiple=True)
+@click.option("--kind", "kinds", type=click.Choice([*map(str, DIRECT)]), multiple=True)
 @click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
 def main(requests: int, rounds: int, kinds: tuple[str, ...], *, as_json: bool) -> None:
     """Measure requests by a link against requests by the node."""
     configure_log()
-    wanted = tuple(map(Kind, kinds)) or FRAMED
+    wanted = tuple(map(Kind, kinds)) or _INSTALLED
     figures = {kind: trio.run(measure, kind, requests, rounds) for kind in wanted}
     _judged(figures).tell(as_json=as_json)
 
@@ -164,7 +168,7 @@ def _judged(figures: dict[Kind, Figures]) -> Verdict:
         for path, ratio in one.tracing.items()
         if ratio < TRACING_REACH
     ]
-    unmeasured = [str(kind) for kind in _JUDGED if kind not in figures]
+    unmeasured = [str(kind) for kind in (*_JUDGED, Kind.WEBRTC) if kind not in figures]
     return Verdict(
         bench="paths",
         what=f"{unit} of a request by a link of {kind} / by the node",
@@ -173,7 +177,7 @@ def _judged(figures: dict[Kind, Figures]) -> Verdict:
         ratio=ratios[kind, what],
         reach=REACH,
         missed=tuple(missed),
-        not_measured=(*unmeasured, "webrtc", "links between two machines"),
+        not_measured=(*unmeasured, "links between two machines"),
         figures={
             "tracing_reach": TRACING_REACH,
             "kinds": {str(kind): attrs.asdict(one) for kind, one in figures.items()},
