@@ -37,6 +37,7 @@ async def in_each_direction(domain, count):
 
 
 async def test_a_data_channel_carries_messages_in_both_directions(autojump_clock):
+    """P2P-12: without the candidates that are trickled it does not open."""
     async with open_domain("alice", "bob", options=OPTIONS) as domain:
         await go_live(domain)
         await in_each_direction(domain, 3)

@@ -47,7 +47,7 @@ def runtime(publishing, **fields):
 
 
 @asynccontextmanager
-async def provisioned(publishing, *, asker=True, publishers=()):
+async def provisioned(publishing, *, asker=True, publishers=(), kinds=BOTH, callers=None):
     """Run alice and bob; bob is described by the catalogue, alice reads it or not."""
     access = CatalogueAccess(
         publishing.places,
@@ -56,10 +56,10 @@ async def provisioned(publishing, *, asker=True, publishers=()):
     )
     address = f"hyperty-catalogue://catalogue.{DOMAIN}/{RUNTIME}"
     more = {
-        "alice": {"catalogues": access if asker else None},
+        "alice": {"catalogues": access if asker else None, "kinds": callers or kinds},
         "bob": {"catalogues": attrs.evolve(access), "descriptor": address},
     }
-    async with open_domain("alice", "bob", options=DomainOptions(kinds=BOTH, more=more)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=kinds, more=more)) as domain:
         yield domain["alice"], domain["bob"], domain
 
 
@@ -114,6 +114,30 @@ async def test_the_profile_of_a_requester_chooses_among_the_transports(publishin
         await alice.wait_for("live", bob)
         carriers = [wire.kind for wire in domain.network.wires if wire.is_open]
     assert sorted(carriers) == [Carrier.TCP, Carrier.WEBSOCKET, Carrier.WEBSOCKET]
+
+
+def by_data_channels(publishing):
+    """Describe both stubs anew: they use data channels."""
+    stub(publishing, "PlainHandler", "p2p-handler", kinds=["webrtc"])
+    stub(publishing, "PlainRequester", "p2p-requester", kinds=["webrtc"])
+
+
+async def test_stubs_that_are_described_for_data_channels_use_them(publishing, autojump_clock):
+    by_data_channels(publishing)
+    both = (Carrier.TCP, Carrier.WEBRTC)
+    async with provisioned(publishing, kinds=both) as (alice, bob, domain):
+        await alice.ask(bob, 1)
+        await alice.wait_for("live", bob)
+        assert [len(domain.network.open_wires(kind)) for kind in both] == [0, 1]
+
+
+async def test_a_requester_for_data_channels_is_none_for_a_runtime_without(
+    publishing, autojump_clock
+):
+    by_data_channels(publishing)
+    both = (Carrier.TCP, Carrier.WEBRTC)
+    async with provisioned(publishing, kinds=both, callers=(Carrier.TCP,)) as (alice, bob, _):
+        await reached_by_the_node(alice, bob)
 
 
 @pytest.mark.parametrize("lacking", ["p2pHandlerStub", "p2pRequesterStub"])
