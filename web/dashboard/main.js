@@ -32,6 +32,7 @@ const announce = (text) => say(said, text);
 let model = null;
 let view = null;
 let following = null;
+let isFirst = true;
 
 // ---- theme
 
@@ -168,6 +169,7 @@ function route() {
   view = open(root, { model, connection, announce, argument });
   view.update?.("whole");
   const heading = root.querySelector("h1");
+  if (!isFirst) announce(heading?.textContent ?? title);
   document.title = `${heading?.textContent ?? title} · ${model.about.domain} · Protofly dashboard`;
   for (const link of nav.querySelectorAll("a")) {
     const isHere = link.hash === `#/${place}` || (place === "runtime" && link.hash === "#/fleet");
@@ -178,12 +180,11 @@ function route() {
   }
 }
 
-let isFirst = true;
 window.addEventListener("hashchange", () => {
   if (location.hash === "#main") return;
-  route();
-  if (!isFirst) window.scrollTo(0, 0);
   isFirst = false;
+  route();
+  window.scrollTo(0, 0);
   main.focus({ preventScroll: true });
 });
 document.querySelector(".skip").addEventListener("click", (event) => {

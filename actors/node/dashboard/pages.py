@@ -5,6 +5,7 @@ changes anything, and no token, key or body of a message is shown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from heapq import nlargest
 from http import HTTPStatus
 from typing import Final, TypeAlias, final
 
@@ -221,8 +222,8 @@ class _Views:
             )
         rows = records.load()
         found = [row for row in rows if text in row.url or text in row.runtime]
-        found.sort(key=lambda row: row.number, reverse=True)
-        shown = list[Json](_record(row) for row in found[:TABLE_ROWS])
+        newest = nlargest(TABLE_ROWS, found, key=lambda row: row.number)
+        shown = list[Json](_record(row) for row in newest)
         return _ok({"total": len(rows), "found": len(found), "records": shown})
 
     def policies(self, _: Visit) -> Page:

@@ -137,21 +137,37 @@ async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in
 async def test_the_page_comes_back_by_itself_to_a_node_that_was_started_again():
     async with open_browser("chromium") as browser:
         page = await browser.new_page()
-        async with watched_world() as world:
+        # A node without a token asks for none on its own machine.
+        async with watched_world(token=None) as world:
             place = world.node.http_url.removeprefix("http://")
             await page.goto(f"{world.node.http_url}/dashboard")
-            await sign_in(page)
+            await page.until("() => document.querySelector('#live').dataset.state === 'on'")
+            assert await page.evaluate("() => document.querySelector('#leave').hidden")
             await world.peer(RA)
             await page.until(ONLINE, "1")
         await page.until("() => document.querySelector('#live').dataset.state === 'wait'")
         assert "Trying again" in str(
             await page.evaluate("() => document.querySelector('#said').textContent")
         )
-        async with watched_world(place=place) as world:
+        async with watched_world(token=None, place=place) as world:
             await page.until("() => document.querySelector('#live').dataset.state === 'on'")
             await page.until(ONLINE, "0")
             await world.peer(RB)
             await page.until(ONLINE, "1")
+
+
+async def tab_to(page, start):
+    """Press Tab from the top of the page until a text is reached; return the texts on the way."""
+    await page.evaluate("() => document.querySelector('.skip').focus()")
+    reached = []
+    while len(reached) < 24 and not (reached and reached[-1].startswith(start)):
+        await page.press("Tab")
+        reached.append(await page.evaluate("() => document.activeElement.textContent.trim()"))
+    return reached
+
+
+async def focus(page, selector):
+    await page.evaluate("(selector) => document.querySelector(selector).focus()", selector)
 
 
 async def test_all_of_it_can_be_used_by_keyboard():
@@ -160,31 +176,28 @@ async def test_all_of_it_can_be_used_by_keyboard():
             await world.peer(f"hyperty-runtime://a.ex/{name}")
         await sign_in(page)
         await page.until("() => document.querySelectorAll('.view-fleet tbody tr').length === 2")
-        where = "() => document.activeElement.textContent.trim()"
-        await page.evaluate("() => document.querySelector('.skip').focus()")
-        reached = []
-        for _ in range(24):
-            await page.press("Tab")
-            text = await page.evaluate(where)
-            reached.append(text)
-            if text.startswith("Runtime") and len(reached) > 8:
-                break
-        assert [one for one in reached if one in {"Fleet", "Machines", "Traffic", "Records"}] == [
-            "Fleet", "Machines", "Traffic", "Records",
-        ]  # fmt: skip
+        reached = await tab_to(page, "Runtime")
+        views = ["Fleet", "Machines", "Traffic", "Refusals", "Records", "Conformance"]
+        assert [one for one in reached if one in views] == views
         first = "() => document.querySelector('.view-fleet tbody th .runtime-name').textContent"
         sorted_by = "() => document.querySelector('.view-fleet thead th').ariaSort"
         await page.press("Enter")
         assert (await page.evaluate(sorted_by), await page.evaluate(first)) == ("ascending", "ra")
         await page.press("Space")
         assert (await page.evaluate(sorted_by), await page.evaluate(first)) == ("descending", "rb")
-        await page.evaluate("() => document.querySelector('#fleet-search').focus()")
+        await focus(page, "#fleet-search")
         await page.type("ra")
         await page.until("() => document.querySelector('#said').textContent === '1 runtime'")
-        await page.evaluate("() => document.querySelector('#views a[href=\"#/records\"]').focus()")
+        await focus(page, "#views a[href='#/records']")
         await page.press("Enter")
         await shows(page, "Registrations")
         assert await page.evaluate("() => document.activeElement.id") == "main"
+        assert await page.evaluate("() => document.querySelector('#said').textContent") == "Records"
+        await page.prefer("light")
+        await focus(page, "#theme")
+        await page.press("ArrowDown", "ArrowDown")
+        colour = "() => getComputedStyle(document.body).backgroundColor === 'rgb(15, 23, 42)'"
+        await page.until(colour)
         await page.press("Tab")
         ring = "() => getComputedStyle(document.activeElement).outlineStyle"
         assert await page.evaluate(ring) == "solid"
