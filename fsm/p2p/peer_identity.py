@@ -92,10 +92,13 @@ class Believed:
     fingerprint: str = ""
 
     def is_same_end(self, other: "Believed") -> bool:
-        """Return whether another offer or answer names the same certificates, as far as it does."""
-        certificates = (self.certificate, other.certificate)
-        fingerprints = (self.fingerprint, other.fingerprint)
-        return all(one == two or not (one and two) for one, two in (certificates, fingerprints))
+        """Return whether another offer or answer names one of the same certificates, and no other.
+
+        An end may have a data channel in one negotiation, and none in another one.
+        """
+        pairs = ((self.certificate, other.certificate), (self.fingerprint, other.fingerprint))
+        named = [one == two for one, two in pairs if one and two]
+        return bool(named) and all(named)
 
 
 @final

@@ -217,6 +217,27 @@ def test_another_certificate_is_not_accepted_for_the_same_link(make):
     assert not [one for one in effects if isinstance(one, do.Pin)]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        (("der", ""), ("der", ""), True),
+        (("der", "print"), ("der", ""), True),
+        (("", "print"), ("der", "print"), True),
+        (("der", ""), ("", "print"), False),
+        (("der", "print"), ("der", "another"), False),
+        (("der", "print"), ("another", "print"), False),
+        (("", ""), ("", ""), False),
+    ],
+)
+def test_an_end_is_known_by_a_certificate_that_it_has_named_before(first, second, is_same):
+    """One that names none of them may be another end that is believed as well."""
+    one, other = (
+        Believed(SenderIdentity(RB), certificate, fingerprint=fingerprint)
+        for certificate, fingerprint in (first, second)
+    )
+    assert one.is_same_end(other) is is_same
+
+
 @BOTH
 def test_a_link_ends_when_nobody_vouches_for_the_peer_any_more(make):
     core, _ = live(make, UNTIL)

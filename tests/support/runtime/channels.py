@@ -34,6 +34,7 @@ def _process() -> socket.socket:
 
     def end():
         ours.close()
+        process.kill()
         process.wait()
 
     atexit.register(end)

@@ -135,7 +135,10 @@ async def test_an_answer_that_cannot_be_read_ends_the_negotiation(network):
 async def test_a_candidate_that_cannot_be_used_harms_no_link(network):
     async with open_ends(network) as (one, other):
         await one.hear("candidate:1 1 udp 1 not-an-address 9 typ host")
+        await one.hear("candidate:1 1 udp 1 198.51.100.1 9 typ host raddr x rport y")
         await one.hear("candidate:1 1 udp 1 198.51.100.1 9 typ host")
+        await one.hear("")
+        await one.hear("candidate:1 1 udp 1 198.51.100.1 10 typ host")
 
         assert await one.opened()
         assert await other.opened()

@@ -54,6 +54,7 @@ async def is_lost(runtime):
 
 async def test_two_processes_talk_by_a_data_channel_that_is_cut_and_comes_back():
     config = {"domain": "a.example", "kinds": (actors.Kind.WEBRTC,)}
+    before = children(os.getpid())
     with trio.fail_after(90):
         async with (
             actors.open_node("a.example") as node,
@@ -72,6 +73,7 @@ async def test_two_processes_talk_by_a_data_channel_that_is_cut_and_comes_back()
             await converges(alice, url)
             await is_cut_and_comes_back(process, runtime, alice, url)
             await dies(process, runtime)
+    assert children(os.getpid()) == before
 
 
 async def converges(alice, url):
