@@ -56,9 +56,9 @@ export function openRecords(root, { model, connection, announce }) {
   }
 
   function recordCell(row) {
-    const fields = Object.entries(row.value);
+    const fields = [["address", row.url], ...Object.entries(row.value)];
     return el("details", { class: "record" }, el("summary", {}, el("span", { class: "record-name", text: shortName(row.url) }), " ", el("span", { class: "runtime-address", text: row.url })),
-      fields.length ? el("dl", { class: "facts" }, ...fields.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { class: "mono", text: typeof value === "string" ? value : JSON.stringify(value) })))) : el("p", { class: "muted", text: "It has no further fields." }));
+      el("dl", { class: "facts" }, ...fields.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { class: "mono", text: typeof value === "string" ? value : JSON.stringify(value) })))));
   }
 
   function policies() {

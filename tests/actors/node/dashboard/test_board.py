@@ -40,6 +40,7 @@ def states(content):
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_nothing_is_shown_without_the_token(path):
+    """SEC-42."""
     async with watched_world() as world:
         for shown in ("", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}"):
             answer = await ask(world, path, authorization=shown)
@@ -48,6 +49,7 @@ async def test_nothing_is_shown_without_the_token(path):
 
 
 async def test_without_a_token_only_pages_of_the_node_itself_read_it_on_its_machine():
+    """SEC-42."""
     async with watched_world(token=None) as world:
         assert (await ask(world, "about")).status == 200
         own = {"sec-fetch-site": "same-origin"}
@@ -173,6 +175,7 @@ async def test_a_refused_message_is_explained_by_its_id():
 
 
 async def test_the_messages_of_a_connection_are_watched_only_while_it_is_looked_at():
+    """SEC-44."""
     async with watched_world() as world:
         alice, bob = await world.peer(RA), await world.peer(RB)
         (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
@@ -204,6 +207,7 @@ def test_no_more_connections_are_watched_than_allowed_and_no_longer_than_asked()
 
 
 async def test_viewers_beyond_the_limit_are_refused_and_places_are_free_again():
+    """SEC-44."""
     async with watched_world() as world:
         counters = world.node.counters
         async with trio.open_nursery() as nursery:

@@ -205,6 +205,7 @@ async def test_all_of_it_can_be_used_by_keyboard():
 
 
 async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs(tmp_path):
+    """SEC-44."""
     folder = tmp_path / ".well-known"
     folder.mkdir()
     listed = {"entries": [{"type": "hyperty", "name": HOSTILE}]}
