@@ -23,7 +23,7 @@ class FakeStub {
 
   take(message) {
     this.messages.push(message);
-    if (message.to === this.url) queueMicrotask(() => this.port.post(replyTo(message, 200)));
+    if (message.to === this.url && message.type !== "response") queueMicrotask(() => this.port.post(replyTo(message, 200)));
     return true;
   }
 
@@ -116,12 +116,12 @@ test("a peer sends only from what its record says is its own", async () => {
   void echo.ask("create", PEER, { value: 1 });
   await settle();
   for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
-  for (const from of [other, "hyperty://a.ex/nobody", echo.url, RUNTIME, "domain://registry.a.ex", `${REMOTE}/sm`]) {
+  for (const from of [other, "hyperty://a.ex/nobody", echo.url, RUNTIME, stubs[0].url, "domain://registry.a.ex", `${REMOTE}/sm`]) {
     stubs[0].bring({ id: 5, type: "create", from, to: echo.url, body: { value: from } });
   }
   await settle();
   await settle();
-  assert.deepEqual(Object.fromEntries(runtime.counters.drops), { "unknown-source": 5 });
+  assert.deepEqual(Object.fromEntries(runtime.counters.drops), { "unknown-source": 6 });
   assert.deepEqual(stubs[0].carried.map(([to, , value]) => [to, value]).filter(([, value]) => value), [[`${REMOTE}/sm`, `${REMOTE}/sm`]]);
 });
 

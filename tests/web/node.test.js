@@ -272,13 +272,14 @@ test("a provisional answer prolongs the wait", async () => {
 
 test("a node cannot send from an address of this runtime, nor what went round", async () => {
   const { node, runtime, echo, asked } = await echoing();
-  for (const from of [echo.url, RUNTIME, `${RUNTIME}/registry`]) node.say(request(echo.url, 1, { from, type: "execute" }));
+  for (const from of [echo.url, RUNTIME, `${RUNTIME}/registry`, STUB]) node.say(request(echo.url, 1, { from, type: "execute" }));
+  node.say({ id: 3, type: "update", from: STUB, to: `${STUB}/status`, body: { value: "failed" } });
   node.say(request(`${STUB}/status`, "failed", { type: "update" }));
   node.say(request(echo.url, 1, { body: { via: [STUB] } }));
   node.say(request(echo.url, 1, { body: { via: [PEER, PEER] } }));
   await settle();
   assert.deepEqual(asked, []);
-  assert.deepEqual(drops(runtime), { "unknown-source": 3, "forged-status": 1, loop: 2 });
+  assert.deepEqual(drops(runtime), { "unknown-source": 5, "forged-status": 1, loop: 2 });
   assert.equal(runtime.state, "live");
 });
 

@@ -28,6 +28,7 @@ def test_it_makes_of_addresses_messages_machines_and_sessions_what_python_makes_
     file = tmp_path / "golden.json"
     file.write_text(json.dumps(golden()))
     node_test("golden.test.js", GOLDEN=str(file))
+    node_test("lines.test.js", GOLDEN=str(file))
 
 
 @needs_node

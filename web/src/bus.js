@@ -232,6 +232,15 @@ export class Mailbox {
 /** @param {string} to */
 const isOfChildren = (to) => to.includes("/children/");
 
+/**
+ * Return whether a stub brings a message from outside; what it says for itself it does not stamp.
+ *
+ * @param {Message} message
+ * @param {string} by
+ * @param {Origin} origin
+ */
+const isStamped = (message, by, origin) => origin !== "local" && viaOf(message).at(-1) === by;
+
 /** The router of one runtime. */
 export class MessageBus {
   /** @type {Map<string, Listener[]>} */
@@ -397,7 +406,7 @@ export class MessageBus {
     if (this.#isOver) return this.#reject(submitted, CODES.UNAVAILABLE, "the runtime is closed");
     const { runtime } = this.#tools;
     const origin = this.#originOf(by) ?? "local";
-    const isOut = origin === "local" || isBelow(message.from, runtime);
+    const isOut = origin === "local" || (isBelow(message.from, runtime) && !isStamped(message, by, origin));
     const refusal = this.#objection(message, by, origin, isOut);
     if (refusal) return this.#deny(submitted, refusal);
     this.#trace.message("bus", "submit", message, { by });
@@ -488,7 +497,7 @@ export class MessageBus {
    */
   #owns(message, by, origin) {
     const { from } = message;
-    for (let up = by; up.includes("://"); up = up.slice(0, up.lastIndexOf("/"))) {
+    for (let up = isStamped(message, by, origin) ? "" : by; up.includes("://"); up = up.slice(0, up.lastIndexOf("/"))) {
       for (const address of this.#granted.get(up)?.addresses ?? []) {
         if (isBelow(from, address)) return true;
       }

@@ -389,8 +389,16 @@ class Admission:
             case _:
                 return True
 
+    def _is_by_node(self, message: Message, by: str) -> bool:
+        """Say whether a node has sent this: its stub stamps it, but not what it says for itself."""
+        if "via" not in message.body or message.via[-1:] != (by,):
+            return False
+        return self.origin(by) is Origin.NODE_STUB
+
     def _owns(self, message: Message, by: str) -> bool:
         from_ = message.from_
+        if self._is_by_node(message, by):
+            return not self.is_local(from_)
         if from_ in self._granted.get(by, ()):
             return True
         owner = self._owner(by)

@@ -14,6 +14,7 @@ from fsm.bus.listeners import ANY, Router, RoutingCore
 from fsm.registry.resolve.resolve_io import OwnerKnown, PeerKnown
 from specs.errors import SpecError
 from specs.limits.protocol import REPLY_TIMEOUT
+from specs.message import Message, MessageType, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import Listener, R, open_bus
@@ -149,6 +150,17 @@ async def test_a_forged_source_is_refused_to_its_submitter(world):
     assert alice == []
     assert [m.code for m in world.heard_by(bob)] == [Code.UNAUTHENTICATED]
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
+
+
+async def test_a_node_may_not_speak_for_the_stub_that_leads_to_it(world):
+    bob = await world.component(B)
+    await world.component(S, Origin.NODE_STUB)
+    status = Message(2, MessageType.UPDATE, S, f"{S}/status", {"value": "failed"})
+    for forged in (ask(1, from_=S), status):
+        await world.port(S).post(stamped(forged, S))
+    await world.settle()
+    assert bob == []
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 2}
 
 
 async def test_a_stub_may_not_speak_for_this_runtime(world):
