@@ -16,7 +16,7 @@ from actors.cli.failure import run
 from actors.cli.options import monitor_option
 from actors.cli.output import say
 from actors.demo.stage import Play, choose_show, perform, show_json
-from transports.link import FRAMED, Kind
+from transports.link import DIRECT, Kind
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
 @click.command("demo")
 @click.option(
     "--p2p",
-    type=click.Choice([str(kind) for kind in FRAMED]),
+    type=click.Choice([str(kind) for kind in DIRECT]),
     help=f"What the link between the runtimes uses [default: the better of {_KINDS}].",
 )
 @click.option(

@@ -45,7 +45,9 @@ from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.channel_terms import ChannelTerms
-from transports.chaos.network import ChaosNetwork, Course
+from transports.chaos.channels import ObservedEnd
+from transports.chaos.network import ChaosNetwork
+from transports.chaos.weather import Course
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
@@ -544,8 +546,16 @@ class WatchedNetwork(Network):
         return self._listening(kind, where, paths, gate)
 
     @override
-    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
-        return self._network.negotiate(terms)
+    @asynccontextmanager
+    async def negotiate(self, terms: ChannelTerms) -> AsyncIterator[ChannelEnd]:
+        async with self._network.negotiate(terms) as end:
+            what = "answers the offer of" if terms.offer else "offers"
+            text = f"{what} a data channel"
+            report(self._who, What.STEP, text, Beat.CANDIDATE, kind=Kind.WEBRTC, address=terms.host)
+            yield ObservedEnd(end, lambda link: link, self._answered)
+
+    def _answered(self, _sdp: str) -> None:
+        report(self._who, What.STEP, "tries the data channel that is answered", Beat.DIALLED)
 
     @asynccontextmanager
     async def _listening(

@@ -364,6 +364,7 @@ class Narrator:
         self._asked: set[str] = set()
         self._routes: dict[str, str] = {}
         self._rows: dict[str, str] = {}
+        self._renegotiated: set[str] = set()
 
     def tell(self, actor: str, fact: Fact) -> Sentence | None:
         """Return what there is to say.
@@ -374,7 +375,7 @@ class Narrator:
         """
         match fact.k:
             case Kind.STATE if fact.op is Op.STEP:
-                return _stepped(fact)
+                return _stepped(self._of_renewed(fact))
             case Kind.RESOLVE:
                 return self._resolved(fact)
             case Kind.TABLE:
@@ -385,6 +386,16 @@ class Narrator:
                 return _status(fact)
             case _:
                 return None
+
+    def _of_renewed(self, fact: Fact) -> Fact:
+        """Return a link that a new negotiation brings back as one that is back."""
+        key = fact.key or ""
+        if fact.cause == "renegotiated":
+            self._renegotiated.add(key)
+        elif fact.cause == "established" and key in self._renegotiated:
+            self._renegotiated.remove(key)
+            return attrs.evolve(fact, cause="reestablished")
+        return fact
 
     def _resolved(self, fact: Fact) -> Sentence | None:
         to = fact.to or ""

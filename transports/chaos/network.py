@@ -15,23 +15,26 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from random import Random
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias, final
 
-import attrs
 import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT
+from transports.channel_terms import ChannelTerms
+from transports.chaos.channels import exposed
 from transports.chaos.toxics import Passing, Road, Timeout, Toxic
+from transports.chaos.weather import CALM, Course, Weather
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
     PROTOFLY_V1,
+    ChannelEnd,
     Kind,
     Link,
     Listener,
@@ -40,49 +43,12 @@ from transports.link import (
     Turn,
 )
 
-__all__ = ["CALM", "ChaosLink", "ChaosNetwork", "Course", "Troubles", "Weather"]
+__all__ = ["ChaosLink", "ChaosNetwork", "Troubles"]
 
 _IN_FLIGHT: Final = 64
 """Frames that are read before they arrive; more wait in the link below (backpressure)."""
 
 _RESET: Final = "the connection was reset"
-
-
-@final
-@attrs.frozen
-class Weather:
-    """The faults of one direction of a link at one time.
-
-    Attributes:
-        toxics: Faults that change frames, in the order in which they began.
-        reset_at: Trio time at which the link is reset; infinity: never.
-        linger: Seconds by which the end of a link is delayed.
-    """
-
-    toxics: tuple[Toxic, ...] = ()
-    is_held: bool = False
-    reset_at: float = math.inf
-    linger: float = 0.0
-
-
-CALM: Final = Weather()
-"""No faults."""
-
-
-@final
-@attrs.frozen(eq=False)
-class Course:
-    """The two parties of a link; one object for both its ends.
-
-    Attributes:
-        dialler: Party that dialled; None: one of another network.
-        listener: Party that listened; None: one of another network.
-        since: Trio time of the dial.
-    """
-
-    dialler: str | None
-    listener: str | None
-    since: float
 
 
 @final
@@ -577,6 +543,14 @@ class _End(Network):
                 if link is None and course in place.coming:
                     place.coming.remove(course)
             return link
+
+    @override
+    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+        return exposed(self._network.negotiate(terms), self._opened)
+
+    def _opened(self, link: Link) -> Link:
+        course = Course(self._who, None, trio.current_time())
+        return self._troubles.adopt(ChaosLink(link, self._troubles, course, (self._who, None)))
 
     @override
     @asynccontextmanager

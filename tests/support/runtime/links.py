@@ -58,22 +58,25 @@ def place_on(network: Network, kind: Kind, directory: Path) -> Place:
 async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
     """Open the network a parameter such as `memory-tcp` or `system-unix` names."""
     family, _, kind = name.partition("-")
-    if name == "memory-webrtc":
-        async with open_background() as nursery:
-            yield Place(Channels(MemoryNetwork(), nursery), Kind.WEBRTC, HOST)
+    if kind == Kind.WEBRTC:
+        opening = open_shared_network if family == "system" else in_memory
+        async with opening() as network, open_background() as nursery:
+            channels = Channels(_exposed(family, network), nursery)
+            yield Place(channels, Kind.WEBRTC, HOST)
         return
     if family in {"memory", "chaos_memory"}:
         yield place_on(_exposed(family, MemoryNetwork()), Kind(kind), directory)
-        return
-    if kind == Kind.WEBRTC:
-        async with open_shared_network() as system, open_background() as nursery:
-            yield Place(Channels(system, nursery), Kind.WEBRTC, HOST)
         return
     certificates = Certificates(directory) if family == "tls" else None
     tls = None if certificates is None else certificates.dialler
     async with open_system_network(tls) as system:
         network = system if certificates is None else Encrypted(system, certificates)
         yield place_on(_exposed(family, network), Kind(kind), directory)
+
+
+@asynccontextmanager
+async def in_memory() -> AsyncIterator[MemoryNetwork]:
+    yield MemoryNetwork()
 
 
 def _exposed(family: str, network: Network) -> Network:
@@ -136,5 +139,9 @@ FAMILIES = ("memory", "system", "chaos_memory", "chaos_system")
 PLACES = [*(f"{family}-{kind}" for family in FAMILIES for kind in FRAMED), "tls-websocket"]
 """Every transport that is dialled, by the names `open_place` understands."""
 
-CHANNELS = ["memory-webrtc", *(["system-webrtc"] if is_webrtc_installed() else [])]
+CHANNELS = [
+    "memory-webrtc",
+    "chaos_memory-webrtc",
+    *(["system-webrtc"] if is_webrtc_installed() else []),
+]
 """Data channels, which are negotiated."""
