@@ -139,9 +139,7 @@ FAMILIES = ("memory", "system", "chaos_memory", "chaos_system")
 PLACES = [*(f"{family}-{kind}" for family in FAMILIES for kind in FRAMED), "tls-websocket"]
 """Every transport that is dialled, by the names `open_place` understands."""
 
-CHANNELS = [
-    "memory-webrtc",
-    "chaos_memory-webrtc",
-    *(["system-webrtc"] if is_webrtc_installed() else []),
-]
+CHANNELS = ["memory-webrtc", "chaos_memory-webrtc"]
 """Data channels, which are negotiated."""
+if is_webrtc_installed():
+    CHANNELS.append("system-webrtc")
