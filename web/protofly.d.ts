@@ -197,10 +197,29 @@ export interface RuntimeOptions {
   policy?: (message: Message, direction: "in" | "out") => string | null;
   /** Where a Worker loads this module from; the module's own URL. */
   worker?: string | URL;
+  /** Whether direct links are used; false. */
+  p2p?: boolean | P2pOptions;
   /** Permits ws: to another machine; false. */
   insecure?: boolean;
   connect?: (url: string, protocol: string) => Socket;
   clock?: Clock;
+}
+
+export interface P2pOptions {
+  /** STUN and TURN servers. */
+  iceServers?: RTCIceServer[];
+  /** Who has to vouch for the other end, at least: with a token for a login its domain, else none. */
+  require?: "domain" | "none";
+}
+
+/** A direct link, or one that is being set up. */
+export interface DirectLink {
+  /** Address of the runtime at the other end. */
+  runtime: string;
+  /** Address of this end. */
+  link: string;
+  /** Whether messages go by it. */
+  isLive: boolean;
 }
 
 export interface DeployOptions {
@@ -272,6 +291,8 @@ export class Runtime {
   /** State of the connection to the node. */
   get state(): string;
   get hyperties(): Deployed[];
+  /** The direct links. */
+  get p2p(): DirectLink[];
   /** Deploy a module in a Worker, named by its URL or in a Blob; or an object or class in the page. */
   deploy(
     name: string,

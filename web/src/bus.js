@@ -43,6 +43,8 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  * @typedef {(message: Message, direction: "in" | "out") => string | null} Policy
  */
 
+/** @typedef {{sent: (message: Message) => void, came: (message: Message) => void}} Order */
+
 /**
  * Where a message goes that has no listener here: to a stub, or nowhere.
  * @typedef {{stub: string} | {code: number, why: string, retryAfter?: number}} Way
@@ -280,6 +282,8 @@ export class MessageBus {
      * @type {(link: string, address: string) => boolean}
      */
     this.isOfPeer = () => false;
+    /** What went by the node, and has come by it: links need to know. @type {Order | null} */
+    this.order = null;
   }
 
   #policyName;
@@ -411,6 +415,7 @@ export class MessageBus {
     if (refusal) return this.#deny(submitted, refusal);
     this.#trace.message("bus", "submit", message, { by });
     this.#trace.message("bus", "admit", message, { by });
+    if (origin === "node-stub" && !isOut) this.order?.came(message);
     if (isResponse(message)) return this.#answer(message);
     // The reporter's end of an object answers for its children, nobody else.
     const isNotice = !isOut && isOfChildren(message.to) && !this.isLocal(message.to);
@@ -502,7 +507,10 @@ export class MessageBus {
         if (isBelow(from, address)) return true;
       }
     }
-    if (origin === "local" || this.isLocal(from)) return false;
+    if (origin === "local") return false;
+    // Observers here and elsewhere answer from what all of them listen to (C-81).
+    if (isResponse(message) && (lastSegment(from) === "changes" || isOfChildren(from))) return true;
+    if (this.isLocal(from)) return false;
     return origin === "node-stub" || this.isOfPeer(by, from);
   }
 
@@ -644,6 +652,7 @@ export class MessageBus {
    * @param {string} stub
    */
   #goBy(message, stub) {
+    if (this.#originOf(stub) === "node-stub") this.order?.sent(message);
     if (!this.#give(message, stub)) this.#end(message, CODES.UNAVAILABLE, "the stub is gone");
   }
 

@@ -16,10 +16,27 @@ export function fromBase64url(text) {
   return Uint8Array.from(plain, (one) => one.charCodeAt(0));
 }
 
-/** @param {string} text */
-async function sha256(text) {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text)));
+/** @param {string | Uint8Array<ArrayBuffer>} content */
+async function sha256(content) {
+  const bytes = typeof content === "string" ? encoder.encode(content) : content;
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 }
+
+/**
+ * Return the SHA-256 of a text or bytes, in hexadecimal digits.
+ *
+ * @param {string | Uint8Array<ArrayBuffer>} content
+ */
+export const sha256Hex = async (content) =>
+  [...(await sha256(content))].map((one) => one.toString(16).padStart(2, "0")).join("");
+
+/**
+ * Return the name of a public key (RFC 7638).
+ *
+ * @param {string} publicKey
+ */
+export const thumbprintOf = async (publicKey) =>
+  base64url(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${publicKey}"}`));
 
 /** A runtime's private key; a browser never gives its private part out. */
 export class RuntimeKey {
@@ -60,8 +77,7 @@ export async function openKey(pair) {
     await crypto.subtle.generateKey(ALGORITHM, false, ["sign", "verify"])
   );
   const publicKey = base64url(await crypto.subtle.exportKey("raw", made.publicKey));
-  const thumbprint = await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${publicKey}"}`);
-  return new RuntimeKey(made, publicKey, base64url(thumbprint));
+  return new RuntimeKey(made, publicKey, await thumbprintOf(publicKey));
 }
 
 /**
@@ -91,7 +107,5 @@ export async function isSigned(publicKey, purpose, parts, signature) {
  * @param {string | null} token
  */
 export async function signedParts(domain, runtime, challenge, token) {
-  const hex = /** @param {Uint8Array} bytes */ (bytes) =>
-    [...bytes].map((one) => one.toString(16).padStart(2, "0")).join("");
-  return [domain, runtime, challenge, token === null ? "" : hex(await sha256(token))];
+  return [domain, runtime, challenge, token === null ? "" : await sha256Hex(token)];
 }

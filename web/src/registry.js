@@ -23,7 +23,7 @@ import { Entity } from "./machine.js";
 import { isObject } from "./json.js";
 import { codeOf, isSuccess, reasonIn } from "./message.js";
 import { NodeStub } from "./node.js";
-import { Links } from "./routes.js";
+import { isByNode, Links } from "./routes.js";
 import { trim } from "./transactions.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -211,7 +211,7 @@ export class Registry {
     const known = this.#routes.get(to);
     if (known) return { stub: known };
     const { trace, domain } = this.#tools;
-    const kind = "reach";
+    const kind = isByNode(message) ? "node" : "reach";
     trace.record("registry", { k: "resolve", op: "start", to, kind });
     const job = new Entity("resolve_job", `node|${domain}`);
     trace.step("registry", job.step("asked"));

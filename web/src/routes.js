@@ -36,7 +36,8 @@ import { trim } from "./transactions.js";
 /**
  * A stub of direct links. It is a listener: at its own address it gets commands (M-11, M-12) and
  * the handler the listeners of its links (M-05); at the address of a link, what is to be sent.
- * @typedef {import("./bus.js").Listener & {close: () => void}} LinkStub
+ * @typedef {import("./bus.js").Listener & {close: () => void,
+ *   send?: (message: Message, link: string) => boolean}} LinkStub
  */
 
 /**
@@ -63,6 +64,10 @@ export class Links {
   #alarm;
   /** @type {Map<string, {stub: LinkStub, miniBus: MiniBus}>} */
   #deployed = new Map();
+  /** What the registry says is the peer's of each link. @type {Map<string, Set<string>>} */
+  #owned = new Map();
+  /** What listens at each link of a handler. @type {Map<string, import("./bus.js").Listener>} */
+  #listening = new Map();
   /** The runtime at the other end of each link. @type {Map<string, string>} */
   #peers = new Map();
   /** @type {Map<string, Entity>} */
@@ -139,11 +144,54 @@ export class Links {
   wayOf(message) {
     const { to } = message;
     if (isBackend(to)) return null;
+    const object = /^(.*)\/children\/[^/]+$/s.exec(to)?.[1];
+    if (object !== undefined) return this.childrenBy(object);
+    if (isByNode(message)) return null;
     const entity = runtimeOf(to);
     const live = this.#table.liveLink(entity);
     if (live) return live;
-    if (isRequest(message) && message.body.p2p !== false) void this.#seek(entity);
-    return null;
+    if (!isRequest(message)) return null;
+    void this.#seek(entity);
+    // What its record says may be known.
+    return this.#table.liveLink(entity);
+  }
+
+  /**
+   * Return the link by which children of an object are written; null: by the node.
+   *
+   * @type {(object: string) => string | null}
+   */
+  childrenBy = () => null;
+
+  /** Is called when a link came or went. */
+  onChange = () => {};
+
+  /** @param {string} entity */
+  linkTo(entity) {
+    return this.#table.liveLink(entity);
+  }
+
+  /**
+   * Set a link up to where an entity lives, if that is possible.
+   *
+   * @param {string} entity
+   */
+  want(entity) {
+    void this.#seek(entity);
+  }
+
+  /**
+   * Say whether a part of the runtime at the other end of a link speaks for an entity.
+   *
+   * @param {string} link
+   * @param {string} part
+   * @param {string} entity
+   */
+  async speaksFor(link, part, entity) {
+    const remote = this.#peers.get(link);
+    if (remote === undefined || !(isBelow(part, remote) || part === entity)) return false;
+    if (this.#known(runtimeOf(entity)) === undefined) await this.#read(runtimeOf(entity));
+    return this.#isOfPeer(link, entity);
   }
 
   /** @param {string} entity */
@@ -242,7 +290,13 @@ export class Links {
   #isOfPeer(link, address) {
     const remote = this.#peers.get(link);
     if (remote === undefined) return false;
-    return isBelow(address, remote) || this.#known(runtimeOf(address))?.runtime === remote;
+    const entity = isBelow(address, remote) ? remote : runtimeOf(address);
+    if (entity !== remote && this.#known(entity)?.runtime !== remote) return false;
+    const owned = this.#owned.get(link) ?? new Set();
+    this.#owned.set(link, owned);
+    if (!owned.has(entity)) this.#tools.trace.row("bus", "add", "components", entity, link, "p2p-stub");
+    owned.add(entity);
+    return true;
   }
 
   /**
@@ -312,6 +366,11 @@ export class Links {
    */
   asked(request) {
     if (!isRequest(request)) return;
+    if (request.type === "delete") {
+      // A link has ended for good (I-P19).
+      this.#port.post(replyTo(request, CODES.OK));
+      return this.#perform(this.#table.over(request.from, String(request.body.resource), this.#now));
+    }
     if (request.type !== "read") {
       return this.#port.post(refuse(request, CODES.MALFORMED, "the registry can only be read"));
     }
@@ -349,6 +408,10 @@ export class Links {
           this.#peers.set(effect.link, effect.remote);
           break;
         case "peer-gone":
+          for (const entity of this.#owned.get(effect.link) ?? []) {
+            trace.row("bus", "del", "components", entity, effect.link, "p2p-stub");
+          }
+          this.#owned.delete(effect.link);
           this.#peers.delete(effect.link);
           break;
         case "set-path": {
@@ -395,6 +458,7 @@ export class Links {
           break;
         case "routes-changed":
           this.#routesChanged();
+          queueMicrotask(() => this.onChange());
       }
     }
     this.#settle();
@@ -422,15 +486,28 @@ export class Links {
    */
   async #register(link, handler) {
     const there = this.#deployed.get(handler);
-    if (there) this.#bus.listen(link, there.miniBus, this.#port.url);
+    if (there) {
+      const { stub, miniBus } = there;
+      const listener = {
+        name: miniBus.name,
+        /** @param {Message} message */
+        take: (message) => (stub.send ? stub.send(message, link) : miniBus.take(message)),
+      };
+      this.#listening.set(link, listener);
+      this.#bus.listen(link, listener, this.#port.url);
+    }
     const answer = await this.#port.ask("subscribe", handler, { resources: [link], source: handler });
     const refusal = isSuccess(answer) ? null : `${codeOf(answer)}`;
+    if (there && refusal === null) there.miniBus.listen(link, there.stub);
     this.#perform(this.#table.registered(link, refusal, this.#now));
   }
 
   /** @param {string} link */
   #unregister(link) {
-    for (const { miniBus } of this.#deployed.values()) this.#bus.unlisten(link, miniBus, this.#port.url);
+    const listener = this.#listening.get(link);
+    this.#listening.delete(link);
+    if (listener) this.#bus.unlisten(link, listener, this.#port.url);
+    for (const { miniBus } of this.#deployed.values()) miniBus.unlisten(link);
   }
 
   // ---- stubs
@@ -503,3 +580,18 @@ export class Links {
   }
 }
 
+
+/**
+ * Return whether a message goes by the node only: what links are made of, and what owners of
+ * objects have to see there (`fsm/intent.py`).
+ *
+ * @param {Message} message
+ */
+export function isByNode({ type, from, to, body }) {
+  const isOfLinks = /^(connection:|hyperty-runtime:\/\/[^/]+\/[^/]+\/p2p(handler|requester)\/)/;
+  if (body.p2p === false || isOfLinks.test(from) || isOfLinks.test(to)) return true;
+  if (to.includes("/children/")) return true;
+  const isPublished = type !== "response" && isBelow(to, from);
+  if (isPublished || (type !== "subscribe" && type !== "unsubscribe")) return isPublished;
+  return to.endsWith("/subscription") || from.endsWith("/subscription") || type === "unsubscribe";
+}

@@ -29,9 +29,16 @@ import { Trace } from "./trace.js";
  * @property {boolean | {limit?: number}} [trace] whether records are kept; false
  * @property {import("./bus.js").Policy} [policy] judges each message that crosses the runtime
  * @property {string | URL} [worker] where a Worker loads this module from; this module's URL
+ * @property {boolean | P2pOptions} [p2p] whether direct links are used; false
  * @property {boolean} [insecure] permits ws: to another machine; false
  * @property {(url: string, protocol: string) => import("./node.js").Socket} [connect]
  * @property {import("./clock.js").Clock} [clock]
+ */
+
+/**
+ * @typedef {object} P2pOptions
+ * @property {RTCIceServer[]} [iceServers] STUN and TURN servers
+ * @property {"domain" | "none"} [require] who has to vouch for a peer; with a login the domain
  */
 
 /**
@@ -248,6 +255,27 @@ export class Runtime {
     return new Objects({ url, runtime, port, trace, clock, nextId });
   }
 
+  /**
+   * Use direct links from now on.
+   *
+   * @param {P2pOptions} options
+   */
+  async useLinks({ iceServers = [], require = this.#options.token === undefined ? "none" : "domain" }) {
+    const { key, said, domain } = this;
+    if (!key) throw new TypeError("direct links need a key");
+    const manager = await this.sync();
+    const { linkStubs } = await import("./more.js");
+    const identity = { key, said, domain, require };
+    const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers });
+    manager.useLinks(await this.registry.useLinks(stubs));
+  }
+
+  /** The direct links: the runtime at the other end, and whether messages go by it. */
+  get p2p() {
+    const { entries = [] } = this.registry.links ?? {};
+    return entries.map(({ remote, isLive, link }) => ({ runtime: remote, link, isLive }));
+  }
+
   /** The sync manager, which is loaded when it is used first. */
   sync() {
     this.#objects ??= (async () => {
@@ -431,6 +459,8 @@ export async function openRuntime(options) {
   const runtime = new Runtime(options, key);
   try {
     await runtime.registry.connect();
+    const { p2p } = options;
+    if (p2p) await runtime.useLinks(p2p === true ? {} : p2p);
   } catch (error) {
     await runtime.close();
     throw error;

@@ -1,10 +1,27 @@
 /** What the second module takes from the first one: see `build.mjs`. */
 
-export { domainOf, isBelow, runtimeOf, schemeOf, subscriptionManager } from "./address.js";
+export { domainOf, isBelow, runtimeOf, schemeOf, statusOf, subscriptionManager } from "./address.js";
 export { Alarm, sleep } from "./clock.js";
 export { blake2b } from "./digest.js";
 export { Refusal } from "./hyperty.js";
 export { BadMessageError, byteLength, checkSize, isObject, sorted } from "./json.js";
+export { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "./keys.js";
+export { TokenBucket } from "./limits.js";
 export { Entity } from "./machine.js";
-export { codeOf, isFinal, isRequest, isResponse, isSuccess, reasonIn, refuse, replyTo, viaOf } from "./message.js";
+export {
+  codeOf,
+  frames,
+  instanceId,
+  isFinal,
+  isRequest,
+  isResponse,
+  isSuccess,
+  readLine,
+  reasonIn,
+  refuse,
+  replyTo,
+  stamped,
+  viaOf,
+  writeLine,
+} from "./message.js";
 export { valueDigest } from "./trace.js";

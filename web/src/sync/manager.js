@@ -40,10 +40,18 @@ export class SyncManager {
     }
   }
 
-  /** A direct link came or went. */
-  linksChanged() {
-    this.#reported.linksChanged();
-    this.#observed.linksChanged();
+  /**
+   * Use direct links.
+   *
+   * @param {import("../routes.js").Links} links
+   */
+  useLinks(links) {
+    this.#context.links = links;
+    links.childrenBy = (object) => this.#observed.linkOf(object);
+    links.onChange = () => {
+      this.#reported.linksChanged();
+      this.#observed.linksChanged();
+    };
   }
 
   /** @param {Message} message */

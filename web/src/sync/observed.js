@@ -132,12 +132,14 @@ export class ObservedObjects {
     there.observers.set(from, id);
     there.asking.add(`${from} ${id}`);
     if (isFirst) {
+      // It answers from there when the object is deleted.
+      this.#context.bus.grant(this.#context.port.url, `${url}/changes`);
       this.#context.listen(`${url}/changes`);
       this.#follow(there, from);
     }
     const { p2p } = body;
     this.#move(there, there.route.prefer(from, there.isOfLink ? false : typeof p2p === "boolean" ? p2p : null));
-    if (there.route.wantsLink) this.#context.links.want(url);
+    if (there.route.mayUseLinks) this.#context.links.want(url);
     void this.#begin(request, there, isFirst);
   }
 
@@ -528,6 +530,7 @@ export class ObservedObjects {
   async #close(there, request) {
     const { url } = there;
     this.#context.unlisten(`${url}/changes`);
+    this.#context.bus.revoke(this.#context.port.url, `${url}/changes`);
     await this.#closePath(there);
     this.#all.delete(url);
     there.gone();
@@ -552,6 +555,15 @@ export class ObservedObjects {
   }
 
   // ---- links
+
+  /**
+   * Return the link by which an object is observed; null: by the node, or not at all.
+   *
+   * @param {string} url
+   */
+  linkOf(url) {
+    return this.#all.get(url)?.route.used ?? null;
+  }
 
   linksChanged() {
     for (const there of this.#all.values()) this.#linkIs(there);

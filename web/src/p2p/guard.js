@@ -1,0 +1,214 @@
+/** Signs what this runtime offers at direct links, and verifies what peers offer. */
+
+import { domainOf, isBelow } from "../address.js";
+import { CLOCK_SKEW, MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP, TOKEN_CHARS } from "../constants.js";
+import { isObject } from "../json.js";
+import { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "../keys.js";
+
+/** @typedef {import("../json.js").JsonObject} JsonObject */
+/** @typedef {import("../json.js").Json} Json */
+/** @typedef {import("./end.js").Ice} Ice */
+
+/**
+ * What an offer or answer is good for; `answers` is empty for an offer.
+ * @typedef {{signer: string, reader: string, object: string, answers: string, negotiation: number}} Bond
+ */
+
+/** @typedef {{key: import("../keys.js").RuntimeKey, said: import("../node.js").Said, domain: string,
+ *   require: "domain" | "none"}} Identity */
+
+const FINGERPRINT = /^sha-256 (?:[0-9A-F]{2}:){31}[0-9A-F]{2}$/;
+const MEDIA = /^m=application [0-9]{1,5} UDP\/DTLS\/SCTP webrtc-datachannel$/;
+
+/** @param {Json | undefined} value */
+const textOr = (value) => (typeof value === "string" ? value : "");
+
+/**
+ * @param {Bond} bond
+ * @param {string} owner
+ * @param {JsonObject} shown
+ * @param {string} sdp
+ * @param {Json[]} candidates
+ */
+async function covered({ signer, reader, object, answers, negotiation }, owner, shown, sdp, candidates) {
+  const certificate = fromBase64url(textOr(shown.certificate));
+  return [
+    ...[signer, reader, owner, object, answers, String(negotiation), await sha256Hex(certificate)],
+    ...(await Promise.all([shown.assertion, shown.statement, sdp].map((one) => sha256Hex(textOr(one))))),
+    textOr(shown.fingerprint),
+    ...candidates.map((one) => {
+      const { kind, address, secret, host = null } = isObject(one) ? one : {};
+      return JSON.stringify([kind, address, secret, host]);
+    }),
+  ];
+}
+
+/**
+ * @param {Bond} bond
+ * @param {string} sdp
+ * @param {Ice} ice
+ */
+const coveredOfIce = async ({ signer, reader, object, negotiation }, sdp, ice) => [
+  ...[signer, reader, object, String(negotiation), await sha256Hex(sdp), ice.candidate],
+  ...[ice.sdpMid ?? "", ice.sdpMLineIndex === null ? "" : String(ice.sdpMLineIndex)],
+];
+
+/** @param {Bond} bond */
+const purposeOf = ({ answers }) => (answers ? "p2p-answer" : "p2p-offer");
+
+/**
+ * Return the entry `security` of an offer or answer.
+ *
+ * @param {Identity} identity
+ * @param {Bond} bond
+ * @param {string} owner
+ * @param {string} sdp
+ * @param {string} fingerprint
+ * @returns {Promise<JsonObject>}
+ */
+export async function signed({ key, said }, bond, owner, sdp, fingerprint) {
+  const shown = { publicKey: key.public, fingerprint, statement: said.statement ?? undefined };
+  const signature = await key.sign(purposeOf(bond), await covered(bond, owner, shown, sdp, []));
+  return { ...shown, signature };
+}
+
+/**
+ * @param {Identity} identity
+ * @param {Bond} bond
+ * @param {string} sdp
+ * @param {Ice} ice
+ */
+export async function signedIce({ key }, bond, sdp, ice) {
+  return { ...ice, signature: await key.sign("p2p-ice", await coveredOfIce(bond, sdp, ice)) };
+}
+
+/**
+ * Say why a session description is refused; null: it is one of a data channel only.
+ *
+ * @param {string} sdp
+ * @param {string} fingerprint
+ * @param {boolean} isAnswer
+ */
+function flawOf(sdp, fingerprint, isAnswer) {
+  const lines = sdp.split("\r\n");
+  /** @param {string} head */
+  const having = (head) => lines.filter((line) => line.startsWith(head));
+  const media = having("m=");
+  const prints = having("a=fingerprint:sha-256 ");
+  const setup = isAnswer ? "a=setup:active" : "a=setup:actpass";
+  if (sdp.length > MAX_SDP) return "its session description is too long";
+  if (media.length !== 1 || !MEDIA.test(media[0])) return "it is not of one data channel";
+  if (prints.length !== 1 || prints[0].slice("a=fingerprint:sha-256 ".length).toUpperCase() !== fingerprint.slice(8)) {
+    return "its fingerprint is not the signed one";
+  }
+  return having("a=setup:").join() === setup ? null : "its role is not its own";
+}
+
+/**
+ * Verify the value of a peer's Connection object.
+ *
+ * @param {Identity} identity
+ * @param {JsonObject} data
+ * @param {Bond} bond
+ * @returns {Promise<{sdp: string | null, ice: Ice[], standing: import("./end.js").Standing}>}
+ */
+export async function verified(identity, data, bond) {
+  const { security, owner, connectionDescription: described, candidates, iceCandidates } = data;
+  const sdp = isObject(described) && typeof described.sdp === "string" ? described.sdp : null;
+  /** @param {string | null} standing */
+  const without = (standing) => ({ sdp, ice: [], standing });
+  if ((security ?? null) === null) return without(null);
+  if (!isObject(security)) return without("what the peer offers is no signature");
+  try {
+    const { publicKey, signature } = security;
+    const key = textOr(publicKey);
+    const fingerprint = textOr(security.fingerprint);
+    const parts = await covered(bond, textOr(owner), security, sdp ?? "", Array.isArray(candidates) ? candidates : []);
+    const isRight = isBelow(textOr(owner), bond.signer) &&
+      (await isSigned(key, purposeOf(bond), parts, textOr(signature)));
+    if (!isRight) return without("what the peer offers is not signed by the key that it names");
+    if (sdp !== null) {
+      if (!FINGERPRINT.test(fingerprint)) return without("the peer offers no fingerprint");
+      const flaw = flawOf(sdp, fingerprint, bond.answers !== "");
+      if (flaw) return without(`what the peer offers is refused: ${flaw}`);
+    }
+    const said = await stated(identity, textOr(security.statement), bond.signer, await thumbprintOf(key));
+    if (typeof said === "string" && identity.require === "domain") {
+      return without(`its domain has to vouch for the peer: ${said}`);
+    }
+    const vouched = typeof said === "string" ? { user: null, vouchedBy: "none", until: Infinity } : said;
+    const { until, ...sender } = vouched;
+    const standing = { identity: { runtime: bond.signer, ...sender }, fingerprint, until };
+    const ice = await signedIceOf(key, bond, sdp ?? "", Array.isArray(iceCandidates) ? iceCandidates : []);
+    return { sdp, ice, standing };
+  } catch {
+    return without("what the peer offers cannot be verified");
+  }
+}
+
+/**
+ * Return the candidates of ICE that a key has signed, and that are well formed.
+ *
+ * @param {string} key
+ * @param {Bond} bond
+ * @param {string} sdp
+ * @param {Json[]} listed
+ */
+async function signedIceOf(key, bond, sdp, listed) {
+  /** @type {Ice[]} */
+  const found = [];
+  for (const one of listed.slice(0, MAX_ICE_CANDIDATES)) {
+    if (!isObject(one)) continue;
+    const { candidate, sdpMid, sdpMLineIndex, signature } = one;
+    const ice = {
+      candidate: textOr(candidate),
+      sdpMid: typeof sdpMid === "string" ? sdpMid : null,
+      sdpMLineIndex: typeof sdpMLineIndex === "number" ? sdpMLineIndex : null,
+    };
+    const isFit = ice.candidate.length <= MAX_ICE_CANDIDATE && (!ice.candidate || / udp /i.test(ice.candidate));
+    if (isFit && (await isSigned(key, "p2p-ice", await coveredOfIce(bond, sdp, ice), textOr(signature)))) {
+      found.push(ice);
+    }
+  }
+  return found;
+}
+
+/** @type {Record<string, [AlgorithmIdentifier & {namedCurve?: string}, AlgorithmIdentifier | EcdsaParams]>} */
+const ALGORITHMS = {
+  EdDSA: [{ name: "Ed25519" }, "Ed25519"],
+  Ed25519: [{ name: "Ed25519" }, "Ed25519"],
+  ES256: [{ name: "ECDSA", namedCurve: "P-256" }, { name: "ECDSA", hash: "SHA-256" }],
+};
+
+/**
+ * Return what the own domain states of a key, or why that does not count.
+ *
+ * @param {Identity} identity
+ * @param {string} text
+ * @param {string} runtime
+ * @param {string} thumbprint
+ */
+async function stated({ said, domain }, text, runtime, thumbprint) {
+  if (!text || text.length > TOKEN_CHARS) return "it shows nothing of the kind";
+  if (domainOf(runtime) !== domain) return `the keys of ${domainOf(runtime)} are not known here`;
+  const [head, body, signature, ...rest] = text.split(".");
+  /** @param {string} part */
+  const read = (part) => JSON.parse(new TextDecoder().decode(fromBase64url(part)));
+  const { alg, kid, typ } = read(head);
+  const { keys } = said.domainKeys ?? {};
+  const jwk = (Array.isArray(keys) ? keys : []).find((one) => isObject(one) && one.kid === kid);
+  const how = ALGORITHMS[alg];
+  if (rest.length || typ !== "protofly-statement+jwt" || !jwk || !how) return "no key of the domain signed it";
+  const { alg: _, use: __, key_ops: ___, ...bare } = /** @type {any} */ (jwk);
+  const key = await crypto.subtle.importKey("jwk", bare, how[0], false, ["verify"]);
+  const covers = new TextEncoder().encode(`${head}.${body}`);
+  if (!(await crypto.subtle.verify(how[1], key, fromBase64url(signature), covers))) {
+    return "no key of the domain signed it";
+  }
+  const { iss, sub, cnf, iat, exp, user = null } = read(body);
+  const now = Date.now() / 1000;
+  if (iss !== domain || sub !== runtime || cnf?.jkt !== thumbprint) return "it is about another";
+  if (!(exp > now && iat <= now + CLOCK_SKEW)) return "its time is over, or has not begun";
+  const vouchedBy = user === null ? "none" : "domain";
+  return { user, vouchedBy, until: performance.now() / 1000 + exp - now };
+}

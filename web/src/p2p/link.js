@@ -1,0 +1,171 @@
+/** One live link at work: it reads, writes and listens for silence (`actors/runtime/p2p/link.py`). */
+
+import { Alarm } from "../clock.js";
+import { ACK_DELAY, CODES, DROPS, MAX_MESSAGE_BYTES } from "../constants.js";
+import { BadMessageError, byteLength } from "../json.js";
+import { frames, readLine, stamped, viaOf, writeLine } from "../message.js";
+import { TransferCore } from "./transfer.js";
+
+/** @typedef {import("../message.js").Message} Message */
+
+/**
+ * @typedef {object} LinkUse
+ * @property {string} stub address of the end, stamped into `via`
+ * @property {string} actor
+ * @property {import("../bus.js").Tools} tools
+ * @property {import("../message.js").SenderIdentity} sender
+ * @property {(message: Message) => void} arrived
+ * @property {(from: string, to: string) => object} behind what the messages of a pair follow
+ * @property {(line: Record<string, unknown>) => void} announced
+ * @property {(isOrderly: boolean, why: string) => void} ended
+ */
+
+const MARK = '{"p2p":';
+
+/** One end of a live link. */
+export class LiveLink {
+  #channel;
+  #use;
+  #core;
+  #alarm;
+  /** Lines of messages that wait. @type {string[]} */
+  #lines = [];
+  /** Pairs whose messages this link has announced. @type {Set<string>} */
+  #pairs = new Set();
+  #isOver = false;
+
+  /**
+   * @param {string} name
+   * @param {import("./channel.js").Channel} channel
+   * @param {LinkUse} use
+   */
+  constructor(name, channel, use) {
+    this.name = name;
+    this.#channel = channel;
+    this.#use = use;
+    this.#core = new TransferCore(use.tools.clock.now());
+    this.#alarm = new Alarm(use.tools.clock, () => this.#tick());
+    channel.onFrame = (frame) => this.#read(frame);
+    channel.onEnd = (why) => this.#end(why);
+    this.#schedule();
+  }
+
+  get #now() {
+    return this.#use.tools.clock.now();
+  }
+
+  /**
+   * Take a message to be written; false: too many wait.
+   *
+   * @param {Message} message
+   */
+  send(message) {
+    const { stub, behind } = this.#use;
+    const line = writeLine(stamped(message, stub));
+    if (byteLength(line) > MAX_MESSAGE_BYTES) {
+      throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
+    }
+    const pair = `${message.from} ${message.to}`;
+    if (!this.#pairs.has(pair)) {
+      this.#pairs.add(pair);
+      this.#core.announce(behind(message.from, message.to));
+    }
+    if (!this.#core.send(message)) return false;
+    this.#lines.push(line);
+    this.#flush();
+    return true;
+  }
+
+  #flush() {
+    if (this.#isOver) return;
+    const { stub, actor, tools } = this.#use;
+    const lines = this.#core.takeOutput(this.#now).map((one) => {
+      if ("line" in one) return JSON.stringify(one.line);
+      tools.trace.message(actor, "xmit", stamped(one.message, stub), { stub, link: this.name, seq: one.seq });
+      return /** @type {string} */ (this.#lines.shift());
+    });
+    for (const frame of frames(lines)) this.#channel.send(frame);
+    this.#schedule();
+  }
+
+  /** @param {string} frame */
+  #read(frame) {
+    for (const line of frame.split("\n")) {
+      if (!line.startsWith(MARK)) this.#readMessage(line);
+      else if (!this.#readControl(line)) this.#core.end ??= "protocol";
+    }
+    if (this.#core.end) return this.#end(`the peer ended it: ${this.#core.end}`);
+    // An acknowledgement goes with the answer, which is mostly ready soon.
+    const { clock } = this.#use.tools;
+    clock.at(clock.now() + ACK_DELAY, () => this.#flush());
+  }
+
+  /** @param {string} line */
+  #readControl(line) {
+    try {
+      const read = JSON.parse(line);
+      if (read.p2p === "behind") this.#use.announced(read);
+      else this.#core.heard(read, this.#now);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** @param {string} line */
+  #readMessage(line) {
+    const { stub, actor, tools, sender, arrived } = this.#use;
+    const seq = this.#core.received(this.#now);
+    const message = readLine(line);
+    if ("error" in message) {
+      tools.counters.drop(DROPS.MALFORMED, actor);
+      if (message.answer) this.send(message.answer);
+      return;
+    }
+    if (viaOf(message).includes(stub)) {
+      tools.counters.drop(DROPS.LOOP, actor, message);
+      return tools.trace.message(actor, "drop", message, { reason: DROPS.LOOP });
+    }
+    const stampedOne = { ...stamped(message, stub), identity: sender };
+    tools.trace.message(actor, "rcv", stampedOne, { stub, link: this.name, seq });
+    arrived(stampedOne);
+  }
+
+  #schedule() {
+    this.#alarm.set(this.#isOver ? Infinity : this.#core.deadline);
+  }
+
+  #tick() {
+    this.#core.timePassed(this.#now);
+    if (this.#core.end) return this.#end(`the peer is ${this.#core.end}`);
+    this.#flush();
+  }
+
+  /** @param {string} why */
+  #end(why) {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#schedule();
+    this.#channel.end(why);
+    this.#use.ended(this.#core.end === "bye", why);
+  }
+
+  /** Write what waits and `bye`, then leave. */
+  leave() {
+    this.#core.sayGoodbye();
+    this.#flush();
+    this.breakOff();
+    this.#channel.leave();
+  }
+
+  /** Stop to use it now. */
+  breakOff() {
+    this.#isOver = true;
+    this.#schedule();
+  }
+
+  /** Return, once, what the other end did not acknowledge, in order. */
+  owed() {
+    return this.#core.owed();
+  }
+}
