@@ -308,7 +308,8 @@ export class LinkEnd {
     if (pleads && this.#isSettingUp) {
       return [...effects, ...this.#giveUp("no candidate of either end opens")];
     }
-    if (sdp === null || this.#sdp !== null) return effects;
+    if (sdp === null) return [...effects, ...this.#refused("the peer takes no data channel")];
+    if (this.#sdp !== null) return effects;
     this.#sdp = sdp;
     return [...effects, ...this.#dial()];
   }
@@ -355,6 +356,7 @@ export class LinkEnd {
     }
     effects.push(...this.#believe(standing));
     if (!isBelieved || this.hasEnded) return effects;
+    if (sdp === null) return [...effects, ...this.#refused("the peer offers no data channel")];
     if (this.#answered !== this.negotiation) {
       this.#answered = this.negotiation;
       this.#sdp = sdp;
