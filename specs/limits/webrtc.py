@@ -41,8 +41,12 @@ ICE_INQUIRY: Final = 2.0
 WEBRTC_MEMORY: Final = 1_073_741_824
 """Bytes of address space of the process of WebRTC: six times what it has with one link (ours)."""
 
-WEBRTC_PEERS: Final = 64
-"""WebRTC connections of one runtime, those being set up included (ours)."""
+WEBRTC_PEERS: Final = 256
+"""WebRTC connections of one runtime, those being set up included (ours: as many as HANDLED_LINKS;
+each takes 0.2 MB and three file descriptors or more)."""
+
+WEBRTC_FILES: Final = 4096
+"""File descriptors of the process of WebRTC, where the system allows as many (ours)."""
 
 CHANNEL_TIMEOUT: Final = limits.DIAL_TIMEOUT + limits.HANDSHAKE_TIMEOUT
 """Seconds in which a data channel must open once its answer is known (ours: as for other links)."""

@@ -8,6 +8,7 @@ with either socket, the process with its standard input.
 import asyncio
 import logging
 import resource
+import signal
 import socket
 from collections import deque
 from collections.abc import Iterable
@@ -42,6 +43,7 @@ from specs.limits.webrtc import (
     CHANNEL_CREDIT,
     ICE_DATAGRAMS,
     ICE_SERVER_TIMEOUT,
+    WEBRTC_FILES,
     WEBRTC_MEMORY,
 )
 from transports.errors import CloseReason
@@ -413,7 +415,13 @@ async def _serve(control: socket.socket) -> None:
 def main() -> None:
     """Serve the socket that is the standard input."""
     logging.disable()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        # A terminal or a service manager means its runtime, which takes leave by these links.
+        signal.signal(one, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (WEBRTC_MEMORY, WEBRTC_MEMORY))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = WEBRTC_FILES if most == resource.RLIM_INFINITY else min(most, WEBRTC_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
     with socket.socket(fileno=0) as control:
         control.setblocking(False)  # noqa: FBT003 - the standard library's signature
         asyncio.run(_serve(control))

@@ -28,6 +28,7 @@ from transports.channel_terms import ChannelTerms
 from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError
 from transports.link import Kind
 from transports.system import open_system_network
+from transports.webrtc import process
 from transports.webrtc.process import is_webrtc_installed
 from transports.webrtc.terms import read_terms, write_terms
 
@@ -101,6 +102,29 @@ async def test_a_cancelled_negotiation_leaves_nothing_open(network, pause):
             await one.opened()
             await trio.sleep_forever()
     assert descriptors() == held
+
+
+async def test_a_signal_that_is_meant_for_the_runtime_ends_no_link():
+    """Ctrl-C reaches the whole process group; the runtime says goodbye by its links first."""
+    before = children()
+    async with open_system_network() as network, open_ends(network) as (one, other):
+        links = await one.opened(), await other.opened()
+        (process,) = children() - before
+        for which in (signal.SIGINT, signal.SIGTERM):
+            os.kill(process, which)
+            await links[0].send(b"still here")
+            assert await links[1].receive() == b"still here"
+
+
+async def test_connections_are_bounded_and_one_that_ends_makes_room(network, monkeypatch):
+    monkeypatch.setattr(process, "WEBRTC_PEERS", 2)
+    async with network.negotiate(OFFER):
+        async with network.negotiate(OFFER):
+            with pytest.raises(DialError, match="2 connections are open"):
+                async with network.negotiate(OFFER):
+                    pass
+        async with network.negotiate(OFFER) as end:
+            assert end.sdp
 
 
 async def test_an_end_whose_answer_never_comes_waits_until_it_is_cancelled(network):
