@@ -305,7 +305,9 @@ def is_public_address(text: str) -> bool:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
         return False
-    if isinstance(address, IPv6Address) and any(address in one for one in _EMBEDDING):
+    if isinstance(address, IPv6Address) and (
+        address.is_site_local or any(address in one for one in _EMBEDDING)
+    ):
         return False
     return address.is_global and not address.is_multicast
 

@@ -20,6 +20,10 @@ CHANNEL_MESSAGE: Final = 16_384
 CHANNEL_WINDOW: Final = 524_288
 """Bytes on a data channel that the receiver has not taken: two frames (ours)."""
 
+CHANNEL_FRAMES: Final = 8192
+"""Frames on a data channel that the receiver has not taken: as many of 64 bytes, less than any
+message has, fill the window (ours)."""
+
 CHANNEL_CREDIT: Final = 131_072
 """Bytes that are taken before the sender gets to know: a quarter of the window (ours)."""
 

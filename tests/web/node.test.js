@@ -283,6 +283,42 @@ test("a node cannot send from an address of this runtime, nor what went round", 
   assert.equal(runtime.state, "live");
 });
 
+test("nobody outside commands the stub of the node, nor does a hyperty here", async () => {
+  const { node, runtime, echo } = await echoing();
+  for (const type of ["execute", "create", "subscribe"]) {
+    node.say(request(STUB, 0, { id: node.messages.length + 100, type, body: { method: "disconnect" } }));
+    await settle();
+    assert.equal(node.said({ type: "response", to: PEER }).at(-1).body.code, 403, type);
+  }
+  assert.equal((await echo.ask("execute", STUB, { method: "disconnect" })).body.code, 403);
+  // The node itself does not speak as a part of the runtime.
+  node.say(request(STUB, 0, { from: `${RUNTIME}/ua`, type: "execute", body: { method: "disconnect" } }));
+  await settle();
+  assert.equal(runtime.state, "live");
+  assert.equal(node.controls.some(({ method }) => method === "close"), false);
+  await runtime.close();
+  assert.equal(node.controls.at(-1).method, "close");
+});
+
+test("a peer whose requests do not end keeps no other from a hyperty", async () => {
+  const { node, opening } = await opened();
+  const runtime = await opening;
+  const hang = { request: ({ body }) => (body.value === "hang" ? new Promise(() => {}) : body.value) };
+  const deploying = runtime.deploy("slow", hang);
+  await settle();
+  const { url } = await deploying;
+  const identity = { user: null, runtime: "hyperty-runtime://a.ex/attacker", vouchedBy: "none" };
+  for (let id = 1; id <= 2000; id += 1) {
+    const from = `${PEER}-${id % 20}`;
+    node.say(request(url, "hang", { id, from, body: { value: "hang", identity } }));
+    if (id % 50 === 0) await settle();
+  }
+  assert.ok(node.said({ type: "response" }).some(({ to, body }) => to !== PEER && body.code === 503));
+  node.say(request(url, "hello", { body: { value: "hello", identity: { ...identity, runtime: RUNTIME + "x" } } }));
+  await settle();
+  assert.equal(node.said({ type: "response", to: PEER }).at(-1).body.value, "hello");
+});
+
 test("a request that comes twice is handled once, and answered twice", async () => {
   const { node, runtime, echo, asked } = await echoing();
   for (let at = 0; at < 2; at += 1) {

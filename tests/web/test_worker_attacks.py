@@ -103,7 +103,7 @@ async def with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended
         message(honest, f"{honest}/events", "create", value="forged"),
         message(hostile, honest, "response", code=200),
         message(hostile, honest, "create", via=[stub, stub]),
-        "{", "{}", '{"id":' + "1" * 20_000, "no object",
+        "{", "{}", '{"id":' + "1" * 20_000,
     ]  # fmt: skip
     assert await page.evaluate(ATTACK, "steal", *lies) == "[object MessagePort]"
     await page.until("() => window.runtime.counters.drops.size >= 5")
@@ -115,6 +115,12 @@ async def with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended
     assert (await page.evaluate(ATTACK, "steal", *["{}"] * 2000))["code"] == 503
     assert await page.evaluate("() => window.ended") == ["it posts more than it may"]
     assert (await page.evaluate(ATTACK, "steal"))["code"] == 404
+
+
+async def a_flood_of_what_nobody_has_asked_for_ends_it(browser: Browser, served: Served) -> None:
+    page = await attacked(browser, served, HOSTILE)
+    assert (await page.evaluate(ATTACK, "steal", *["no object"] * 2000))["code"] == 503
+    assert await page.evaluate("() => window.ended") == ["it says what nobody has asked for"]
 
 
 async def if_it_does_not_answer_it_is_ended(browser: Browser, served: Served) -> None:
@@ -142,6 +148,7 @@ SCENES = (
     it_reaches_only_its_runtime,
     what_it_sends_is_checked,
     with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended,
+    a_flood_of_what_nobody_has_asked_for_ends_it,
     if_it_does_not_answer_it_is_ended,
     if_it_does_not_start_nothing_is_left,
 )

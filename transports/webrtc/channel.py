@@ -11,7 +11,12 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from specs.limits.protocol import MAX_FRAME_BYTES
-from specs.limits.webrtc import CHANNEL_CREDIT, CHANNEL_MESSAGE, CHANNEL_WINDOW
+from specs.limits.webrtc import (
+    CHANNEL_CREDIT,
+    CHANNEL_FRAMES,
+    CHANNEL_MESSAGE,
+    CHANNEL_WINDOW,
+)
 from transports.errors import CloseReason
 
 __all__ = ["BadChannelError", "ChannelCore", "Farewell", "Frame", "Part", "size_of"]
@@ -79,6 +84,8 @@ class ChannelCore:
         self._granted = 0
         self._chunks = bytearray()
         self._in_frame = 0
+        self._waiting = 0
+        self._is_over = False
 
     # --- out ------------------------------------------------------------------------------
 
@@ -116,9 +123,31 @@ class ChannelCore:
     def received(self, part: Part) -> Frame | Farewell | None:
         """Take a message; return what it completes, if anything.
 
+        What comes after a farewell, or after a broken rule, is nothing.
+
         Raises:
             BadChannelError: The peer has broken the rules.
         """
+        if self._is_over:
+            return None
+        try:
+            what = self._read(part)
+        except BadChannelError:
+            self._end()
+            raise
+        if isinstance(what, Farewell):
+            self._end()
+        elif what is not None:
+            self._waiting += 1
+        return what
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._chunks.clear()
+
+    def _read(self, part: Part) -> Frame | Farewell | None:
+        if self._waiting >= CHANNEL_FRAMES:
+            raise BadChannelError("too many frames of the data channel are not taken")
         if isinstance(part, str):
             return self._text(part.encode())
         if not part or len(part) > CHANNEL_MESSAGE:
@@ -167,6 +196,7 @@ class ChannelCore:
     def taken(self, size: int) -> bytes | None:
         """Note that so many bytes were read; return the credit to send, if one is due."""
         self._taken += size
+        self._waiting -= 1
         if self._taken - self._granted < CHANNEL_CREDIT:
             return None
         self._granted = self._taken

@@ -16,12 +16,14 @@ import {
   STUB_QUEUE,
 } from "./constants.js";
 import { Alarm } from "./clock.js";
+import { Shares } from "./limits.js";
 import {
   instanceId,
   isEvent,
   isFinal,
   isRequest,
   isResponse,
+  peerOf,
   refuse,
   sameRequest,
   viaOf,
@@ -194,6 +196,7 @@ export class MiniBus {
 /** A listener: a mailbox of bounded size before a handler that may take its time. */
 export class Mailbox {
   #handle;
+  #shares = new Shares(MAILBOX);
 
   /**
    * @param {string} name
@@ -210,11 +213,14 @@ export class Mailbox {
   take(message) {
     // Events have no answers that hold their senders back: room is left for requests.
     if (this.waiting >= (isInbox(message.to) ? EVENTS_WAITING : MAILBOX)) return false;
+    const peer = isRequest(message) ? peerOf(message) : null;
+    if (peer !== null && !this.#shares.enter(peer)) return false;
     this.waiting += 1;
     queueMicrotask(async () => {
       try {
         await this.#handle(message);
       } finally {
+        if (peer !== null) this.#shares.leave(peer);
         this.waiting -= 1;
       }
     });
@@ -459,6 +465,10 @@ export class MessageBus {
     if (!this.#mayReport(message, origin)) {
       return { reason: DROPS.FORGED_STATUS, why: "only its owner reports a status", code: null };
     }
+    if (this.#isForParts(message, origin)) {
+      const why = "only the parts of a runtime command its stubs, and no stub asks them";
+      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+    }
     const via = viaOf(message);
     if (via.length > HOP_LIMIT || new Set(via).size !== via.length) {
       return { reason: DROPS.LOOP, why: "it went round in a circle", code: null };
@@ -540,6 +550,24 @@ export class MessageBus {
       return origin === "node-stub" && from === registryOf(domainOf(to));
     }
     return true;
+  }
+
+  /**
+   * Return whether a request is for the parts of the runtime to make, and comes from elsewhere.
+   *
+   * @param {Message} message
+   * @param {Origin} origin
+   */
+  #isForParts(message, origin) {
+    if (!isRequest(message)) return false;
+    const { type, from, to } = message;
+    const { runtime } = this.#tools;
+    const isOwn = isBelow(from, runtime);
+    if (isOwn && origin === "node-stub") return isBelow(to, runtime);
+    const stub = this.#originOf(to) ?? "local";
+    if (stub === "local" || (isOwn && origin === "local")) return false;
+    // Of stubs of links, another runtime asks for a link.
+    return stub === "node-stub" || type === "execute" || type === "subscribe";
   }
 
   /**

@@ -77,6 +77,13 @@ export const reasonIn = (message) =>
   typeof message.body.description === "string" ? message.body.description : "";
 
 /**
+ * Return the runtime that sent a message, as its identity says; those without share one name.
+ *
+ * @param {Message} message
+ */
+export const peerOf = (message) => message.identity?.runtime ?? "";
+
+/**
  * @param {Message} message
  * @returns {string[]}
  */

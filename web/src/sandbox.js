@@ -15,8 +15,8 @@ import {
 } from "./constants.js";
 import { Alarm } from "./clock.js";
 import { BadMessageError, isObject } from "./json.js";
-import { TokenBucket } from "./limits.js";
-import { isFinal, isRequest, isResponse, keyOf, readLine, refuse } from "./message.js";
+import { Shares, TokenBucket } from "./limits.js";
+import { isFinal, isRequest, isResponse, keyOf, peerOf, readLine, refuse } from "./message.js";
 import { SANDBOX } from "./worker.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -59,6 +59,8 @@ export class Sandbox {
   #isOver = false;
   /** Requests that were delivered and are not answered. @type {Map<string, Message>} */
   #outstanding = new Map();
+  #shares = new Shares(MAILBOX);
+  #hasStarted = false;
   /** @type {(why: string | null) => void} */
   #started = () => {};
 
@@ -99,25 +101,43 @@ export class Sandbox {
   /** @param {Message} message */
   take(message) {
     if (this.#isOver || this.#waiting >= MAILBOX) return false;
+    if (isRequest(message)) {
+      const key = keyOf(message);
+      this.#settled(key);
+      if (!this.#shares.enter(peerOf(message))) return false;
+      this.#outstanding.set(key, message);
+    }
     this.#waiting += 1;
-    if (isRequest(message)) this.#outstanding.set(keyOf(message), message);
     this.#channel.port1.postMessage({ do: "deliver", text: JSON.stringify(message) });
     return true;
+  }
+
+  /** @param {string} key of a request, or of the answer to it */
+  #settled(key) {
+    const request = this.#outstanding.get(key);
+    if (!request) return;
+    this.#outstanding.delete(key);
+    this.#shares.leave(peerOf(request));
   }
 
   // ---- what the Worker says; any of it may be a lie
 
   /** @param {unknown} data */
   #heard(data) {
-    if (this.#isOver || !isObject(data)) return;
-    if (data.do === "post" && typeof data.text === "string") this.#posted(data.text);
-    else if (data.do === "taken") this.#waiting = Math.max(0, this.#waiting - 1);
-    else if (data.do === "beat") {
+    if (this.#isOver) return;
+    const said = isObject(data) ? data : {};
+    if (said.do === "post" && typeof said.text === "string") this.#posted(said.text);
+    else if (said.do === "taken" && this.#waiting) this.#waiting -= 1;
+    else if (said.do === "beat" && this.#beatAt === Infinity && this.#hasStarted) {
       this.#silentAt = Infinity;
       this.#beatAt = this.#tools.clock.now() + SANDBOX_BEAT;
       this.#schedule();
-    } else if (data.do === "started") this.#started(null);
-    else if (data.do === "failed") this.#end(String(data.why).slice(0, 500));
+    } else if (said.do === "started" && !this.#hasStarted) {
+      this.#hasStarted = true;
+      this.#started(null);
+    } else if (said.do === "failed") this.#end(String(said.why).slice(0, 500));
+    // Nothing holds a flood of such words back from the page.
+    else this.#end("it says what nobody has asked for");
   }
 
   /** @param {string} text */
@@ -135,7 +155,7 @@ export class Sandbox {
     }
     const { identity: _, ...plain } = message;
     if (isResponse(plain)) {
-      if (isFinal(plain)) this.#outstanding.delete(keyOf(plain));
+      if (isFinal(plain)) this.#settled(keyOf(plain));
       this.#port.post(plain);
     } else if (isRequest(plain)) {
       void this.#port

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specs.limits.protocol import MAX_FRAME_BYTES
-from specs.limits.webrtc import CHANNEL_CREDIT, CHANNEL_MESSAGE, CHANNEL_WINDOW
+from specs.limits.webrtc import (
+    CHANNEL_CREDIT,
+    CHANNEL_FRAMES,
+    CHANNEL_MESSAGE,
+    CHANNEL_WINDOW,
+)
 from transports.errors import CloseReason
 from transports.webrtc.channel import BadChannelError, ChannelCore, Farewell, Frame, size_of
 
@@ -83,6 +88,30 @@ def test_many_chunks_are_no_way_around_the_window():
         arrived(receiver, whole)
     with pytest.raises(BadChannelError):
         arrived(receiver, whole)
+
+
+@pytest.mark.parametrize("part", ["", b"\x01", b"\x01x"], ids=["text", "empty", "byte"])
+def test_tiny_frames_are_no_way_around_the_window(part):
+    """One that has no bytes needs no credit, but memory."""
+    receiver = ChannelCore()
+    frames = [receiver.received(part) for _ in range(CHANNEL_FRAMES)]
+    with pytest.raises(BadChannelError):
+        receiver.received(part)
+
+    honest = ChannelCore()
+    for _ in frames:
+        arrived(honest, b"")
+        honest.taken(0)
+    assert arrived(honest, b"") == Frame(b"", 0)
+
+
+@pytest.mark.parametrize("last", [b"\x03\x00\x00", b"\x04"], ids=["farewell", "broken rule"])
+def test_nothing_comes_after_the_end(last):
+    """A peer could otherwise fill the memory with farewells, as these need no credit."""
+    receiver = ChannelCore()
+    with suppress(BadChannelError):
+        receiver.received(last)
+    assert {receiver.received(part) for part in (last, "text", b"\x01x")} == {None}
 
 
 def test_a_frame_that_never_ends_is_refused_as_too_large():
