@@ -234,6 +234,7 @@ async def test_the_other_end_may_be_any_peer_connection(network):
 
 @pytest.mark.parametrize("mode", ["flood", "nonsense", "second"])
 async def test_a_peer_that_breaks_the_rules_loses_its_link(network, mode):
+    """SEC-26."""
     async with open_other_end(network, mode) as (link, _):
         await wait_all_tasks_blocked(0.3)  # an application that does not read yet
         with trio.fail_after(20), pytest.raises(LinkBrokenError) as caught:
@@ -251,6 +252,7 @@ async def test_a_frame_without_an_end_is_too_large(network):
 
 
 async def test_a_peer_that_grants_no_credit_stops_its_sender_only(network):
+    """SEC-26."""
     async with open_other_end(network, "deaf") as (link, _), open_ends(network) as (one, other):
         with trio.move_on_after(0.5) as patience:
             while True:

@@ -14,6 +14,7 @@ from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import ConfiguredServers
 from actors.runtime.stubs.ice import IceSource
+from specs.bodies.sdp import read_ice
 from specs.bodies.session import IceServer
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code
@@ -106,6 +107,28 @@ async def test_two_runtimes_that_use_nothing_but_a_relay_have_a_link(tmp_path):
 
 def lines_of(log):
     return [line for line in log.read_text().splitlines() if "user <" in line]
+
+
+@NEEDED
+@pytest.mark.parametrize("is_relayed", [True, False])
+async def test_candidates_tell_no_more_than_they_must(is_relayed, tmp_path):
+    """SEC-25: by a relay alone, no address of the machine; the one behind a NAT in no case."""
+    async with open_turn_server(tmp_path) as (url, _):
+        plan = IcePlan(
+            (
+                ListedServer((url,), SECRET),
+                ListedServer((url.split("?")[0].replace("turn", "stun"),)),
+            )
+        )
+        servers = plan.servers_for(STUB, time.time_ns() / 1e9).servers
+        terms = ChannelTerms(CERTIFICATE, HOST, servers=servers, relay_only=is_relayed)
+        async with open_shared_network() as network, network.negotiate(terms) as end:
+            with trio.fail_after(10):
+                *found, last = [one async for one in end.candidates]
+    kinds = {read_ice(one).kind for one in found}
+    assert kinds == ({"relay"} if is_relayed else {"host", "relay", "srflx"})
+    told = [one.split("raddr ")[1].split()[0] for one in found if "raddr" in one]
+    assert (last, set(told) - {"0.0.0.0"}) == ("", set())  # noqa: S104 - said only
 
 
 @NEEDED

@@ -87,7 +87,7 @@ async def test_a_cut_channel_comes_back_by_a_new_negotiation(autojump_clock):
 
 @needs_webrtc
 async def test_a_real_process_that_dies_takes_no_link_for_good():
-    """The process of WebRTC is killed: messages go by the node, then by a new channel."""
+    """SEC-26: the process of WebRTC is killed: messages go by the node, then by a new channel."""
     async with open_domain("alice", "bob", options=OWN) as domain:
         with trio.fail_after(60):
             await go_live(domain)
@@ -129,7 +129,7 @@ async def test_ends_without_a_common_kind_talk_by_the_node(autojump_clock):
 
 @pytest.mark.parametrize("is_named", [True, False])
 async def test_a_private_address_is_told_to_peers_that_are_named_only(is_named, autojump_clock):
-    """T10: an offered candidate reveals the network, and a tried one reaches into it."""
+    """SEC-25, T10: an offered candidate reveals the network, and a tried one reaches into it."""
     named = LinkPolicy(P2pUse.WHENEVER_POSSIBLE, (PeerPolicy(DOMAIN, P2pUse.WHENEVER_POSSIBLE),))
     policy = named if is_named else WHENEVER_POSSIBLE
     options = DomainOptions(
