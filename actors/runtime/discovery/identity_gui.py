@@ -6,8 +6,10 @@
 | `execute` `openPopup` `{"urlreq": URL}` | show a login page | what the page ended with |
 | `create` `{"value": {"identities", "idps"}}` | have the user choose one of them | the choice |
 
-The words are upstream's. Only components of the own runtime ask. A runtime without an
-`IdentityGui` has no display: it answers 404. The user sees one question at a time, and has
+The words are upstream's. Components of the own runtime read; only its user agent (`R/ua`) and its
+identity module (`R/idm`) show pages and have the user choose: a hyperty that could would show a
+page of its own, and get the codes that log its user in. Others are answered 403. A runtime without
+an `IdentityGui` has no display: it answers 404. The user sees one question at a time, and has
 `GUI_TIMEOUT` seconds for it (408); the requester meanwhile gets 100 every `GUI_PROGRESS` seconds.
 """
 
@@ -36,6 +38,9 @@ __all__ = ["IdentityGui", "IdentityGuiPart"]
 _log = get_logger("actors.runtime")
 
 _URL: Final = "urlreq"
+_ASKERS: Final = ("ua", "idm")
+"""Parts of a runtime that ask its user."""
+
 _WEB: Final = ("https://", "http://")
 
 
@@ -65,7 +70,7 @@ class IdentityGui(ABC):
 
 @final
 class IdentityGuiPart(Actor[Delivery]):
-    """Passes questions of the own runtime on to the application.
+    """Passes questions of the parts that log in on to the application.
 
     Args:
         port: Its port.
@@ -75,6 +80,8 @@ class IdentityGuiPart(Actor[Delivery]):
     def __init__(self, port: CorePort, gui: IdentityGui | None) -> None:
         self._port: Final = port
         self._gui: Final = gui
+        runtime = port.url.rpartition("/")[0]
+        self._askers: Final = frozenset(f"{runtime}/{part}" for part in _ASKERS)
         self._turn = trio.Lock()
         self._waiting = 0
 
@@ -101,6 +108,9 @@ class IdentityGuiPart(Actor[Delivery]):
             return refuse(asked, Code.FORBIDDEN, why)
         if asked.type is MessageType.READ:
             return reply_to(asked, Code.OK, {"value": {"present": self._gui is not None}})
+        if asked.from_ not in self._askers:
+            why = "only the parts of a runtime that log its user in ask the user"
+            return refuse(asked, Code.FORBIDDEN, why)
         if self._gui is None:
             return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")
         try:

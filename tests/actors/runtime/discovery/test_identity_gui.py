@@ -13,7 +13,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.limits.discovery import GUI_TIMEOUT, GUI_WAITING
 from specs.message import MessageType
-from tests.support.runtime.domain import open_domain
+from tests.support.runtime.domain import DomainOptions, open_domain
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
@@ -91,6 +91,19 @@ async def test_no_other_runtime_asks_the_user(autojump_clock):
         to = f"{domain['alice'].runtime.url}/identity-gui"
         for kind in (MessageType.READ, MessageType.EXECUTE, MessageType.CREATE):
             assert (await domain["bob"].hyperty.ask(to, kind, {})).code == 403
+
+
+async def test_no_hyperty_shows_a_login_page(autojump_clock):
+    """SEC-38: it could show one of its own, and get the code that a user has for a provider."""
+    user = User()
+    options = DomainOptions(more={"alice": {"identity_gui": user}})
+    async with open_domain("alice", options=options) as domain:
+        hyperty, to = domain["alice"].hyperty, f"{domain['alice'].runtime.url}/identity-gui"
+        popup = {"method": "openPopup", "params": {"urlreq": PAGE}}
+        assert (await hyperty.ask(to, MessageType.EXECUTE, popup)).code == 403
+        assert (await hyperty.ask(to, MessageType.CREATE, {"value": CHOICE})).code == 403
+        assert (await hyperty.ask(to, MessageType.READ, {})).code == 200
+        assert user.seen == []
 
 
 @pytest.mark.parametrize(
