@@ -103,14 +103,12 @@ class IdentityGuiPart(Actor[Delivery]):
 
     def _at_once(self, asked: Message, *, is_foreign: bool) -> Message | None:
         """Return the answer to a request that no user is asked for; None: one is."""
-        if is_foreign:
-            why = f"{self._port.url} answers the components of its own runtime only"
+        is_read = asked.type is MessageType.READ
+        why = self._objection(asked, is_foreign=is_foreign, is_read=is_read)
+        if why is not None:
             return refuse(asked, Code.FORBIDDEN, why)
-        if asked.type is MessageType.READ:
+        if is_read:
             return reply_to(asked, Code.OK, {"value": {"present": self._gui is not None}})
-        if asked.from_ not in self._askers:
-            why = "only the parts of a runtime that log its user in ask the user"
-            return refuse(asked, Code.FORBIDDEN, why)
         if self._gui is None:
             return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")
         try:
@@ -120,6 +118,13 @@ class IdentityGuiPart(Actor[Delivery]):
         if self._waiting > GUI_WAITING:
             return refuse(asked, Code.UNAVAILABLE, "the user has enough to answer")
         return None
+
+    def _objection(self, asked: Message, *, is_foreign: bool, is_read: bool) -> str | None:
+        if is_foreign:
+            return f"{self._port.url} answers the components of its own runtime only"
+        if is_read or asked.from_ in self._askers:
+            return None
+        return "only the parts of a runtime that log its user in ask the user"
 
     async def _answered(self, asked: Message) -> None:
         answer = refuse(asked, Code.TIMEOUT, "the user took too long")
