@@ -206,8 +206,10 @@ export interface RuntimeOptions {
 }
 
 export interface P2pOptions {
-  /** STUN and TURN servers. */
+  /** STUN and TURN servers; without them, those that the domain names. */
   iceServers?: RTCIceServer[];
+  /** Whether links use TURN servers only, so that no peer learns an address of the user; false. */
+  relayOnly?: boolean;
   /** Who has to vouch for the other end, at least: with a token for a login its domain, else none. */
   require?: "domain" | "none";
 }

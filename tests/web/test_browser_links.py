@@ -1,14 +1,22 @@
 """Direct links of pages, with other pages and with a program, by WebRTC data channels."""
 
 import socket
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 
 import actors
 from actors.embedding import open_runtime
 from actors.hyperties import Echo
+from actors.kit.back_ends.ice import IcePlan, ListedServer
+from actors.node.connectors.back_ends import BackEnds
+from actors.node.connectors.quality import ConfiguredServers
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
+from tests.actors.runtime.p2p.test_channel_relay import NEEDED, open_turn_server
+from tests.actors.runtime.p2p.test_channel_relay import SECRET as TURN_SECRET
 from tests.support.browser import needs_chromium, open_browser
 from tests.web.pages import DOMAIN, OPEN, open_served_node
 from tests.web.test_browser_objects import Keeper
@@ -127,6 +135,51 @@ async def test_objects_of_pages_converge_by_a_direct_link_and_by_the_node_when_i
             await close(page, tmp_path)
             assert page.messages == []
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)
+
+
+async def test_requests_of_both_ends_at_once_lead_to_one_link_each(tmp_path):
+    async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
+        pages = [await open_page(browser, served, name) for name in ("one", "two", "three")]
+        async with trio.open_nursery() as nursery:
+            for page, own in pages:
+                for _, url in pages:
+                    if url != own:
+                        nursery.start_soon(page.evaluate, ASK, url, 4)
+        for page, _ in pages:
+            await page.until(f"() => ({LIVE})() === 2")
+        for page, own in pages:
+            for _, url in pages:
+                assert url == own or await page.evaluate(ASK, url, 5) == 10
+        for page, _ in pages:
+            await close(page, tmp_path)
+            assert page.messages == []
+    assert judged(tmp_path).startswith("0 "), judged(tmp_path)
+
+
+@NEEDED
+async def test_pages_use_the_relay_that_their_domain_names(tmp_path):
+    async with open_turn_server(tmp_path, own_address()) as (relay, log):
+        plan = IcePlan((ListedServer((relay,), TURN_SECRET),))
+        now = partial(time.clock_gettime, time.CLOCK_REALTIME)
+        servers = BackEnds(quality=partial(ConfiguredServers, plan, now))
+        async with (
+            open_served_node(back_ends=servers) as served,
+            open_browser("chromium", *FLAGS) as browser,
+        ):
+            relayed = {"p2p": {"relayOnly": True}}
+            one, _ = await open_page(browser, served, "one", **relayed)
+            two, url = await open_page(browser, served, "two", **relayed)
+            assert await one.evaluate(ASK, url, 4) == 8
+            await one.until(LIVE)
+            assert await one.evaluate(ASK, url, 5) == 10
+            for page in (one, two):
+                assert page.messages == []
+        users = {
+            line.split("user <")[1].split(">")[0]
+            for line in log.read_text().splitlines()
+            if "user <" in line
+        }
+        assert len(users - {""}) == 2  # each page has credentials of its own
 
 
 async def test_a_peer_that_is_killed_is_missed_and_its_address_is_free_for_another(tmp_path):

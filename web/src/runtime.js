@@ -37,7 +37,8 @@ import { Trace } from "./trace.js";
 
 /**
  * @typedef {object} P2pOptions
- * @property {RTCIceServer[]} [iceServers] STUN and TURN servers
+ * @property {RTCIceServer[]} [iceServers] STUN and TURN servers; without them, those of the domain
+ * @property {boolean} [relayOnly] whether links use TURN servers only; false
  * @property {"domain" | "none"} [require] who has to vouch for a peer; with a login the domain
  */
 
@@ -260,13 +261,15 @@ export class Runtime {
    *
    * @param {P2pOptions} options
    */
-  async useLinks({ iceServers = [], require = this.#options.token === undefined ? "none" : "domain" }) {
+  async useLinks(options) {
     const { key, said, domain } = this;
     if (!key) throw new TypeError("direct links need a key");
     const manager = await this.sync();
     const { linkStubs } = await import("./more.js");
+    const { iceServers = null, relayOnly = false } = options;
+    const require = options.require ?? (this.#options.token === undefined ? "none" : "domain");
     const identity = { key, said, domain, require };
-    const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers });
+    const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers, relayOnly });
     manager.useLinks(await this.registry.useLinks(stubs));
   }
 

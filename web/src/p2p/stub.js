@@ -4,12 +4,13 @@
  */
 
 import { domainOf, isBelow, runtimeOf, statusOf } from "../address.js";
-import { Alarm } from "../clock.js";
+import { Alarm, sleep } from "../clock.js";
 import {
   CODES,
   DROPS,
   HANDLED_LINKS,
   HANDSHAKE_TIMEOUT,
+  ICE_INQUIRY,
   INVITATION_BURST,
   INVITATION_RATE,
   RETRY_AFTER,
@@ -42,7 +43,8 @@ import { PairOrder } from "./order.js";
  * @property {import("../bus.js").MessageBus} bus
  * @property {import("./guard.js").Identity} identity
  * @property {RTCCertificate} certificate
- * @property {RTCIceServer[]} iceServers
+ * @property {RTCIceServer[] | null} iceServers null: those that the domain names
+ * @property {boolean} relayOnly whether nothing but servers of TURN is used
  * @property {import("./order.js").PairOrder} order
  */
 
@@ -61,12 +63,14 @@ class Opening {
 
   /**
    * @param {Shared} shared
+   * @param {RTCIceServer[]} iceServers
    * @param {(channel: Channel) => void} onOpen
    * @param {(ice: import("./end.js").Ice) => void} onIce
    * @param {(why: string) => void} onLost
    */
-  constructor({ tools, certificate, iceServers }, onOpen, onIce, onLost) {
-    const connection = new RTCPeerConnection({ certificates: [certificate], iceServers });
+  constructor({ tools, certificate, relayOnly }, iceServers, onOpen, onIce, onLost) {
+    const iceTransportPolicy = relayOnly ? "relay" : "all";
+    const connection = new RTCPeerConnection({ certificates: [certificate], iceServers, iceTransportPolicy });
     this.connection = connection;
     const channel = connection.createDataChannel("protofly", OPTIONS);
     channel.onopen = () => onOpen((this.#channel = new Channel(channel, tools.clock)));
@@ -122,6 +126,8 @@ class End {
   copy = null;
   /** @type {Opening | null} */
   opening = null;
+  /** The peer's candidates of this negotiation. @type {import("./end.js").Ice[]} */
+  ice = [];
   /** Channels that are proven and not used yet, by name. @type {Map<string, Channel>} */
   proven = new Map();
   /** @type {LiveLink | null} */
@@ -427,8 +433,10 @@ class LinkStub {
       case "renew":
         end.opening?.connection.close();
         end.opening = null;
+        end.ice = [];
         return this.#change(end, async () => [{ value: this.#value(effect.status) }]);
       case "hear-ice":
+        end.ice.push(effect.ice);
         return end.opening?.hear(effect.ice);
       case "dial": {
         const { negotiation } = core;
@@ -653,20 +661,19 @@ class LinkStub {
   async #listen(end, offer) {
     const { negotiation } = end.core;
     if (this.#role === "handler" && offer === null) return;
+    const servers = await this.#servers();
+    if (negotiation !== end.core.negotiation || end.core.hasEnded) return;
     /** @type {import("./end.js").Ice[] | null} */
     let early = [];
     /** @param {import("./end.js").Ice} ice */
     const found = (ice) => (early ? early.push(ice) : this.feed(end, { on: "ice-found", ice, negotiation }));
     const lost = () => this.feed(end, { on: "dial-failed", negotiation });
-    const opening = new Opening(
-      this.#shared,
-      (channel) => void this.#prove(end, channel, negotiation),
-      found,
-      lost,
-    );
-    end.opening?.connection.close();
-    end.opening = opening;
+    const proves = /** @param {Channel} channel */ (channel) => void this.#prove(end, channel, negotiation);
     try {
+      const opening = new Opening(this.#shared, servers, proves, found, lost);
+      end.opening?.connection.close();
+      end.opening = opening;
+      for (const ice of end.ice) opening.hear(ice);
       const sdp = await opening.describe(offer);
       if (end.opening !== opening) return;
       this.feed(end, { on: "described", sdp, negotiation });
@@ -677,6 +684,20 @@ class LinkStub {
       // Without a channel the set-up ends when its time is over; the peer's words are to blame.
       console.warn("protofly: no data channel", error);
     }
+  }
+
+  /**
+   * Return the servers of STUN and TURN: the domain may name some (M-58).
+   *
+   * @returns {Promise<RTCIceServer[]>}
+   */
+  async #servers() {
+    const { iceServers, tools } = this.#shared;
+    if (iceServers) return iceServers;
+    const asked = this.ask("read", `domain://qos.${domainOf(this.runtime)}`, {});
+    const { value } = (await Promise.race([asked, sleep(tools.clock, ICE_INQUIRY)]))?.body ?? {};
+    const { servers } = isObject(value) ? value : {};
+    return Array.isArray(servers) ? /** @type {any[]} */ (servers) : [];
   }
 
   /**

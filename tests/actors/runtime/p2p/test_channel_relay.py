@@ -39,12 +39,12 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def open_turn_server(folder):
-    """Run a TURN server at the loopback address; return its URL and its log."""
+async def open_turn_server(folder, host="127.0.0.1"):
+    """Run a TURN server at an address of this machine; return its URL and its log."""
     port, log = free_port(), folder / "turn.log"
     options = {
-        "listening-ip": "127.0.0.1",
-        "relay-ip": "127.0.0.1",
+        "listening-ip": host,
+        "relay-ip": host,
         "listening-port": port,
         "static-auth-secret": SECRET,
         "realm": DOMAIN,
@@ -62,19 +62,19 @@ async def open_turn_server(folder):
         with trio.fail_after(20):
             while True:
                 with trio.move_on_after(0.1):
-                    if await answers(port):
+                    if await answers(host, port):
                         break
-        yield f"turn:127.0.0.1:{port}?transport=udp", log
+        yield f"turn:{host}:{port}?transport=udp", log
     finally:
         process.kill()
         await process.wait()
 
 
-async def answers(port: int) -> bool:
+async def answers(host: str, port: int) -> bool:
     """Ask a server of STUN for its answer to a binding request."""
     binding = bytes.fromhex("000100002112a442") + b"0" * 12
     with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        await asking.connect(("127.0.0.1", port))
+        await asking.connect((host, port))
         await asking.send(binding)
         try:
             return len(await asking.recv(2048)) > 0
