@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from actors.catalogue.trust_file import read_trust
     from actors.deployed import Deployed, DeployedApart
     from actors.embedding import Runtime, open_node, open_runtime
+    from actors.http.config import HttpConfig
     from actors.keys.push import PushError, PushKeys
     from actors.keys.signing import SigningKey, read_key
     from actors.kit.back_ends.ice import IcePlan, ListedServer, read_ice
@@ -68,7 +69,9 @@ if TYPE_CHECKING:
     from fsm.bus.forward_rules import ForwardRefusedError
     from fsm.errors import UnknownMachineError
     from fsm.limits.sandbox_totals import SandboxTotals
+    from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
     from fsm.registry.discovery import Change, EntryChange, FoundEntry
+    from fsm.registry.resolve.config import Topology
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
@@ -105,6 +108,7 @@ __all__ = [
     "ForwardRefusedError",
     "FoundEntry",
     "GivenToken",
+    "HttpConfig",
     "Hyperty",
     "HypertyFailedError",
     "HypertyLoadError",
@@ -118,6 +122,7 @@ __all__ = [
     "JsonInput",
     "JsonObject",
     "Kind",
+    "LinkPolicy",
     "ListedServer",
     "LoadStep",
     "Message",
@@ -135,6 +140,9 @@ __all__ = [
     "ObserverJoined",
     "ObserverLeft",
     "ObserverMove",
+    "P2pUse",
+    "P2pWait",
+    "PeerPolicy",
     "Policy",
     "PolicyConfig",
     "ProtoflyError",
@@ -157,6 +165,7 @@ __all__ = [
     "SigningKey",
     "TokenCommand",
     "TokenFile",
+    "Topology",
     "UnknownMachineError",
     "VouchedBy",
     "Watching",
@@ -177,6 +186,7 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.trust_file": ("read_trust",),
         "actors.embedding": ("Runtime", "open_node", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
+        "actors.http.config": ("HttpConfig",),
         "actors.keys.signing": ("SigningKey", "read_key"),
         "actors.kit.back_ends.ice": ("IcePlan", "ListedServer", "read_ice"),
         "actors.kit.counters": ("Drop", "DropLedger"),
@@ -222,6 +232,8 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.limits.sandbox_totals": ("SandboxTotals",),
+        "fsm.p2p.link_policy": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
+        "fsm.registry.resolve.config": ("Topology",),
         "fsm.bus.forward_rules": ("ForwardRefusedError",),
         "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),

@@ -1,6 +1,8 @@
 """The command `python -m actors`, also installed as `protofly`."""
 
+import sys
 from importlib import metadata
+from pathlib import Path
 
 import click
 
@@ -40,6 +42,9 @@ def _commands() -> None:
 
 def main() -> None:
     """Run the command that was asked for and exit with its status."""
+    if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
+        # As under `python -m`, where it is first: hyperties are named by their modules.
+        sys.path.append(str(Path.cwd()))
     enter(_commands)
 
 

@@ -176,8 +176,7 @@ class Runtime:
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
         if name is None:
             name = make.__name__ if isinstance(make, type) else _UNNAMED
-        schema = recorded_schema(make)
-        profile = Profile(name, descriptor, resources, schemas, message_schema=schema)
+        profile = Profile(name, descriptor, resources, schemas)
         context, life = await self._running.settle(profile, make)
         return Deployed(self._running, context, life)
 

@@ -173,9 +173,11 @@ def command(  # noqa: PLR0913 - one for each option
     one record of that address is read.
     """
     if address is not None:
+        if is_watch or user or name or schema or resources or reporter:
+            raise click.UsageError("--address reads one record; leave out criteria and --watch")
         return temporary.run(_Record(address, attribute or None).print)
     if attribute is not None:
-        raise click.UsageError("--attribute is of the record of one --address")
+        raise click.UsageError("--attribute needs --address")
     criteria = Criteria(
         user=user,
         name=name,

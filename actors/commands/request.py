@@ -1,8 +1,9 @@
 """`python -m actors request`: send one request to an address or to a hyperty of a user."""
 
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 
+import attrs
 import click
 import orjson
 
@@ -20,13 +21,18 @@ from actors.runtime.runtime import Runtime
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_LIST
-from specs.message import Message
+from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 
 __all__ = ["command"]
 
 _USER: Final = frozenset({"user", "user-guid"})
 """Schemes of users, whose hyperties are named."""
+
+_VERBS: Final = (
+    MessageType.CREATE, MessageType.READ, MessageType.UPDATE, MessageType.DELETE,
+    MessageType.EXECUTE,
+)  # fmt: skip
 
 _Rest: TypeAlias = tuple[tuple[str, ...], Json]
 """Names, and the value of the request."""
@@ -47,7 +53,25 @@ def _read(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> _Res
 @registry_option
 @click.argument("to", metavar="TO", callback=check_address)
 @click.argument("rest", metavar="[NAME] JSON", nargs=-1, required=True, callback=_read)
-def command(*, temporary: TemporaryRuntime, registry: str | None, to: str, rest: _Rest) -> int:
+@click.option(
+    "--verb",
+    type=click.Choice([str(verb) for verb in _VERBS]),
+    default=str(MessageType.CREATE),
+    show_default=True,
+    help="Verb of the request.",
+)
+@click.option(
+    "--path", metavar="TEXT", default="", help="Path that a handler takes, such as /items."
+)
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    temporary: TemporaryRuntime,
+    registry: str | None,
+    to: str,
+    rest: _Rest,
+    verb: str,
+    path: str,
+) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 
     If TO is a user, such as user://a.example/bob, the request goes to the hyperty of this user
@@ -61,13 +85,30 @@ def command(*, temporary: TemporaryRuntime, registry: str | None, to: str, rest:
         raise click.UsageError(f"the arguments are {wanted}")
     if registry is not None and not is_user:
         raise click.UsageError("--registry is for a request to a user")
+    request = _Request(value, verb, path)
     if is_user:
-        return temporary.run(partial(_ask_user, to, names[0], registry, value))
-    return temporary.run(partial(_ask, to, value))
+        return temporary.run(partial(_ask_user, to, names[0], registry, request))
+    return temporary.run(partial(request.send, to))
+
+
+@final
+@attrs.frozen
+class _Request:
+    """What is sent."""
+
+    value: Json
+    verb: str
+    path: str
+
+    async def send(self, to: str, runtime: Runtime) -> ExitCode:
+        """Send it, and print the answer."""
+        caller = Caller()
+        await runtime.deploy("caller", lambda: caller)
+        return _print(await caller.request(to, self.value, self.verb, path=self.path))
 
 
 async def _ask_user(
-    user: str, name: str, registry: str | None, value: Json, runtime: Runtime
+    user: str, name: str, registry: str | None, request: _Request, runtime: Runtime
 ) -> ExitCode:
     search = runtime.discoverer.discover(user=user, name=name, domain=registry)
     found = await search.first(MAX_LIST)
@@ -87,13 +128,7 @@ async def _ask_user(
         listed = "\n".join(f"  {entry.url} in {entry.runtime}" for entry in live)
         why = f"there are {len(live)} hyperties {what}; name one of these addresses:\n{listed}"
         raise CommandError(why, ExitCode.REFUSED)
-    return await _ask(live[0].url, value, runtime)
-
-
-async def _ask(to: str, value: Json, runtime: Runtime) -> ExitCode:
-    caller = Caller()
-    await runtime.deploy("caller", lambda: caller)
-    return _print(await caller.request(to, value))
+    return await request.send(live[0].url, runtime)
 
 
 def _print(answer: Message) -> ExitCode:

@@ -81,7 +81,7 @@ from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy
 from specs.jsonvalue import Json
 from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
-from specs.limits.protocol import SANDBOX_MEMORY, STUB_IDLE
+from specs.limits.protocol import SANDBOX_MEMORY, STUB_IDLE, STUB_IDLE_LEAST
 from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from transports.link import Kind
 from transports.system import open_system_network
@@ -407,7 +407,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @click.option(
     "--stub-idle",
     metavar="SECONDS",
-    type=Quantity(min=1.0),
+    type=Quantity(min=STUB_IDLE_LEAST),
     default=STUB_IDLE,
     show_default=True,
     help="Release the connection to another domain after this time without use.",

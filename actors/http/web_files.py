@@ -6,7 +6,6 @@ guarded paths. The list of files is made once, and only a path that stands in it
 
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
@@ -35,6 +34,9 @@ _DIALLING: Final = POLICY.replace("connect-src 'self'", "connect-src 'self' ws: 
 
 _FOLDERS: Final = ("dashboard", "demo", "example", "src")
 """Folders that are served, beside the files next to them; a checkout may have others there."""
+
+_ROOT: Final = Path(__file__).parents[2] / "web"
+"""The package: the one beside this one, as an application may have its own of that name."""
 
 _RUNNING: Final = ("demo/", "example/")
 """Folders of pages with a runtime."""
@@ -92,10 +94,7 @@ def _headers(name: str, kind: str) -> tuple[tuple[str, str], ...]:
 
 def _files() -> Iterator[tuple[str, Path]]:
     """Yield the files of the package by their paths in it; none where it is not installed."""
-    found = find_spec("web")
-    for folder in () if found is None else found.submodule_search_locations or ():
-        root = Path(folder)
-        inside = (path for one in _FOLDERS for path in (root / one).rglob("*"))
-        for path in sorted((*root.glob("protofly*.*"), *inside)):
-            if path.suffix in _KINDS and path.is_file():
-                yield path.relative_to(root).as_posix(), path
+    inside = (path for one in _FOLDERS for path in (_ROOT / one).rglob("*"))
+    for path in sorted((*_ROOT.glob("protofly*.*"), *inside)):
+        if path.suffix in _KINDS and path.is_file():
+            yield path.relative_to(_ROOT).as_posix(), path

@@ -5,13 +5,13 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
 from actors.http.config import HttpConfig
-from actors.kit.arguments import as_path_or_none, type_checked
+from actors.kit.arguments import as_path_or_none, check_type, type_checked
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
 from actors.policy.config import PolicyConfig
@@ -25,9 +25,9 @@ from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.policy.model import PolicySet
 from fsm.registry.resolve.config import Topology
-from specs.addresses.address import runtime
+from specs.addresses.address import canonical, runtime, scheme_of
 from specs.identity import VouchedBy
-from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE
+from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE, STUB_IDLE_LEAST
 from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
@@ -45,6 +45,7 @@ GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[P
 _IS_BODY: Final = attrs.validators.and_(
     attrs.validators.ge(BODY_BYTES), attrs.validators.le(TRANSFER_MOST)
 )
+_IS_IDLE: Final = attrs.validators.ge(STUB_IDLE_LEAST)
 
 _NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -129,8 +130,10 @@ class RuntimeConfig:
     Raises:
         TypeError: A value is of a wrong kind.
         StagePlaceError: An interceptor is neither before nor after policy.
-        ValueError: `kinds` has `webrtc`, but the extra is not installed; or `largest_body` is below
-            `BODY_BYTES` or above `TRANSFER_MOST`.
+        BadUrlError: `user` is no address.
+        ValueError: `kinds` has `webrtc`, but the extra is not installed; `user` is the address of
+            something else; `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`; or
+            `stub_idle` is below `STUB_IDLE_LEAST`.
     """
 
     domain: str
@@ -140,7 +143,7 @@ class RuntimeConfig:
     tls: ssl.SSLContext | None = None
     insecure: bool = False
     nodes: Mapping[str, str] = _NO_NODES
-    catalogues: "CatalogueAccess | None" = None
+    catalogues: "CatalogueAccess | None" = attrs.field(default=None)
     descriptor: str | None = None
     sandboxes: SandboxTotals = TOTALS
     kinds: tuple[Kind, ...] = attrs.field(default=())
@@ -149,10 +152,10 @@ class RuntimeConfig:
     ice: IcePlan | None = None
     ice_relay_only: bool = False
     p2p_require: VouchedBy | None = None
-    trust: "Trust | None" = None
+    trust: "Trust | None" = attrs.field(default=None)
     topology: Topology = Topology.TRIANGLE
-    stub_idle: float = STUB_IDLE
-    user: str | None = None
+    stub_idle: float = attrs.field(default=STUB_IDLE, validator=_IS_IDLE)
+    user: str | None = attrs.field(default=None)
     credentials: Credentials = NO_CREDENTIALS
     identity_gui: IdentityGui | None = None
     identity: Path | None = attrs.field(default=None, converter=as_path_or_none)
@@ -173,6 +176,21 @@ class RuntimeConfig:
     def _check_kinds(self, _: object, kinds: tuple[Kind, ...]) -> None:
         if Kind.WEBRTC in kinds and not is_webrtc_installed():
             raise ValueError(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
+
+    @catalogues.validator
+    @trust.validator
+    def _check_late(self, field: "attrs.Attribute[object]", value: object) -> None:
+        if value is not None:
+            from actors.catalogue.client import CatalogueAccess  # noqa: PLC0415 - see above
+            from actors.catalogue.trust_file import Trust  # noqa: PLC0415
+
+            kind = CatalogueAccess if field.name == "catalogues" else Trust
+            check_type(value, (kind, NoneType), f"RuntimeConfig.{field.name}")
+
+    @user.validator
+    def _check_user(self, _: object, user: str | None) -> None:
+        if user is not None and scheme_of(canonical(user)) != "user":
+            raise ValueError(f"{user!r} is no user such as user://a.example/bob")
 
     @interceptors.validator
     def _check_places(self, _: object, interceptors: tuple[Interceptor, ...]) -> None:

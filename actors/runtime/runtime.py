@@ -18,7 +18,13 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
-from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyMaker, Lifecycle, Profile
+from actors.runtime.hyperty.hyperty import (
+    HypertyFailedError,
+    HypertyMaker,
+    Lifecycle,
+    Profile,
+    recorded_schema,
+)
 from actors.runtime.isolation.hyperty import HypertyTools, SandboxedCode, sandboxed_hyperty
 from actors.runtime.isolation.loading import find_hyperty, load_errors
 from actors.runtime.objects.context import HypertyContext
@@ -142,9 +148,12 @@ class Runtime:
         Raises:
             AllocationError: As `host`; so are the others.
         """
-        life = self._lifecycle(profile)
+        described = Profile(profile) if isinstance(profile, str) else profile
+        if described.message_schema is None:
+            described = attrs.evolve(described, message_schema=recorded_schema(make))
+        life = self._lifecycle(described)
         hosts = HypertyHosts(make, self._parts, life)
-        await self.host(profile, hosts.make, life)
+        await self.host(described, hosts.make, life)
         return hosts.context, life
 
     async def load(self, address: str, name: str | None = None) -> Lifecycle:

@@ -38,6 +38,7 @@ __all__ = [
     "StatusReported",
     "WatchEvent",
     "entry_of",
+    "query_of",
     "texts_of",
 ]
 
@@ -93,6 +94,19 @@ def texts_of(value: Iterable[str]) -> tuple[str, ...]:
     if not all(isinstance(one, str) for one in texts):
         raise TypeError(f"texts are wanted, such as ['chat'], not {value!r}")
     return texts
+
+
+def query_of(criteria: Criteria) -> "Query":
+    """Return the search for some criteria.
+
+    Raises:
+        TypeError: A criterion is unknown, or as of `Query`; so are the others.
+    """
+    unknown = sorted(criteria.keys() - Criteria.__annotations__.keys())
+    if unknown:
+        known = ", ".join(Criteria.__annotations__)
+        raise TypeError(f"a search has no criterion {unknown[0]!r}, only {known} and domain")
+    return Query(**criteria)
 
 
 @final

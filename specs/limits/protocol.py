@@ -63,6 +63,9 @@ RETRY_COOL_DOWN: Final = 5.0
 STUB_IDLE: Final = 300.0
 """Seconds without use after which a stub of another domain is released (ours, PFY-03)."""
 
+STUB_IDLE_LEAST: Final = 1.0
+"""Fewest seconds without use that may be configured for it (ours, PFY-03)."""
+
 NEGATIVE_CACHE: Final = 1.0
 """Seconds a failed record query is remembered (RES-03)."""
 

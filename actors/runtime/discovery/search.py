@@ -23,7 +23,6 @@ from fsm.registry.discovery import (
     DiscoveryWatch,
     EntryChange,
     FoundEntry,
-    Query,
     ReadAgain,
     Readback,
     Searched,
@@ -32,6 +31,7 @@ from fsm.registry.discovery import (
     StatusReported,
     WatchEvent,
     entry_of,
+    query_of,
 )
 from specs.addresses.address import canonical, domain_name, domain_of, domain_registry
 from specs.bodies.link import Path
@@ -208,7 +208,7 @@ class Discoverer:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is none.
         """
-        query = Query(**criteria)
+        query = query_of(criteria)
         return RecordSearch(self.reader(domain), query.read(limit))
 
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> "Watching":
@@ -223,7 +223,7 @@ class Discoverer:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        query = Query(**criteria)
+        query = query_of(criteria)
         return Watching(self, self.reader(domain), query.read())
 
     async def record(self, url: str, attribute: str | None = None) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from types import NoneType
-from typing import Unpack, final
+from typing import Final, Unpack, final
 
 import trio
 
@@ -34,6 +34,22 @@ def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:
     """Return the body of a request."""
     check_text(path, "path")
     return {"value": value, "resource": path} if path else {"value": value}
+
+
+_REQUESTS: Final = tuple(verb for verb in MessageType if verb is not MessageType.RESPONSE)
+
+
+def _verb(text: str) -> MessageType:
+    """Return the verb of a request.
+
+    Raises:
+        TypeError: It is no text.
+        ValueError: No request has it.
+    """
+    check_text(text, "type_")
+    if text not in _REQUESTS:
+        raise ValueError(f"type_ must be one of {', '.join(_REQUESTS)}, not {text!r}")
+    return MessageType(text)
 
 
 class HypertyClient:
@@ -85,6 +101,7 @@ class HypertyClient:
 
         Raises:
             TypeError: An argument is of a wrong kind.
+            ValueError: `type_` is no verb of requests.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
@@ -121,6 +138,7 @@ class HypertyClient:
 
         Raises:
             TypeError: An argument is of a wrong kind.
+            ValueError: `type_` is no verb of requests.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
@@ -153,6 +171,7 @@ class HypertyClient:
 
         Raises:
             TypeError: An argument is of a wrong kind.
+            ValueError: `type_` is no verb of requests.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ExceptionGroup: Of ActorStoppedError: the runtime has closed.
         """
@@ -160,7 +179,7 @@ class HypertyClient:
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
             # What is no JSON is the caller's error, not that of one of the tasks below.
-            asked = Message(0, MessageType(type_), self.url, "", uncopied({"value": value}))
+            asked = Message(0, _verb(type_), self.url, "", uncopied({"value": value}))
             value = sendable(asked).body["value"]
 
         async def one(to: str) -> None:
@@ -244,6 +263,7 @@ class HypertyClient:
 
         Raises:
             TypeError: An argument is of a wrong kind.
+            ValueError: `type_` is no verb of requests.
             NotJsonError: The body, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
@@ -254,15 +274,13 @@ class HypertyClient:
     ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         check_text(to, "to")
-        check_text(type_, "type_")
+        verb = _verb(type_)
         check_type(body, (Mapping,), "body")
         url = self._context.url
         answer: Message | None = None
         # It gets its id when it may go: the ids of one sender rise (I-T7).
         async with self._context.window(to):
-            message = Message(
-                self._context.ids.next(url), MessageType(type_), url, to, uncopied(body)
-            )
+            message = Message(self._context.ids.next(url), verb, url, to, uncopied(body))
             try:
                 message = sendable(message)
             except BadMessageError as exc:

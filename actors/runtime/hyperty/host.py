@@ -16,6 +16,7 @@ from actors.runtime.hyperty.bodies import SPECIAL, large_body, own, sendable, un
 from actors.runtime.hyperty.hyperty import (
     Delegated,
     Faults,
+    Hyperty,
     HypertyMaker,
     Invited,
     Lifecycle,
@@ -90,6 +91,19 @@ class _Fault:
     why: str
 
 
+def _made(make: HypertyMaker) -> Hyperty:
+    """Make a hyperty.
+
+    Raises:
+        TypeError: Something else was made.
+    """
+    hyperty = make()
+    made: object = hyperty
+    if not isinstance(made, Hyperty):
+        raise TypeError(f"{make!r} makes no hyperty, but {type(made).__name__}")
+    return hyperty
+
+
 @final
 class HypertyHost(Actor[Delivery]):
     """Runs one hyperty for one life.
@@ -104,7 +118,7 @@ class HypertyHost(Actor[Delivery]):
     """
 
     def __init__(self, make: HypertyMaker, context: HypertyContext, faults: Faults) -> None:
-        self._hyperty = make()
+        self._hyperty = _made(make)
         self._context = context
         self._faults = faults
         self._port = context.port
@@ -181,7 +195,7 @@ class HypertyHost(Actor[Delivery]):
     @override
     async def stop(self) -> None:
         self._bodies.clear()
-        with trio.move_on_after(GOODBYE_TIMEOUT):
+        with trio.move_on_after(GOODBYE_TIMEOUT):  # noqa: ASYNC912 - often nothing waits
             for work in self._shares.clear():
                 await self._give_up(work, _STOPPED)
 

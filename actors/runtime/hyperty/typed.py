@@ -99,7 +99,7 @@ def read_value(value: Json, kind: object) -> object:
         case _FlawError() as flaw:
             raise BadMessageError(flaw.words) from flaw
         case error:
-            raise BadMessageError(f"value: {error}"[:_MOST_WORDS]) from error
+            raise BadMessageError(f"value: {_words_of(error)}"[:_MOST_WORDS]) from error
 
 
 def read_as(value: Json, kind: type[T]) -> T:
@@ -151,9 +151,16 @@ def _place(place: str) -> Iterator[None]:
 
 
 def _placed(error: ValueError | TypeError, place: str) -> _FlawError:
-    flaw = error if isinstance(error, _FlawError) else _FlawError(f": {error}"[:_MOST_WORDS])
+    words = f": {_words_of(error)}"[:_MOST_WORDS]
+    flaw = error if isinstance(error, _FlawError) else _FlawError(words)
     flaw.place.append(place)
     return flaw
+
+
+def _words_of(error: Exception) -> str:
+    """Return the text of an error, without what validators of attrs add for programs."""
+    first: object = error.args[0] if error.args else None
+    return first if isinstance(first, str) else str(error)
 
 
 def _exactly(kind: type, word: str) -> Callable[[object, object], object]:

@@ -1,12 +1,14 @@
 """A node and runtimes inside a program: what `actors` itself offers."""
 
 import ast
+import re
 import subprocess
 import sys
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
 
@@ -225,6 +227,20 @@ def test_every_public_name_is_there_and_comes_from_where_it_is_defined():
     for name in actors.__all__:
         assert getattr(actors, name) is not None
     assert {*actors.__all__} <= {*dir(actors)}
+
+
+def test_the_settings_of_a_runtime_have_public_types():
+    """So that a program imports nothing else to set them."""
+    read_from_files = {"policy", "trust"}
+    types = " ".join(
+        str(field.type)
+        for field in attrs.fields(RuntimeConfig)
+        if field.name not in {*read_from_files, "ids"}
+    )
+    ours = set(re.findall(r"\b(?:actors|fsm|specs|transports)\.[\w.]*?(\w+)\b(?!\.)", types))
+    ours |= set(re.findall(r"<(?:class|enum) '(?:[\w.]+\.)?([A-Z]\w+)'", types))
+    assert {"HttpConfig", "LinkPolicy", "Topology"} <= ours
+    assert ours <= {*actors.__all__}
 
 
 def test_type_checkers_see_the_names_that_there_are():

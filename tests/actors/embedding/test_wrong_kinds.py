@@ -52,6 +52,8 @@ AT_ONCE = [
     (lambda: runtime_config(kinds=actors.Kind.TCP), "RuntimeConfig.kinds must be tuple"),
     (lambda: runtime_config(nodes=["x"]), "RuntimeConfig.nodes must be Mapping, not list"),
     (lambda: runtime_config(sandboxes=1), "RuntimeConfig.sandboxes must be SandboxTotals"),
+    (lambda: runtime_config(catalogues=5), "RuntimeConfig.catalogues must be CatalogueAccess"),
+    (lambda: runtime_config(trust="x"), "RuntimeConfig.trust must be Trust or None, not str"),
     (lambda: runtime_config(user=b"x"), "RuntimeConfig.user must be text (str) or None, not bytes"),
     (lambda: actors.NodeConfig(domain=5), "NodeConfig.domain must be text (str), not int"),
     (
@@ -107,12 +109,14 @@ HANDLES = [
 
 RUNTIMES = [
     (lambda one: one.deploy(5), "deploy takes what makes a hyperty"),
+    (lambda one: one.deploy(lambda: 5), "makes no hyperty, but int"),
     (lambda one: one.deploy(Plain, 5), "the name of a hyperty is a text"),
     (lambda one: one.deploy(Plain, resources="chat"), "several texts are wanted"),
     (lambda one: one.deploy_apart(Plain()), "deploy_apart takes a class of hyperties"),
     (lambda one: one.deploy_apart(dict), "deploy_apart takes a class of hyperties"),
     (lambda one: one.release_name(5), "name must be text (str) or None"),
     (lambda one: one.discover(user=5), "user is a text"),
+    (lambda one: one.discover(nam="x"), "a search has no criterion 'nam', only user, name, schema"),
     (lambda one: one.follow(5, object), "machine must be text"),
     (lambda one: one.follow("p2p_connection", 5), "make must be a callable"),
     (lambda one: one.follow("p2p_connection", object, 5), "about must be text (str) or None"),
@@ -136,6 +140,31 @@ def test_a_wrong_kind_is_refused_at_once(call, why):
         call()
     assert why in str(raised.value)
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"user": "bob"}, "'bob' is no address"),
+        ({"user": "hyperty://a.example/1"}, "is no user such as user://a.example/bob"),
+        ({"stub_idle": -1}, "'stub_idle' must be >= 1.0"),
+    ],
+)
+def test_a_wrong_value_is_refused_at_once(wrong, why):
+    with pytest.raises((ValueError, actors.ProtoflyError), match=why):
+        runtime_config(**wrong)
+
+
+@pytest.mark.parametrize("verb", ["response", "fetch"])
+async def test_a_verb_that_is_no_request_is_refused_at_once(verb, autojump_clock):
+    """It would have no answer."""
+    async with place() as (_, plain, _):
+        calls = (plain.request, plain.insist, lambda to, type_: plain.ask(to, type_, {}))
+        for call in calls:
+            with pytest.raises(ValueError, match="type_ must be one of create, read, update"):
+                await call(plain.url, type_=verb)
+        with pytest.raises(ValueError, match=verb):
+            await plain.request_each([plain.url], type_=verb)
 
 
 @asynccontextmanager

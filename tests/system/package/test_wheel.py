@@ -18,7 +18,7 @@ import pytest
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("actors", "fsm", "spark", "specs", "transports")
+PACKAGES = ("actors", "fsm", "spark", "specs", "transports", "web")
 NEEDED = re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
 
 ROUND_TRIP = """
@@ -144,6 +144,44 @@ def test_its_commands_run(installed, name):
     assert "Hyperty messaging on Trio" in installed.run(*command, "--help")
     assert installed.run(*command, "--version").split()[0] == "protofly"
     assert "p2p_connection" in installed.run("protofly", "fsm", "list")
+
+
+PAGE = """
+import httpcore
+import trio
+import actors
+
+async def main():
+    config = actors.NodeConfig(domain="a.example", http=actors.HttpConfig(listen="127.0.0.1:0"))
+    async with actors.open_node(config) as node, httpcore.AsyncConnectionPool() as pool:
+        for path in ("/dashboard/", "/web/src/theirs.js"):
+            print(path, (await pool.request("GET", node.http_url + path)).status)
+
+trio.run(main)
+"""
+
+
+def test_the_dashboard_is_served_and_no_file_of_an_application(installed):
+    theirs = installed.apart / "pages" / "web" / "src" / "theirs.js"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("")
+    (theirs.parents[1] / "__init__.py").write_text("")
+    program = installed.apart / "pages" / "page.py"
+    program.write_text(PAGE)
+    said = installed.run("python", program)
+    assert "/dashboard/ 200" in said
+    assert "/web/src/theirs.js 404" in said
+
+
+def test_the_command_finds_hyperties_beside_it(installed):
+    (installed.apart / "own_bells.py").write_text(
+        "import actors\nclass Bell(actors.Hyperty): ...\n"
+    )
+    (installed.apart / "ring.toml").write_text(
+        '[runtime]\ndomain = "a.example"\nname = "ra"\nnode = "ws://127.0.0.1:1/link"\n'
+        'hyperty = ["bell=own_bells:Bell"]\n'
+    )
+    installed.run("protofly", "config", "check", "ring.toml")
 
 
 def test_what_an_extra_is_needed_for_names_it(installed):

@@ -53,6 +53,19 @@ async def test_hyperties_are_found_and_asked_by_user_and_name():
         assert (answer["sender"], answer["value"]) == (bobs, {"value": 1})
 
 
+async def test_a_handler_is_asked_by_its_verb_and_path_and_its_schema_is_found():
+    shop = "shop=tests.actors.runtime.hyperty.typed_shop:Shop"
+    async with (
+        serving(*NODE) as node,
+        serving(*runtime(node, "ra", "--user", BOB, "--hyperty", shop)),
+    ):
+        words = (*place(node), BOB, "shop", "--verb", "update", "--path", "/order", "[1]")
+        asked = await call("request", *words)
+        assert (asked.status, orjson.loads(asked.out[0])["code"]) == (ExitCode.OK, 200)
+        found = await call("find", *place(node), BOB, "--json")
+        assert orjson.loads(found.out[0])["message_schema"]["title"] == "Shop"
+
+
 async def test_a_request_says_whom_it_does_not_find_or_cannot_choose():
     two = ("--hyperty", "greeter=actors.hyperties:Echo", "--user", BOB)
     async with serving(*NODE) as node, serving(*runtime(node, "rb", *two)) as second:
@@ -125,11 +138,14 @@ class Lines:
     [
         (["find"], "a criterion is missing"),
         (["find", "--name", ""], "name is empty"),
-        (["find", "--name", "x", "--attribute", "user"], "of the record of one --address"),
+        (["find", "--name", "x", "--attribute", "user"], "--attribute needs --address"),
+        (["find", "--name", "x", "--address", "hyperty://a.example/1"], "leave out criteria"),
+        (["find", "--watch", "--address", "hyperty://a.example/1"], "and --watch"),
         (["find", "hyperty://a.example/1"], "is no user"),
         (["find", "--reporter", "x"], "no address"),
         (["find", "--name", "x", "--scheme", "a/b"], "no scheme"),
         (["request", BOB, "1"], "NAME JSON"),
+        (["request", BOB, "x", "1", "--verb", "response"], "is not one of 'create', 'read'"),
         (["request", "hyperty://a.example/1", "greeter", "1"], "the arguments are"),
         (["request", "hyperty://a.example/1", "1", "--registry", "b.example"], "--registry"),
         (["runtime", "--name", "ra", "--user", "bob"], "no address"),

@@ -141,6 +141,16 @@ async def test_a_value_with_many_flaws_is_read_up_to_the_first(autojump_clock):
         assert read == [1, -1][: 1 + (number == -1)]
 
 
+def test_an_error_of_a_validator_of_attrs_is_one_sentence():
+    @attrs.frozen
+    class Loan:
+        days: int = attrs.field(validator=attrs.validators.in_((7, 14)))
+
+    with pytest.raises(BadMessageError) as raised:
+        actors.read_as({"days": 8}, Loan)
+    assert raised.value.reason == "value: 'days' must be in (7, 14) (got 8)"
+
+
 @pytest.mark.parametrize(
     "value",
     [
