@@ -154,7 +154,7 @@ import actors
 async def main():
     config = actors.NodeConfig(domain="a.example", http=actors.HttpConfig(listen="127.0.0.1:0"))
     async with actors.open_node(config) as node, httpcore.AsyncConnectionPool() as pool:
-        for path in ("/dashboard/", "/web/src/theirs.js"):
+        for path in ("/web/dashboard/index.html", "/web/src/theirs.js"):
             print(path, (await pool.request("GET", node.http_url + path)).status)
 
 trio.run(main)
@@ -169,7 +169,7 @@ def test_the_dashboard_is_served_and_no_file_of_an_application(installed):
     program = installed.apart / "pages" / "page.py"
     program.write_text(PAGE)
     said = installed.run("python", program)
-    assert "/dashboard/ 200" in said
+    assert "/web/dashboard/index.html 200" in said
     assert "/web/src/theirs.js 404" in said
 
 
