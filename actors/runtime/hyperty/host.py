@@ -195,8 +195,9 @@ class HypertyHost(Actor[Delivery]):
     @override
     async def stop(self) -> None:
         self._bodies.clear()
-        with trio.move_on_after(GOODBYE_TIMEOUT):  # noqa: ASYNC912 - often nothing waits
-            for work in self._shares.clear():
+        until = trio.current_time() + GOODBYE_TIMEOUT
+        for work in self._shares.clear():
+            with trio.move_on_at(until):
                 await self._give_up(work, _STOPPED)
 
     async def _kept(
