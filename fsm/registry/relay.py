@@ -13,7 +13,7 @@ up after `RETRY_QUEUE_TRIES` attempts.
 session and a client of it, and has a name that only the node and the broker know.
 """
 
-from collections import deque
+from collections import Counter, deque
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -182,11 +182,13 @@ class RelayLimits:
         parallel: Requests under way at once.
         waiting: Requests that wait for one of them to end.
         patience: Seconds a request may take, waiting included.
+        each: Requests of one requester under way at once; None: as many as of all.
     """
 
     parallel: int
     waiting: int
     patience: float
+    each: int | None = None
 
 
 @final
@@ -335,9 +337,20 @@ class RelayCore:
         self._waiting.append(wanted)
         started = self._start()
         if len(self._waiting) > self._limits.waiting:
-            refusal = Refuse(wanted.number, Code.UNAVAILABLE, _FULL)
-            return [*started, *self._end(wanted.number, refusal)]
+            crowded = self._crowding(wanted).number
+            return [*started, *self._end(crowded, Refuse(crowded, Code.UNAVAILABLE, _FULL))]
         return started
+
+    def _crowding(self, wanted: Wanted) -> Wanted:
+        """Return what gives way: the newest request of the requester that waits for most.
+
+        Otherwise, one requester could fill the queue, so that all others are refused.
+        """
+        waits = Counter(one.by for one in self._waiting)
+        by, most = waits.most_common(1)[0]
+        if waits[wanted.by] == most:
+            return wanted
+        return next(one for one in reversed(self._waiting) if one.by == by)
 
     def _end(self, number: int, how: Effect) -> list[Effect]:
         wanted = self._open.pop(number, None)
@@ -352,11 +365,13 @@ class RelayCore:
         """Start the requests that may start, in their order."""
         started: list[Effect] = []
         busy = {one.lane for one in self._running.values()} - {None}
+        mine, each = Counter(one.by for one in self._running.values()), self._limits.each
         for wanted in list(self._waiting):
             if len(self._running) >= self._limits.parallel:
                 break
-            if wanted.lane in busy:
+            if wanted.lane in busy or (each is not None and mine[wanted.by] >= each):
                 continue
+            mine[wanted.by] += 1
             if wanted.lane is not None:
                 busy.add(wanted.lane)
             self._waiting.remove(wanted)

@@ -182,5 +182,16 @@ PUSH_TTL: Final = 86_400
 PUSH_BYTES: Final = 3_000
 """Bytes of the value of a call; encrypted, it must fit into 4096 bytes (RFC 8291, section 4)."""
 
+PUSH_PARALLEL: Final = 32
+"""Calls of a node that are under way at once (ours: each leads to another push service)."""
+
+PUSH_EACH: Final = 4
+"""Of these, calls of one runtime, or of one other domain: an eighth, as push services that it has
+chosen may be slow (ours)."""
+
+PUSH_PATIENCE: Final = 5.0
+"""Seconds in which the push service of a device must have taken a call (ours: half of the time for
+the call, which may be for several devices)."""
+
 PUSH_ENDPOINT_CHARS: Final = 2_048
 """Characters in the URL of a device at its push service (ours)."""

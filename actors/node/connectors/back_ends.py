@@ -45,7 +45,13 @@ from fsm.registry.relay import (
 )
 from specs.addresses.address import GLOBAL_REGISTRY, push_manager, quality_broker
 from specs.errors import BadMessageError
-from specs.limits.node import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
+from specs.limits.node import (
+    BACKEND_CONNECTIONS,
+    BACKEND_QUEUE,
+    BACKEND_TIMEOUT,
+    PUSH_EACH,
+    PUSH_PARALLEL,
+)
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
@@ -306,7 +312,10 @@ async def start_connectors(
     """
     for name, address, make in _services(back_ends, home):
         actor = f"connector:{name}"
-        opened = partial(_connector, (name, address), make, home.trace(actor), back_ends.limits)
+        limits = back_ends.limits
+        if name is BackEnd.PUSH:
+            limits = attrs.evolve(limits, parallel=PUSH_PARALLEL, each=PUSH_EACH)
+        opened = partial(_connector, (name, address), make, home.trace(actor), limits)
         await supervisor.start_child(ChildSpec(actor, partial(opened, bus)))
 
 

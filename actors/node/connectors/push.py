@@ -12,6 +12,7 @@ Push services are named by the operator, or have public addresses.
 """
 
 import sqlite3
+import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -45,7 +46,7 @@ from specs.addresses.address import RUNTIME_SCHEME, is_node, scheme_of
 from specs.bodies.push import Call, PushKeys, PushSubscription, RegisterDevice, Wake
 from specs.errors import BadMessageError
 from specs.identity import VouchedBy
-from specs.limits.node import PUSH_BYTES, PUSH_ENDPOINT_CHARS, PUSH_TTL
+from specs.limits.node import PUSH_BYTES, PUSH_ENDPOINT_CHARS, PUSH_PATIENCE, PUSH_TTL
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
@@ -198,6 +199,8 @@ class Push(Service):
         self._config: Final = config
         self._clock: Final = clock
         self._disk = trio.Lock()
+        # To read the authorities takes long.
+        self._tls: Final = ssl.create_default_context()
         self._file = DeviceFile(config.file)
         self._table: DeviceTable | None = None
 
@@ -312,14 +315,17 @@ class Push(Service):
             return _Rung(why=str(exc))
         server = ServerUrl.read(origin)
         egress = ANYWHERE if self._config.services else PUBLIC
-        client = HttpClient(server, _ANSWER_BYTES, sockets(egress))
+        client = HttpClient(server, _ANSWER_BYTES, sockets(egress), tls=self._tls)
+        why = "it does not answer"
         try:
-            return await self._posted(client, origin, path, content, device.runtime)
+            with trio.move_on_after(PUSH_PATIENCE):
+                return await self._posted(client, origin, path, content, device.runtime)
         except HttpError as exc:
-            _log.warning("push service cannot be asked", service=origin, why=exc.reason)
-            return _Rung(pause=_RETRY, why="the push service of a device cannot be asked")
+            why = exc.reason
         finally:
             await client.aclose()
+        _log.warning("push service cannot be asked", service=origin, why=why)
+        return _Rung(pause=_RETRY, why="the push service of a device cannot be asked")
 
     async def _posted(
         self, client: HttpClient, origin: str, path: str, content: bytes, runtime: str

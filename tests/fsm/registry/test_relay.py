@@ -18,7 +18,9 @@ from fsm.registry.relay import (
     Tick,
     Wanted,
 )
+from specs.reply_code import Code
 
+FULL = "too many requests wait for the back end"
 LIMITS = RelayLimits(parallel=2, waiting=3, patience=10.0)
 
 
@@ -123,3 +125,26 @@ def test_an_answer_to_an_ended_request_is_late(late):
     core.feed(Wanted(1, "r1"), 0.0)
     core.feed(Came(1), 0.0)
     assert core.feed(late, 0.0) == [Late(1)]
+
+
+def starts(effects):
+    return [one.number for one in effects if isinstance(one, Start)]
+
+
+def test_one_that_fills_the_queue_is_refused_and_others_are_not():
+    """CON-07."""
+    core = RelayCore(RelayLimits(parallel=1, waiting=4, patience=10.0))
+    for number in range(5):
+        core.feed(Wanted(number, "flooder", "lane"), 0.0)
+    assert core.feed(Wanted(5, "other"), 0.0) == [Refuse(4, Code.UNAVAILABLE, FULL)]
+    assert core.feed(Wanted(6, "other"), 0.0) == [Refuse(3, Code.UNAVAILABLE, FULL)]
+    assert core.feed(Wanted(7, "other"), 0.0) == [Refuse(7, Code.UNAVAILABLE, FULL)]
+
+
+def test_one_has_its_share_of_what_is_under_way():
+    """CON-07."""
+    core = RelayCore(RelayLimits(parallel=4, waiting=9, patience=10.0, each=2))
+    begun = [starts(core.feed(Wanted(number, "slow"), 0.0)) for number in range(4)]
+    assert begun == [[0], [1], [], []]
+    assert starts(core.feed(Wanted(4, "other"), 0.0)) == [4]
+    assert starts(core.feed(Came(1), 0.0)) == [2]

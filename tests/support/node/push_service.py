@@ -18,10 +18,14 @@ class PushService:
     Attributes:
         permitted: Key of the only sender that a device permits, by device (RFC 8292, section 4).
         refusal: Status that all calls are answered with; None: they are judged.
+        stalling: Devices whose calls are not answered.
+        stalled: How many calls of these came.
     """
 
     permitted: dict[str, str] = attrs.field(factory=dict)
     refusal: int | None = None
+    stalling: set[str] = attrs.field(factory=set)
+    stalled: int = 0
     server: HttpServer | None = None
     _kept: dict[str, list[bytes]] = attrs.field(factory=dict)
     _arrived: trio.Event = attrs.field(factory=trio.Event)
@@ -46,6 +50,9 @@ class PushService:
         if self.refusal is not None:
             return Said(self.refusal)
         kind, device = call.segments
+        if device in self.stalling:
+            self.stalled += 1
+            await trio.sleep_forever()
         if kind != "push" or device not in self._kept:
             return Said(404)
         if call.method != "POST" or "ttl" not in call.headers:

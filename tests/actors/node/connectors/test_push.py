@@ -14,7 +14,13 @@ from actors.keys.signing import make_key
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.push import PushConfig
 from fsm.registry.push import Device, DeviceTable
-from specs.limits.node import PUSH_BYTES, PUSH_DEVICES, PUSH_LIFE
+from specs.limits.node import (
+    PUSH_BYTES,
+    PUSH_DEVICES,
+    PUSH_EACH,
+    PUSH_LIFE,
+    PUSH_PATIENCE,
+)
 from tests.support.node.http_server import open_http_server
 from tests.support.node.node_peer import MN, RA, RB, open_world
 from tests.support.node.push_service import PushService
@@ -153,6 +159,32 @@ async def test_a_device_is_not_called_more_often_than_it_bears(keys):
         assert service.waiting("bob") == 5
         # One that calls too often takes the call of nobody else.
         assert (await ask(await world.peer(RA), "execute", resource=RB)).code == 200
+
+
+async def test_slow_push_services_of_one_caller_delay_no_other(keys):
+    """SEC-43: whoever registers a device chooses how long its push service takes."""
+    async with open_push() as (world, service):
+        alice, bob = await world.peer(RA), await world.peer(RB)
+        carol = await world.peer("hyperty-runtime://a.ex/rc")
+        for peer, name in ((alice, "alice"), (carol, "carol"), (bob, "bob")):
+            await register(peer, service, keys, name)
+        service.stalling = {"alice", "carol"}
+        for resource in (RA, carol.runtime) * 5:
+            await alice.post("execute", f"{RA}/ua", PUSH, resource=resource)
+        with trio.fail_after(PUSH_PATIENCE):
+            assert (await ask(alice, "read")).code == 200
+            assert (await ask(bob, "execute", resource=RB)).code == 200
+        assert service.stalled <= PUSH_EACH
+
+
+async def test_a_push_service_that_does_not_answer_is_not_waited_for(keys, monkeypatch):
+    monkeypatch.setattr("actors.node.connectors.push.PUSH_PATIENCE", 0.1)
+    async with open_push() as (world, service):
+        bob = await world.peer(RB)
+        await register(bob, service, keys)
+        service.stalling = {"bob"}
+        answer = await ask(bob, "execute", resource=RB)
+        assert (answer.code, answer.body["retryAfter"] > 0) == (503, True)
 
 
 def device(runtime, user=None):
