@@ -263,6 +263,7 @@ def _visit(request: h11.Request, host: str, own_origin: str) -> Visit:
         MappingProxyType(dict(fields)),
         host=host,
         own_origin=own_origin,
+        version=request.http_version.decode("latin-1"),
     )
 
 

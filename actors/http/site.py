@@ -74,6 +74,7 @@ class Visit:
         body: Empty where none is wanted.
         host: Where it comes from, as the system says.
         own_origin: The web origin of pages of the listener itself.
+        version: Version of HTTP.
     """
 
     method: str
@@ -83,6 +84,7 @@ class Visit:
     body: bytes = b""
     host: str = ""
     own_origin: str = ""
+    version: str = "1.1"
 
     def header(self, name: str) -> str | None:
         """Return the value of a header; of several the first."""
@@ -267,6 +269,10 @@ _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x
 """Headers that a proxy adds: their sender is not the client itself."""
 
 
+_OLD: Final = "1.0"
+"""The version in which nginx asks, if it is not told otherwise: it adds no header, and names this
+machine as the host."""
+
 _OTHER_SITES: Final = ("cross-site", "same-site")
 """Values of a header by which a browser says that a page of another origin asks."""
 
@@ -324,7 +330,7 @@ class Gate:
         """Return the refusal of a visit; None: it may go on."""
         if self._token is not None:
             return None if self._is_known(visit) else _UNKNOWN
-        if any(visit.header(name) is not None for name in _PROXIED):
+        if visit.version == _OLD or any(visit.header(name) is not None for name in _PROXIED):
             return _REMOTE
         if visit.header("sec-fetch-site") in _OTHER_SITES:
             return _REMOTE

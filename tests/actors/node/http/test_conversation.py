@@ -66,6 +66,13 @@ async def test_every_answer_is_marked_uncacheable_with_its_own_type():
             assert int(answer.headers["content-length"]) == len(answer.body) > 0
 
 
+async def test_a_proxy_that_shows_only_its_version_reads_no_metrics():
+    async with served() as url:
+        for path, status in (("/metrics", b"403"), ("/healthz", b"200")):
+            raw = b"GET %b HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+            assert (await said(url, raw % path.encode())).split()[1] == status
+
+
 async def test_a_head_has_no_body():
     async with served() as url:
         answer = await get(f"{url}/metrics", "HEAD")

@@ -92,6 +92,15 @@ async def test_without_a_token_metrics_stay_on_the_machine(headers):
     assert page.status == HTTPStatus.FORBIDDEN
 
 
+async def test_without_a_token_nginx_as_it_is_installed_reads_nothing():
+    """It names this machine as the host, and adds no header; it asks in the old version."""
+    visit = Visit("GET", "/metrics", (*LOCAL, ("connection", "close")), version="1.0")
+    assert (await site().answer(visit)).status == HTTPStatus.FORBIDDEN
+    shown = ("authorization", f"Bearer {TOKEN}")
+    visit = Visit("GET", "/metrics", (*LOCAL, shown), version="1.0")
+    assert (await site(TOKEN).answer(visit)).status == HTTPStatus.OK
+
+
 async def never():
     await trio.sleep_forever()
 
