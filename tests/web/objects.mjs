@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs";
 
 import { sorted } from "../../web/src/json.js";
+import { LinkEnd } from "../../web/src/p2p/end.js";
+import { TransferCore } from "../../web/src/p2p/transfer.js";
 import { ChildrenCopyCore, ChildSet, childrenIn } from "../../web/src/sync/children.js";
 import { ObserverCore } from "../../web/src/sync/copy.js";
 import { LeasesCore, RenewalsCore, RepeatsCore } from "../../web/src/sync/leases.js";
@@ -14,12 +16,14 @@ const CLASSES = {
   ChildrenCopyCore,
   ChildSet,
   LeasesCore,
+  LinkEnd,
   ObserverCore,
   ObserverRoute,
   RenewalsCore,
   RepeatsCore,
   ReporterCore,
   RuntimeRoutes,
+  TransferCore,
 };
 
 /** Calls whose arguments or results are not written as they are. */
@@ -31,10 +35,19 @@ const ODD = {
   "ChildSet become": (one, [shown]) => one.become(childrenIn(shown)),
   "ChildrenCopyCore sign": (one) => one.children.sign,
   "RepeatsCore repeated": (one, [now, observed]) => one.repeated(now, (url) => observed.includes(url)),
+  "TransferCore takeOutput": (one, args) => one.takeOutput(...args).map((out) => out.line ?? out),
+  "LinkEnd feed": (one, [input, now]) => one.feed(revived(input), now),
   "RuntimeRoutes direct": (one, [url]) => one.direct(url).sort(),
 };
+/** Infinity, which JSON has not. */
+function revived(input) {
+  const { standing } = input;
+  if (standing?.until !== "never") return input;
+  return { ...input, standing: { ...standing, until: Infinity } };
+}
+
 /** Calls that return nothing. */
-const SILENT = /^(LeasesCore (begin|end)|RenewalsCore (granted|unanswered|ended))$/;
+const SILENT = /^(TransferCore (received|heard|timePassed)|LeasesCore (begin|end)|RenewalsCore (granted|unanswered|ended))$/;
 
 function call(kind, one, name, args) {
   const odd = ODD[`${kind} ${name}`];
@@ -44,7 +57,8 @@ function call(kind, one, name, args) {
   return SILENT.test(`${kind} ${name}`) ? null : result;
 }
 
-const plain = (result) => sorted(result === Infinity ? "never" : result ?? null);
+const plain = (result) =>
+  sorted(JSON.parse(JSON.stringify(result ?? null, (_, one) => (one === Infinity ? "never" : one))));
 
 let differing = 0;
 let calls = 0;

@@ -20,11 +20,11 @@ from tests.actors.runtime.p2p.test_channel_relay import SECRET as TURN_SECRET
 from tests.support.browser import needs_chromium, open_browser
 from tests.web.pages import DOMAIN, OPEN, open_served_node
 from tests.web.test_browser_objects import Keeper
-from tests.web.test_browser_runtime import close, judged
+from tests.web.test_browser_runtime import BOTH, close, judged
 from transports.link import Kind
 from transports.webrtc.process import is_webrtc_installed
 
-pytestmark = [pytest.mark.timeout(240), needs_chromium]
+pytestmark = pytest.mark.timeout(240)
 
 FLAGS = ("--disable-features=WebRtcHideLocalIpsWithMdns", "--allow-loopback-in-peer-connection")
 DOUBLE = """async () => {
@@ -75,8 +75,10 @@ CHANGES_BY_LINK = """(url) => window.runtime.trace.text().split("\\n").filter(Bo
     .some((one) => one.op === "rcv" && one.stub.includes("/p2p") && one.to === `${url}/changes`)"""
 
 
-async def test_pages_talk_by_a_direct_link_that_is_cut_and_comes_back(tmp_path):
-    async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
+@pytest.mark.parametrize("name", BOTH)
+async def test_pages_talk_by_a_direct_link_that_is_cut_and_comes_back(name, tmp_path):
+    flags = FLAGS if name == "chromium" else ()
+    async with open_served_node(tmp_path) as served, open_browser(name, *flags) as browser:
         one, own = await open_page(browser, served, "one")
         two, url = await open_page(browser, served, "two")
         assert await one.evaluate(ASK, url, 4) == 8
@@ -103,6 +105,7 @@ async def test_pages_talk_by_a_direct_link_that_is_cut_and_comes_back(tmp_path):
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)
 
 
+@needs_chromium
 async def test_objects_of_pages_converge_by_a_direct_link_and_by_the_node_when_it_is_gone(tmp_path):
     async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
         one, _ = await open_page(browser, served, "one")
@@ -137,6 +140,7 @@ async def test_objects_of_pages_converge_by_a_direct_link_and_by_the_node_when_i
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)
 
 
+@needs_chromium
 async def test_requests_of_both_ends_at_once_lead_to_one_link_each(tmp_path):
     async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
         pages = [await open_page(browser, served, name) for name in ("one", "two", "three")]
@@ -156,6 +160,7 @@ async def test_requests_of_both_ends_at_once_lead_to_one_link_each(tmp_path):
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)
 
 
+@needs_chromium
 @NEEDED
 async def test_pages_use_the_relay_that_their_domain_names(tmp_path):
     async with open_turn_server(tmp_path, own_address()) as (relay, log):
@@ -182,6 +187,7 @@ async def test_pages_use_the_relay_that_their_domain_names(tmp_path):
         assert len(users - {""}) == 2  # each page has credentials of its own
 
 
+@needs_chromium
 async def test_a_peer_that_is_killed_is_missed_and_its_address_is_free_for_another(tmp_path):
     async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
         one, _ = await open_page(browser, served, "one")
@@ -227,6 +233,7 @@ def open_program(served, tmp_path):
     return open_runtime(config, trace=tmp_path)
 
 
+@needs_chromium
 @pytest.mark.skipif(not is_webrtc_installed(), reason="the extra 'webrtc' is not installed")
 @pytest.mark.parametrize("asks_first", ["page", "program"])
 async def test_a_page_and_a_program_are_linked_whoever_asks(  # noqa: PLR0915 - one story
@@ -298,6 +305,7 @@ ATTACKERS = 8  # a runtime may ask a handler for ten links at once
 WELL_SIGNED = 34  # the first attacks, of which some are refused by the browser itself
 
 
+@needs_chromium
 async def test_no_forged_replayed_or_malformed_offer_leads_to_a_link():
     source = Path(__file__).with_name("link_attacks.js").read_text().replace("export ", "")
     async with open_served_node() as served, open_browser("chromium", *FLAGS) as browser:

@@ -1,4 +1,4 @@
-"""The cores of data objects in the browser runtime do what those in Python do."""
+"""The cores of data objects and direct links in the browser runtime do what those in Python do."""
 
 import json
 import subprocess
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.web import link_cases, object_cases
 from tests.web.npm import needs_node
-from tests.web.object_cases import cases
 
 REPLAY = Path(__file__).with_name("objects.mjs")
 CASES = 40
 
 
 @needs_node
-@pytest.mark.parametrize("seed", [1])
-def test_the_cores_of_the_browser_runtime_do_what_those_in_python_do(seed):
-    text = "\n".join(json.dumps(case) for case in cases(seed, CASES))
+@pytest.mark.parametrize("cases", [object_cases.cases, link_cases.cases], ids=["objects", "links"])
+def test_the_cores_of_the_browser_runtime_do_what_those_in_python_do(cases):
+    text = "\n".join(json.dumps(case) for case in cases(1, CASES))
     done = subprocess.run(  # noqa: S603 - ours
         ["node", str(REPLAY)],  # noqa: S607 - of the system
         input=text,

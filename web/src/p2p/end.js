@@ -79,6 +79,7 @@ export class LinkEnd {
   #peerPlea = "";
   /** The peer's answer, to be dialled; its offer, to be answered. @type {string | null} */
   #sdp = null;
+  #isDialled = false;
   /** @type {Set<string>} */
   #found = new Set();
   /** @type {Set<string>} */
@@ -176,7 +177,7 @@ export class LinkEnd {
         return this.#lost(input, now);
       case "dial-failed":
         if (this.#dialling.state !== "dialling" || input.negotiation !== this.negotiation) return [];
-        return [this.#dialling.step("dial-failed"), ...this.#plead()];
+        return [this.#dialling.step("dial-failed"), ...this.#dial()];
       case "connect":
         if (isHandler) return [answered(CODES.FORBIDDEN, "only the requester's end reconnects")];
         return [answered(CODES.ACCEPTED, "reconnecting"), ...this.#connect(now)];
@@ -309,14 +310,19 @@ export class LinkEnd {
       return [...effects, ...this.#giveUp("no candidate of either end opens")];
     }
     if (sdp === null) return [...effects, ...this.#refused("the peer takes no data channel")];
-    if (this.#sdp !== null) return effects;
-    this.#sdp = sdp;
+    this.#sdp ??= sdp;
     return [...effects, ...this.#dial()];
   }
 
-  /** @returns {Effect[]} */
+  /**
+   * Dial the peer's answer once; then plead.
+   *
+   * @returns {Effect[]}
+   */
   #dial() {
     if (this.#dialling.state !== "ready" || this.#sdp === null) return [];
+    if (this.#isDialled) return this.#plead();
+    this.#isDialled = true;
     return [this.#dialling.step("dial"), { do: "dial", sdp: this.#sdp }];
   }
 
@@ -431,6 +437,7 @@ export class LinkEnd {
     }
     this.negotiation = negotiation;
     this.#sdp = null;
+    this.#isDialled = false;
     this.#found.clear();
     this.#heard.clear();
     if (this.#dialling.state !== "idle") effects.push(this.#dialling.step("stop"));

@@ -11,7 +11,7 @@ export class TransferCore {
   #unacknowledged = [];
   /** @type {({message: Message} | {line: object})[]} */
   #waiting = [];
-  /** @type {object[]} */
+  /** @type {{p2p: string}[]} */
   #controls = [];
   #sent = 0;
   #received = 0;
@@ -113,7 +113,8 @@ export class TransferCore {
     const { p2p, seq } = line;
     if (p2p === "ack" && Number.isInteger(seq)) this.#acknowledge(Number(seq), now);
     else if (p2p === "ping") {
-      if (!this.#controls.length) this.#controls.push({ p2p: "pong" });
+      // One answer does for all pings that were not answered yet.
+      if (!this.#controls.some((one) => one.p2p === "pong")) this.#controls.push({ p2p: "pong" });
     } else if (p2p === "bye") this.end ??= "bye";
     else if (p2p !== "pong") this.end ??= "protocol";
   }

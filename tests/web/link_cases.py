@@ -1,0 +1,248 @@
+"""Golden data of direct links: what the cores in Python do with random inputs.
+
+Each end has data channels only, as in a browser. `objects.mjs` replays the cases.
+"""
+
+import math
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from fsm.p2p import link_io as io
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.handler import P2PControllerCore
+from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
+from fsm.p2p.requester import P2PRequesterCore
+from fsm.p2p.transfer import Ack, Bye, Numbered, P2PTransferCore, Ping, Pong
+from specs.bodies.sync import Candidate, ConnectionData, ConnectionDescription, IceCandidate
+from specs.identity import SenderIdentity
+from specs.message import Message, MessageType
+from tests.web.object_cases import Case, Tape, plain
+
+OWN, REMOTE = "hyperty-runtime://a.example/b", "hyperty-runtime://a.example/"
+PEER_OBJECT = "connection://a.example/2"
+POLICY = DialPolicy(("webrtc",))
+ICE = [f"candidate:{n} 1 udp 1 8.8.8.{n} 5000 typ host" for n in range(3)]
+
+
+def ice_of(candidate: str) -> Any:
+    return {"candidate": candidate, "sdpMid": "0", "sdpMLineIndex": 0}
+
+
+def effect_of(effect: io.SideEffect) -> Any:
+    match effect:
+        case io.Pin(peer):
+            return {"do": "pin", "peer": _believed(peer)}
+        case io.Offer(_, sdp):
+            return {"do": "offer", "sdp": sdp}
+        case io.Trickle(candidate):
+            return {"do": "trickle", "ice": ice_of(candidate)}
+        case io.HearIce(candidate):
+            return {"do": "hear-ice", "ice": ice_of(candidate)}
+        case io.Dial(answer):
+            return {"do": "dial", "sdp": getattr(answer, "sdp", "")}
+        case _:
+            return plain(effect)
+
+
+def _believed(peer: Believed) -> Any:
+    identity = {"runtime": peer.identity.runtime, "user": None, "vouchedBy": "none"}
+    return {"identity": identity, "fingerprint": peer.fingerprint, "until": plain(peer.until)}
+
+
+class _Story:
+    """One end, and what may happen to it next."""
+
+    def __init__(self, random: Random, role: str) -> None:
+        remote = REMOTE + random.choice("ac")
+        terms = io.LinkTerms(OWN, remote, f"{OWN}/p2p{role}/1", f"{remote}/peer")
+        self.random, self.role, self.terms, self.now = random, role, terms, 0.0
+        self.tape = Tape("LinkEnd", plain(terms), role, PEER_OBJECT)
+        self.tape.case["args"][0].pop("do")
+        self.core: P2PRequesterCore | P2PControllerCore = (
+            P2PRequesterCore(terms, POLICY)
+            if role == "requester"
+            else P2PControllerCore(terms, PEER_OBJECT, POLICY)
+        )
+        self.negotiation, self.attempt, self.pleas, self.links = 1, 0, 0, 0
+        self.link = ""
+
+    def feed(self, happened: io.SideInput, said: Any) -> None:
+        effects = self.core.feed(happened, self.now)
+        for one in effects:
+            if isinstance(one, io.Renew):
+                self.negotiation = one.negotiation
+            elif isinstance(one, io.Dial):
+                self.attempt = one.attempt
+            elif isinstance(one, io.UseLink):
+                self.link = one.link
+        self.tape.note("feed", [said, self.now], [effect_of(one) for one in effects])
+        if not self.core.has_ended:
+            self.tape.note("deadline", [], self.core.deadline())
+        self.tape.note("state", [], self.core.state)
+        self.tape.note("hasEnded", [], self.core.has_ended)
+
+    def standing(self) -> tuple[Standing, Any]:
+        match self.random.randrange(8):
+            case 0:
+                return UNSIGNED, None
+            case 1 if self.random.random() < 0.3:
+                return Distrusted("no"), "no"
+            case _:
+                until = self.random.choice([math.inf, 500.0])
+                print_ = self.random.choice(["sha-256 AA"] * 9 + ["sha-256 BB"])
+                peer = Believed(SenderIdentity(self.terms.remote), "", until, print_)
+                return peer, _believed(peer)
+
+    def seen(self) -> None:
+        number = self.negotiation + self.random.choice([0, 0, 0, 0, 1, -1])
+        status = "" if number <= 1 else f"negotiation-{number}"
+        if self.random.random() < 0.05:
+            self.pleas += 1
+            status = f"{status}-unreachable-{self.pleas}".removeprefix("-")
+        standing, said = self.standing()
+        sdp = f"sdp {number}"
+        found = self.random.sample(ICE, self.random.randrange(3))
+        ice = tuple(IceCandidate(one, "-", "0", 0) for one in found)
+        listener = Candidate("tcp", "8.8.8.8:5", "s")
+        data = ConnectionData(
+            f"{self.terms.remote}/peer", status, ConnectionDescription("offer", sdp), (listener,)
+        )
+        seen = {"on": "peer-seen", "status": status, "sdp": sdp, "standing": said}
+        seen["ice"] = [ice_of(one) for one in found]
+        self.feed(io.PeerObjectSeen(data, standing, ice), seen)
+
+    def opened(self) -> None:
+        # A data channel opens once in a negotiation.
+        number = self.negotiation if self.core.state == "in-progress" else self.negotiation + 1
+        self.links += 1
+        opening = io.Opening.DIALLED if self.role == "requester" else io.Opening.ACCEPTED
+        said = {"on": "opened", "link": f"link {self.links}", "negotiation": number}
+        self.feed(io.LinkOpened(f"link {self.links}", opening, number), said)
+
+    def lost(self) -> None:
+        is_orderly = self.random.random() < 0.2
+        link = self.random.choice([self.link, "another"])
+        loss = io.Loss.ORDERLY if is_orderly else io.Loss.BROKEN
+        said = {"on": "lost", "link": link, "isOrderly": is_orderly, "why": "cut"}
+        self.feed(io.LinkLost(link, loss, "cut"), said)
+
+    def own_object(self) -> None:
+        number = self.negotiation + self.random.choice([0, 0, 0, -1])
+        match self.random.randrange(6):
+            case 0 | 1 if self.core.state == "created":
+                self.feed(io.ObjectCreated("connection://a.example/1"), {"on": "object-created"})
+            case 2 if self.core.state == "created" and self.random.random() < 0.1:
+                self.feed(io.ObjectRefused("no"), {"on": "object-refused", "why": "no"})
+            case 3:
+                code = self.random.choice([200, 200, 200, 403])
+                said = {"on": "invitation-answered", "code": code, "why": "so"}
+                self.feed(io.InvitationAnswered(code, "so"), said)
+            case 4:
+                said = {"on": "described", "sdp": "mine", "negotiation": number}
+                self.feed(io.CandidatesReady((), number, "mine"), said)
+            case _:
+                one = self.random.choice(ICE)
+                said = {"on": "ice-found", "ice": ice_of(one), "negotiation": number}
+                self.feed(io.IceFound(one, number), said)
+
+    def command(self) -> None:
+        number = self.random.choice([1, self.negotiation])
+        match self.random.randrange(6):
+            case 0 | 1:
+                self.feed(io.ConnectAsked(), {"on": "connect"})
+            case 2 if self.random.random() < 0.1:
+                self.feed(io.DisconnectAsked("bye"), {"on": "disconnect", "why": "bye"})
+            case 3 if self.role == "requester":
+                self.feed(io.YieldAsked(number), {"on": "yield", "negotiation": number})
+            case 4 if self.role == "requester":
+                self.feed(io.ResumeAsked(number), {"on": "resume", "negotiation": number})
+            case _:
+                if self.random.random() < 0.3:
+                    self.now = min(max(self.now, self.core.deadline()), self.now + 30)
+                self.feed(io.TimePassed(), {"on": "time"})
+
+    def peer(self) -> None:
+        match self.random.randrange(12):
+            case 0:
+                self.feed(io.ObserveRefused("gone"), {"on": "observe-refused", "why": "gone"})
+            case 1:
+                self.feed(io.PeerObjectDeleted(), {"on": "peer-deleted"})
+            case 2 | 3:
+                source = self.random.choice([self.terms.peer, "somebody"])
+                said = {"on": "peer-invited", "url": PEER_OBJECT, "source": source}
+                self.feed(io.PeerInvited(PEER_OBJECT, source), said)
+            case 4 | 5 if self.attempt:
+                said = {"on": "dial-failed", "negotiation": self.negotiation}
+                self.feed(io.DialFailed(self.attempt), said)
+            case _:
+                self.seen()
+
+    def tell(self) -> Case:
+        self.feed(io.Started(), {"on": "started"})
+        if self.role == "handler":
+            has_own = self.random.random() < 0.3
+            self.feed(io.RowReported(has_own), {"on": "row", "hasOwnRequest": has_own})
+        acts = [self.seen, self.opened, self.lost, self.own_object, self.command, self.peer]
+        for _ in range(50):
+            self.now += self.random.choice([0.0, 0.1, 0.5])
+            self.random.choice(acts)()
+        return self.tape.case
+
+
+def ends(random: Random) -> Case:
+    return _Story(random, random.choice(["requester", "handler"])).tell()
+
+
+def transfers(random: Random) -> Case:
+    """A live link: messages, acknowledgements, silence."""
+    now = 0.0
+    tape, core = Tape("TransferCore", now), P2PTransferCore(now)
+    for number in range(1, 60):
+        now += random.choice([0.0, 0.1, 3.0])
+        match random.randrange(9):
+            case 0 | 1 | 2:
+                one = Message(number, MessageType.READ, "a://a.ex/a", "a://a.ex/b", {})
+                taken = core.send(one)
+                tape.note("send", [message_of(one)], taken)
+            case 3:
+                core.taken(core.received(Message(1, MessageType.READ, "a", "b", {}), now))
+                tape.note("received", [now], None)
+            case 4:
+                control = random.choice([Ack(random.randrange(number)), Ping(), Pong()])
+                core.heard(control, now)
+                tape.note("heard", [line_of(control), now], None)
+            case 5 if random.random() < 0.5:
+                now = max(now, min(core.deadline(), now + 25))
+                core.time_passed(now)
+                tape.note("timePassed", [now], None)
+            case 6 if random.random() < 0.1:
+                tape.note("owed", [], [message_of(one) for one in core.owed()])
+            case _:
+                written = [line_of(one) for one in core.take_output(64, now)]
+                tape.note("takeOutput", [now], written)
+        tape.note("deadline", [], core.deadline())
+        tape.note("end", [], core.end)
+    return tape.case
+
+
+def message_of(one: Message) -> Any:
+    return {"id": one.id, "type": one.type.value, "from": one.from_, "to": one.to, "body": {}}
+
+
+def line_of(one: object) -> Any:
+    match one:
+        case Numbered(seq, message):
+            return {"message": message_of(message), "seq": seq}
+        case Ack(seq):
+            return {"p2p": "ack", "seq": seq}
+        case Ping() | Pong() | Bye():
+            return {"p2p": type(one).__name__.lower()}
+    raise AssertionError(one)
+
+
+def cases(seed: int, count: int) -> Iterator[Case]:
+    """Return as many cases of each kind."""
+    for make in (ends, transfers):
+        for number in range(count):
+            yield make(Random(f"{make.__name__} {seed} {number}"))  # noqa: S311 - repeatable
