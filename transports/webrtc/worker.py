@@ -267,6 +267,8 @@ class _Peer:
         self._core = ChannelCore()
         self._stack = _Stack(terms, signalling)
         self._inbox: deque[Frame | Farewell | BadChannelError] = deque()
+        self._is_last = False
+        self._is_offended = asyncio.Event()
         self._wake = asyncio.Event()
         self._may_send = asyncio.Event()
         self._remote: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -281,7 +283,12 @@ class _Peer:
         connect = asyncio.ensure_future(self._stack.connect(self._remote))
         others = [
             asyncio.ensure_future(each)
-            for each in (self._take_signals(), self._write_frames(), self._read_frames())
+            for each in (
+                self._take_signals(),
+                self._write_frames(),
+                self._read_frames(),
+                self._is_offended.wait(),
+            )
         ]
         first = asyncio.FIRST_COMPLETED
         try:
@@ -309,11 +316,17 @@ class _Peer:
     # --- in -----------------------------------------------------------------------------------
 
     def _received(self, part: Part) -> None:
+        if self._is_last:
+            return  # an application that reads slowly is to collect nothing more
         try:
             what: Frame | Farewell | BadChannelError | None = self._core.received(part)
         except BadChannelError as exc:
             what = exc
-        if what is None:
+        self._is_last = isinstance(what, Farewell | BadChannelError)
+        if isinstance(what, BadChannelError) and what.reason is not CloseReason.TOO_LARGE:
+            self._stack.channel.send(ChannelCore.farewell(what.reason))
+            self._is_offended.set()
+        elif what is None:
             self._may_send.set()  # it was a credit, perhaps
         else:
             self._inbox.append(what)
@@ -343,11 +356,8 @@ class _Peer:
                 return True
             case Farewell(reason):
                 self._frames.end(reason)
-            case BadChannelError(reason=CloseReason.TOO_LARGE):
+            case BadChannelError():
                 self._frames.refuse_size()
-            case BadChannelError(reason=reason):
-                self._stack.channel.send(ChannelCore.farewell(reason))
-                return False
         await asyncio.Event().wait()  # the application is told, and closes
         return False
 

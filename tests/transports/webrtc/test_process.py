@@ -25,7 +25,13 @@ from tests.support.runtime.channels import (
 )
 from tests.support.runtime.links import drain
 from transports.channel_terms import ChannelTerms
-from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError
+from transports.errors import (
+    CloseReason,
+    DialError,
+    FrameTooLargeError,
+    LinkBrokenError,
+    ListenError,
+)
 from transports.link import Kind
 from transports.system import open_system_network
 from transports.webrtc import process
@@ -114,6 +120,13 @@ async def test_a_signal_that_is_meant_for_the_runtime_ends_no_link():
             os.kill(process, which)
             await links[0].send(b"still here")
             assert await links[1].receive() == b"still here"
+
+
+async def test_a_data_channel_is_neither_dialled_nor_listened_for(network):
+    with pytest.raises(DialError, match="negotiated"):
+        await network.dial(Kind.WEBRTC, "127.0.0.1:1")
+    with pytest.raises(ListenError, match="negotiated"):
+        network.listen(Kind.WEBRTC, "127.0.0.1:0")
 
 
 async def test_connections_are_bounded_and_one_that_ends_makes_room(network, monkeypatch):
@@ -235,10 +248,13 @@ async def test_the_other_end_may_be_any_peer_connection(network):
 @pytest.mark.parametrize("mode", ["flood", "nonsense", "second"])
 async def test_a_peer_that_breaks_the_rules_loses_its_link(network, mode):
     """SEC-26."""
-    async with open_other_end(network, mode) as (link, _):
-        await wait_all_tasks_blocked(0.3)  # an application that does not read yet
-        with trio.fail_after(20), pytest.raises(LinkBrokenError) as caught:
-            await read_on(link)
+    async with open_other_end(network, mode) as (link, lines):
+        with trio.fail_after(60):
+            # The application does not read yet.
+            while await anext(lines) != {"closed": True}:
+                pass
+            with pytest.raises(LinkBrokenError) as caught:
+                await read_on(link)
         assert caught.value.close_reason is None
 
 

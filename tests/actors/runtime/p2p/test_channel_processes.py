@@ -71,7 +71,8 @@ async def test_two_processes_talk_by_a_data_channel_that_is_cut_and_comes_back()
             large = "x" * 1_000_000
             assert (await alice.request(url, large)).value == large
             await converges(alice, url)
-            await is_cut_and_comes_back(process, runtime, alice, url)
+            (webrtc,) = set(children(os.getpid())) - {process.pid, *before}
+            await is_cut_and_comes_back(webrtc, runtime, alice, url)
             await dies(process, runtime)
     assert children(os.getpid()) == before
 
@@ -94,9 +95,8 @@ async def change(obj):
     await obj.flush()
 
 
-async def is_cut_and_comes_back(process, runtime, alice, url):
+async def is_cut_and_comes_back(webrtc, runtime, alice, url):
     """This runtime's process of WebRTC is killed: no request is lost, and a link follows."""
-    (webrtc,) = set(children(os.getpid())) - {process.pid}
     os.kill(webrtc, signal.SIGKILL)
     answers = [await alice.request(url, number) for number in range(100)]
     assert [answer.value for answer in answers] == [*range(100)]
