@@ -4,9 +4,10 @@ import pytest
 import trio
 
 import actors
-from actors.embedding import open_runtime
-from tests.support.browser import open_browser
-from tests.web.pages import DOMAIN, OPEN, open_served_node
+from actors.embedding import open_node, open_runtime
+from actors.node.config import NodeConfig
+from tests.support.browser import needs_chromium, open_browser
+from tests.web.pages import DOMAIN, HERE, OPEN, free_port, open_served_node
 from tests.web.test_browser_runtime import BOTH, close, judged
 
 pytestmark = pytest.mark.timeout(240)
@@ -116,6 +117,78 @@ async def test_objects_of_pages_and_of_a_program_converge_everywhere(name, tmp_p
             with pytest.raises(actors.ObjectError):
                 await copy.wait_for(lambda value: value == "never")
         for page in pages:
+            await close(page, tmp_path)
+            assert page.messages == []
+    assert judged(tmp_path).startswith("0 "), judged(tmp_path)
+
+
+@needs_chromium
+async def test_a_node_that_has_forgotten_all_learns_the_objects_of_pages_again(tmp_path):
+    address = f"{HERE}:{free_port()}"
+    async with open_served_node() as served, open_browser("chromium") as browser:
+
+        def config():
+            origins = frozenset({served.site})
+            return NodeConfig(domain=DOMAIN, listen=address, origins=origins, allow_legacy=True)
+
+        pages = [await browser.new_page(isolated=True) for _ in range(2)]
+        async with open_node(config()) as node:
+            for page, name in zip(pages, ("one", "two"), strict=True):
+                await page.goto(served.page)
+                await page.evaluate(OPEN, {"node": node.url, "name": name, "trace": True})
+                await page.evaluate(DEPLOY)
+            one, two = pages
+            url = await one.evaluate(REPORT, {"n": 0}, {})
+            assert await two.evaluate(OBSERVE, url) == {"n": 0}
+        await one.evaluate("() => void window.mine.set('n', 1)")
+        async with open_node(config()):
+            await two.until(HAS, {"n": 1})
+            await one.evaluate("() => window.mine.set('n', 2)")
+            await two.until(HAS, {"n": 2})
+            await two.evaluate("() => window.theirs.children.create('still here')")
+            await one.until(f"() => ({CHILDREN})().length === 1")
+            for page in (two, one):
+                await close(page, tmp_path)
+    assert " 0 broken" in judged(tmp_path), judged(tmp_path)
+
+
+REFUSED = """async (url) => {
+    try { await window.hyperty.observe(url); } catch (error) { return [error.code, error.reason]; }
+}"""
+
+
+@needs_chromium
+async def test_a_reporter_in_a_page_refuses_allows_and_expels_observers(tmp_path):
+    async with open_served_node(tmp_path) as served, open_browser("chromium") as browser:
+        pages, urls = [await browser.new_page(isolated=True) for _ in range(2)], []
+        for page, name in zip(pages, ("one", "two"), strict=True):
+            await page.goto(served.page)
+            await page.evaluate(OPEN, {"node": served.url, "name": name, "trace": True})
+            urls.append(await page.evaluate(DEPLOY))
+        one, two = pages
+        await one.evaluate("(banned) => void (window.banned = banned)", urls[1])
+        url = await one.evaluate(REPORT, {"n": 0}, {})
+        assert await two.evaluate(REFUSED, url) == [403, "not you"]
+        await one.evaluate("(observer) => window.mine.allow(observer)", urls[1])
+        assert await two.evaluate(OBSERVE, url) == {"n": 0}
+        await one.until("() => window.mine.observers.length === 1")
+        # What an object cannot have, or nobody may write, is refused, and changes nothing.
+        wrong = """async (path, value) => {
+            try { await window.mine.set(path, value); } catch (error) { return error.code; }
+        }"""
+        assert await one.evaluate(wrong, "n.x.0", None) is None
+        assert await one.evaluate(wrong, "", 1) == 400
+        assert await one.evaluate(wrong, "n", "x" * 70_000) == 413
+        forged = """async (url) => (await window.runtime.ask("update", `${window.runtime.url}/sm`,
+            { resource: url, attribute: "n", value: 9 })).body.code"""
+        assert await one.evaluate(forged, url) == 403
+        assert await two.evaluate(forged, url) == 404
+        await one.evaluate("(observer) => window.mine.expel(observer)", urls[1])
+        await two.until("() => window.theirs.gone?.code === 403")
+        await one.evaluate("() => window.mine.set('n', 5)")
+        assert await two.evaluate("() => window.theirs.value") == {"n": 0}
+        assert await two.evaluate(REFUSED, url) == [403, "not you"]
+        for page in (two, one):
             await close(page, tmp_path)
             assert page.messages == []
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)

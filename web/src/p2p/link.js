@@ -32,6 +32,7 @@ export class LiveLink {
   #lines = [];
   /** Pairs whose messages this link has announced. @type {Set<string>} */
   #pairs = new Set();
+  #isAckDue = false;
   #isOver = false;
 
   /**
@@ -96,8 +97,13 @@ export class LiveLink {
     }
     if (this.#core.end) return this.#end(`the peer ended it: ${this.#core.end}`);
     // An acknowledgement goes with the answer, which is mostly ready soon.
+    if (this.#isAckDue) return;
+    this.#isAckDue = true;
     const { clock } = this.#use.tools;
-    clock.at(clock.now() + ACK_DELAY, () => this.#flush());
+    clock.at(clock.now() + ACK_DELAY, () => {
+      this.#isAckDue = false;
+      this.#flush();
+    });
   }
 
   /** @param {string} line */

@@ -8,6 +8,7 @@ import { Alarm, sleep } from "../clock.js";
 import {
   CODES,
   DROPS,
+  GOODBYE_TIMEOUT,
   HANDLED_LINKS,
   HANDSHAKE_TIMEOUT,
   ICE_INQUIRY,
@@ -466,7 +467,8 @@ class LinkStub {
     const { name } = end.terms;
     const { opening } = end;
     // What is written last still goes out.
-    if (opening) setTimeout(() => opening.connection.close(), 2000);
+    const { clock } = this.#shared.tools;
+    clock.at(clock.now() + 2 * GOODBYE_TIMEOUT, () => opening?.connection.close());
     this.#ends.delete(name);
     if (this.#role === "handler") void this.ask("delete", `${this.runtime}/registry`, { resource: name });
   }
