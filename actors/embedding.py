@@ -122,10 +122,12 @@ class Runtime:
 
     Attributes:
         url: Its address, such as `hyperty-runtime://a.example/ra`.
+        http_url: URL of health and metrics; None: no HTTP.
     """
 
     def __init__(self, running: RunningRuntime) -> None:
         self.url: Final = running.url
+        self.http_url: Final = running.http_url
         self._running: Final = running
 
     @override

@@ -37,7 +37,11 @@ class Domain:
     runtimes: Mapping[str, Runtime]
 
     def __getitem__(self, name: str) -> Runtime:
-        return self.runtimes[name]
+        try:
+            return self.runtimes[name]
+        except KeyError:
+            known = ", ".join(self.runtimes) or "none"
+            raise KeyError(f"{self.name} has no runtime {name!r}; there are: {known}") from None
 
 
 @final

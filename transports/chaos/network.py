@@ -398,8 +398,12 @@ class ChaosNetwork:
             towards: The party whose received frames are affected; None: both directions.
 
         Raises:
+            TypeError: `between` is no pair of names.
             ValueError: No party has such a name, or `towards` is none of the two.
         """
+        given: object = between
+        if not (isinstance(given, tuple) and [type(name) for name in given] == [str, str]):
+            raise TypeError(f"between is a pair of names, such as ('ra', 'rb'), not {given!r}")
         self._check(*between)
         if towards not in {None, *between}:
             raise ValueError(f"towards is {towards!r}, but the link is between {between}")

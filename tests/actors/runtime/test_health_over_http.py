@@ -9,6 +9,7 @@ import orjson
 import pytest
 import trio
 
+import actors
 from actors.cli.command_error import ExitCode
 from tests.support.command import ROOT, call, serving
 from tests.support.node.web import get
@@ -43,6 +44,19 @@ async def test_a_runtime_is_ready_while_it_has_a_session_at_its_node():
                 pass  # each look is a request
         assert list(missing) == ["session"]
         assert (await get(f"{url}/healthz")).status == HTTPStatus.OK
+
+
+async def test_a_program_reads_where_its_runtime_shows_its_health():
+    place = actors.HttpConfig("127.0.0.1:0")
+    given = {"domain": "a.example", "name": "ra", "http": place}
+    async with (
+        actors.open_node("a.example") as node,
+        actors.open_runtime(actors.RuntimeConfig(node=node.url, **given)) as runtime,
+        actors.open_runtime("a.example", "rb", node=node.url) as other,
+    ):
+        await runtime.enter()
+        assert await missing_at(runtime.http_url) == {}
+        assert other.http_url is None
 
 
 async def test_metrics_are_those_that_a_runtime_has():

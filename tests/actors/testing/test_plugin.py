@@ -42,6 +42,11 @@ async def test_two_domains(protofly_domain, protofly_trace, autojump_clock):
         assert (await here.request(there.url, 7)).body["value"] == 7
     protofly_trace.assert_conformant()
 
+async def test_an_unknown_runtime_is_named(protofly_domain, autojump_clock):
+    async with protofly_domain("ra", "rb") as domain:
+        with pytest.raises(KeyError, match="a.example has no runtime 'rq'; there are: ra, rb"):
+            domain["rq"]
+
 async def test_direct_links(protofly_domain, protofly_trace, autojump_clock):
     async with protofly_domain("ra", "rb", kinds=(Kind.TCP,)) as domain:
         here, there = await pair(domain)
@@ -96,7 +101,7 @@ def run_pytest(folder, text, *args):
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize(("text", "count"), [(PASSING, 4), (TOXICS, 5)], ids=["calm", "chaos"])
+@pytest.mark.parametrize(("text", "count"), [(PASSING, 5), (TOXICS, 5)], ids=["calm", "chaos"])
 def test_tests_that_pass(text, count, tmp_path):
     done = run_pytest(tmp_path, text)
     assert f"{count} passed" in done.stdout, done.stdout

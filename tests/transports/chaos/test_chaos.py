@@ -271,3 +271,9 @@ async def test_a_fault_between_parties_that_are_not_there_is_refused(scene, name
             begin()
     with pytest.raises(ValueError, match="towards"):
         scene.chaos.toxic(Latency(1), ("ra", "node"), towards="rb")
+
+
+@pytest.mark.parametrize("between", ["ra", ("ra",), ("ra", None), ("ra", "node", "rb"), ["ra", 1]])
+async def test_a_fault_is_between_a_pair_of_names(scene, between):
+    with pytest.raises(TypeError, match="between is a pair of names"):
+        scene.chaos.toxic(Latency(1), between)
