@@ -319,6 +319,28 @@ test("a peer whose requests do not end keeps no other from a hyperty", async () 
   assert.equal(node.said({ type: "response", to: PEER }).at(-1).body.value, "hello");
 });
 
+test("a hyperty is told who sends, here and elsewhere, and not by the sender", async () => {
+  const own = { runtime: RUNTIME, user: "user://a.ex/alice", vouchedBy: "identity-provider" };
+  const theirs = { runtime: "hyperty-runtime://a.ex/rb", user: null, vouchedBy: "none" };
+  const control = ({ body: { method } }) =>
+    method === "ping" ? { code: 200 } : { code: 200, value: { sessionToken: "t", identity: own } };
+  const { node, opening } = await opened({}, Object.assign(new FakeNode(), { control }));
+  const runtime = await opening;
+  const asked = [];
+  const deploying = runtime.deploy("echo", { request: (message) => void asked.push(message) });
+  await settle();
+  const echo = await deploying;
+  void echo.ask("create", echo.url, { value: 1, identity: theirs });
+  const { user: _, ...said } = theirs;
+  node.say(request(echo.url, 1, { body: { value: 2, identity: said } }));
+  await settle();
+  assert.deepEqual(asked.map(({ identity }) => identity), [own, theirs]);
+  assert.deepEqual(asked.map(({ body }) => "identity" in body), [false, false]);
+  void echo.ask("create", PEER, { value: 3 });
+  await settle();
+  assert.ok(!JSON.stringify(node.said({ to: PEER, type: "create" })).includes("alice"));
+});
+
 test("a request that comes twice is handled once, and answered twice", async () => {
   const { node, runtime, echo, asked } = await echoing();
   for (let at = 0; at < 2; at += 1) {

@@ -2,6 +2,8 @@
 
 import gzip
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -20,6 +22,13 @@ def test_the_machines_of_the_browser_runtime_are_the_tables():
     names = machines_of_the_browser_runtime()
     assert "observer_copy" in names
     assert written == javascript(MACHINES[name] for name in names)
+
+
+def test_the_command_of_the_specification_writes_limits_and_words_anywhere(tmp_path):
+    command = [sys.executable, "-m", "specs", "constants", "-o", str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    assert said.splitlines() == [str(tmp_path / "constants.js")]
+    assert (tmp_path / "constants.js").read_text() == constants()
 
 
 def test_the_limits_and_words_of_the_browser_runtime_are_those_of_the_specification():

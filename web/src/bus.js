@@ -60,6 +60,8 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  * @property {import("./ids.js").Ids} ids
  * @property {import("./clock.js").Clock} clock
  * @property {import("./counters.js").Counters} counters
+ * @property {() => import("./message.js").SenderIdentity | null} own who this runtime is, as its
+ *   node has said
  */
 
 /** The port of a component: its only access to the rest of the runtime. */
@@ -249,6 +251,18 @@ const isOfChildren = (to) => to.includes("/children/");
  */
 const isStamped = (message, by, origin) => origin !== "local" && viaOf(message).at(-1) === by;
 
+/**
+ * Return a message with the identity of its sender; what the sender writes of it is removed.
+ *
+ * @param {Message} message
+ * @param {import("./message.js").SenderIdentity | null} own
+ * @returns {Message}
+ */
+function identified(message, own) {
+  const { identity: _, ...body } = message.body;
+  return own ? { ...message, body, identity: own } : { ...message, body };
+}
+
 /** The router of one runtime. */
 export class MessageBus {
   /** @type {Map<string, Listener[]>} */
@@ -412,10 +426,13 @@ export class MessageBus {
 
   /** @param {Submitted} submitted */
   #admit(submitted) {
-    const { message, by } = submitted;
+    const { by } = submitted;
     if (this.#isOver) return this.#reject(submitted, CODES.UNAVAILABLE, "the runtime is closed");
-    const { runtime } = this.#tools;
+    const { runtime, own } = this.#tools;
     const origin = this.#originOf(by) ?? "local";
+    // A part of the runtime may speak for others, and says for whom.
+    if (origin === "local" && !isBelow(by, runtime)) submitted.message = identified(submitted.message, own());
+    const { message } = submitted;
     const isOut = origin === "local" || (isBelow(message.from, runtime) && !isStamped(message, by, origin));
     const refusal = this.#objection(message, by, origin, isOut);
     if (refusal) return this.#deny(submitted, refusal);

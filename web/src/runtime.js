@@ -104,6 +104,7 @@ export class Runtime {
       ids: new Ids(),
       clock: options.clock ?? CLOCK,
       counters,
+      own: () => this.said.identity,
     };
     this.#bus = new MessageBus(this.#tools, options.policy);
     this.url = runtime;

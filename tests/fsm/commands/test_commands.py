@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from fsm.__main__ import cli
 from fsm.commands import check as commands_check
 from fsm.commands import shared as commands_shared
-from fsm.drawing.draw import Format, draw
+from fsm.drawing.draw import Format, draw, javascript
 from fsm.machine_list import MACHINES
 from fsm.static_check import TakenStep, write_census
 from tests.support.trace.tables import Door, door
@@ -77,6 +77,16 @@ def test_draw_writes_to_standard_output(language):
     table = MACHINES["address"]
 
     assert run("draw", "address", "--format", language.value).stdout == draw(table, language)
+
+
+def test_draw_writes_several_machines_in_javascript_only():
+    both = [MACHINES[name] for name in ("address", "session")]
+    assert run("draw", "address", "session", "--format", "js").stdout == javascript(both)
+    assert run("draw", "--format", "js").stdout == javascript(MACHINES.values())
+    for args in (["draw"], ["draw", "address", "session"]):
+        done = run(*args)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "one machine is drawn as mermaid" in done.stderr
 
 
 def test_draw_writes_a_file(tmp_path):
