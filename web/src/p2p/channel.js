@@ -1,6 +1,6 @@
 /** Frames on a data channel: chunks, credits and farewells (docs/p2p.md, `transports/webrtc`). */
 
-import { CHANNEL_BUFFER, CHANNEL_BUFFER_LOW, CHANNEL_CREDIT, CHANNEL_MESSAGE, CHANNEL_WINDOW, GOODBYE_TIMEOUT, MAX_FRAME_BYTES } from "../constants.js";
+import { CHANNEL_BUFFER, CHANNEL_BUFFER_LOW, CHANNEL_CREDIT, CHANNEL_FRAMES, CHANNEL_MESSAGE, CHANNEL_WINDOW, GOODBYE_TIMEOUT, MAX_FRAME_BYTES } from "../constants.js";
 import { byteLength } from "../json.js";
 
 const MORE = 0;
@@ -10,6 +10,8 @@ const FAREWELL = 3;
 const ROUND = 2 ** 32;
 const DONE = 1000;
 const REFUSED = 1008;
+/** Chunks of a frame at most: each takes memory beside its bytes; a frame of full ones has 17. */
+const CHUNKS = 256;
 
 /** Options of the data channel, the same at both ends. */
 export const OPTIONS = { negotiated: true, id: 0, ordered: true, protocol: "protofly.v1" };
@@ -43,8 +45,10 @@ export class Channel {
   #inFrame = 0;
   #isLeaving = false;
   #isOver = false;
-  /** Is called for each frame. @type {(frame: string) => void} */
-  onFrame = () => {};
+  /** @type {((frame: string) => void) | null} */
+  #onFrame = null;
+  /** Frames that nobody has taken; the peer gets no credit for them. @type {{frame: string, size: number}[]} */
+  #held = [];
   /** Is called once, at the end. @type {(why: string) => void} */
   onEnd = () => {};
 
@@ -61,6 +65,16 @@ export class Channel {
     channel.onmessage = ({ data }) => this.#heard(data);
     channel.onclose = () => this.end("the data channel is closed");
     channel.onerror = () => this.end("the data channel has failed");
+  }
+
+  /**
+   * Is called for each frame; null: frames wait.
+   *
+   * @param {((frame: string) => void) | null} take
+   */
+  set onFrame(take) {
+    this.#onFrame = take;
+    if (take && this.#held.length) queueMicrotask(() => this.#give());
   }
 
   /** Whether frames wait for the peer, or for the network. */
@@ -133,7 +147,8 @@ export class Channel {
     this.#count(bytes.length);
     this.#chunks.push(bytes.subarray(1));
     this.#inFrame += bytes.length;
-    if (this.#inFrame - this.#chunks.length > MAX_FRAME_BYTES) return this.#refuse("a frame is too large");
+    const isLarge = this.#inFrame - this.#chunks.length > MAX_FRAME_BYTES || this.#chunks.length > CHUNKS;
+    if (isLarge) return this.#refuse("a frame is too large, or in too many chunks");
     if (bytes[0] === MORE) return;
     const whole = new Uint8Array(this.#inFrame - this.#chunks.length);
     let at = 0;
@@ -163,11 +178,20 @@ export class Channel {
    */
   #frame(frame, size) {
     if (this.#isOver) return;
-    this.#taken += size;
-    this.onFrame(frame);
-    if (this.#taken - this.#granted < CHANNEL_CREDIT || this.#isOver) return;
-    this.#granted = this.#taken;
-    this.#post(control(CREDIT, this.#taken % ROUND, 4));
+    if (this.#held.length >= CHANNEL_FRAMES) return this.#refuse("too many frames are not taken");
+    this.#held.push({ frame, size });
+    this.#give();
+  }
+
+  #give() {
+    while (this.#onFrame && this.#held.length && !this.#isOver) {
+      const { frame, size } = /** @type {{frame: string, size: number}} */ (this.#held.shift());
+      this.#taken += size;
+      this.#onFrame(frame);
+      if (this.#taken - this.#granted < CHANNEL_CREDIT || this.#isOver) continue;
+      this.#granted = this.#taken;
+      this.#post(control(CREDIT, this.#taken % ROUND, 4));
+    }
   }
 
   /** @param {number} taken */

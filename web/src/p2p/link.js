@@ -1,7 +1,7 @@
 /** One live link at work: it reads, writes and listens for silence (`actors/runtime/p2p/link.py`). */
 
 import { Alarm } from "../clock.js";
-import { ACK_DELAY, CODES, DROPS, MAX_MESSAGE_BYTES } from "../constants.js";
+import { ACK_DELAY, CODES, DROPS, ERROR_WINDOW, MAX_MALFORMED, MAX_MESSAGE_BYTES, ORDER_PAIRS } from "../constants.js";
 import { BadMessageError, byteLength } from "../json.js";
 import { frames, readLine, stamped, viaOf, writeLine } from "../message.js";
 import { TransferCore } from "./transfer.js";
@@ -34,6 +34,8 @@ export class LiveLink {
   #pairs = new Set();
   #isAckDue = false;
   #isOver = false;
+  /** When the last malformed lines came. @type {number[]} */
+  #errors = [];
 
   /**
    * @param {string} name
@@ -68,6 +70,8 @@ export class LiveLink {
     }
     const pair = `${message.from} ${message.to}`;
     if (!this.#pairs.has(pair)) {
+      // A pair that is announced again waits no longer.
+      if (this.#pairs.size >= ORDER_PAIRS) this.#pairs.clear();
       this.#pairs.add(pair);
       this.#core.announce(behind(message.from, message.to));
     }
@@ -92,6 +96,7 @@ export class LiveLink {
   /** @param {string} frame */
   #read(frame) {
     for (const line of frame.split("\n")) {
+      if (this.#core.end) break;
       if (!line.startsWith(MARK)) this.#readMessage(line);
       else if (!this.#readControl(line)) this.#core.end ??= "protocol";
     }
@@ -125,7 +130,8 @@ export class LiveLink {
     const message = readLine(line);
     if ("error" in message) {
       tools.counters.drop(DROPS.MALFORMED, actor);
-      if (message.answer) this.send(message.answer);
+      if (!this.#mayErr()) this.#core.end ??= "protocol";
+      else if (message.answer) this.send(message.answer);
       return;
     }
     if (viaOf(message).includes(stub)) {
@@ -135,6 +141,13 @@ export class LiveLink {
     const stampedOne = { ...stamped(message, stub), identity: sender };
     tools.trace.message(actor, "rcv", stampedOne, { stub, link: this.name, seq });
     arrived(stampedOne);
+  }
+
+  /** Return whether one more malformed line is borne. */
+  #mayErr() {
+    const now = this.#now;
+    this.#errors = [...this.#errors.filter((at) => now - at < ERROR_WINDOW), now];
+    return this.#errors.length <= MAX_MALFORMED;
   }
 
   #schedule() {

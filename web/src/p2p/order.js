@@ -4,7 +4,7 @@
  * until that has come.
  */
 
-import { ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
+import { ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
 import { instanceId, isResponse } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -31,8 +31,11 @@ export class PairOrder {
   #sent = new Map();
   /** @type {Map<string, {best: number, answers: string[]}>} */
   #came = new Map();
-  /** @type {Map<string, {last: string | number, release: () => void, held: (() => void)[]}>} */
+  /** By pair and link: what one peer announces delays no messages of another. @type {Map<string,
+   * Map<string, {last: string | number, release: () => void, held: (() => void)[]}>>} */
   #waiting = new Map();
+  /** How many pairs and messages of each link wait. @type {Map<string, {pairs: number, held: number}>} */
+  #load = new Map();
 
   /** @param {import("../clock.js").Clock} clock */
   constructor(clock) {
@@ -74,8 +77,9 @@ export class PairOrder {
     const answers = isResponse(message) ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
     const best = isResponse(message) ? there.best : Math.max(there.best, message.id);
     keep(this.#came, pair, { best, answers });
-    const waiting = this.#waiting.get(pair);
-    if (waiting && this.#has(pair, waiting.last)) waiting.release();
+    for (const waiting of [...(this.#waiting.get(pair)?.values() ?? [])]) {
+      if (this.#has(pair, waiting.last)) waiting.release();
+    }
   }
 
   /**
@@ -92,32 +96,48 @@ export class PairOrder {
    * A peer has announced what the messages of a pair follow.
    *
    * @param {Record<string, unknown>} line
+   * @param {string} link that has brought it
    */
-  announced({ from, to, last, age }) {
+  announced({ from, to, last, age }, link) {
     if (typeof last !== "number" && typeof last !== "string") return;
     const pair = `${from} ${to}`;
-    if (this.#has(pair, last) || this.#waiting.has(pair) || this.#waiting.size >= ORDER_WAITS) return;
+    const there = this.#waiting.get(pair) ?? new Map();
+    const load = this.#load.get(link) ?? { pairs: 0, held: 0 };
+    if (this.#has(pair, last) || there.has(link) || load.pairs >= ORDER_WAITS) return;
     /** @type {(() => void)[]} */
     const held = [];
     const release = () => {
       cancel();
-      this.#waiting.delete(pair);
+      there.delete(link);
+      if (!there.size) this.#waiting.delete(pair);
+      load.pairs -= 1;
+      load.held -= held.length;
+      if (!load.pairs) this.#load.delete(link);
       for (const give of held) give();
     };
-    const left = Math.max(0, REPLY_TIMEOUT - (Number(age) || 0));
-    const cancel = this.#clock.at(this.#clock.now() + left, release);
-    this.#waiting.set(pair, { last, release, held });
+    const passed = Math.min(Math.max(Number(age) || 0, 0), REPLY_TIMEOUT);
+    const cancel = this.#clock.at(this.#clock.now() + REPLY_TIMEOUT - passed, release);
+    load.pairs += 1;
+    this.#load.set(link, load);
+    this.#waiting.set(pair, there.set(link, { last, release, held }));
   }
 
   /**
-   * Give a message of a link in its turn.
+   * Give a message of a link in its turn; false: too many messages of the link wait.
    *
    * @param {Message} message
+   * @param {string} link
    * @param {() => void} give
    */
-  take(message, give) {
-    const waiting = this.#waiting.get(`${message.from} ${message.to}`);
-    if (waiting) waiting.held.push(give);
-    else give();
+  take(message, link, give) {
+    const waiting = this.#waiting.get(`${message.from} ${message.to}`)?.get(link);
+    const load = this.#load.get(link);
+    if (!waiting || !load) give();
+    else if (load.held >= ORDER_HELD) return false;
+    else {
+      load.held += 1;
+      waiting.held.push(give);
+    }
+    return true;
   }
 }

@@ -712,15 +712,12 @@ class LinkStub {
   async #prove(end, channel, negotiation) {
     const own = [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
     const isDialler = this.#role === "requester";
-    /** @type {string[]} */
-    const early = [];
     /** @type {string | null} */
     const greeting = await new Promise((resolve) => {
-      let isGreeted = false;
       channel.onEnd = () => resolve(null);
       channel.onFrame = (frame) => {
-        if (isGreeted) early.push(frame);
-        isGreeted = true;
+        // What follows waits until the link is used.
+        channel.onFrame = null;
         resolve(frame);
       };
       const { clock } = this.#shared.tools;
@@ -741,7 +738,6 @@ class LinkStub {
     end.proven.set(name, channel);
     channel.onEnd = () => end.proven.delete(name);
     this.feed(end, { on: "opened", link: name, negotiation });
-    for (const frame of early) channel.onFrame(frame);
   }
 
   /**
@@ -759,9 +755,16 @@ class LinkStub {
       actor: this.url,
       tools,
       sender: end.identity,
-      arrived: (message) => order.take(message, () => this.context.arrived(message, terms.name)),
+      arrived: (message) => {
+        const give = () => this.context.arrived(message, terms.name);
+        if (order.take(message, terms.name, give)) return;
+        tools.counters.drop(DROPS.OVERFLOW, this.url, message);
+        tools.trace.message(this.url, "drop", message, { reason: DROPS.OVERFLOW });
+        const why = "too many messages of the link wait for earlier ones";
+        if (isRequest(message)) end.link?.send(refuse(message, CODES.UNAVAILABLE, why, RETRY_AFTER));
+      },
       behind: (from, to) => order.behind(from, to),
-      announced: (line) => order.announced(line),
+      announced: (line) => order.announced(line, terms.name),
       ended: (isOrderly, why) => this.feed(end, { on: "lost", link: name, isOrderly, why }),
     });
   }

@@ -1,0 +1,106 @@
+// Parts of a direct link with a peer that means harm.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Channel } from "../../web/src/p2p/channel.js";
+import { CHANNEL_FRAMES, CHANNEL_WINDOW, MAX_MALFORMED, ORDER_HELD, ORDER_WAITS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { Counters } from "../../web/src/counters.js";
+import { LiveLink } from "../../web/src/p2p/link.js";
+import { PairOrder } from "../../web/src/p2p/order.js";
+import { Trace } from "../../web/src/trace.js";
+import { FakeClock, PEER, RUNTIME, settle } from "./fake_node.js";
+
+const OWN = "hyperty://a.ex/own";
+const REFUSAL = [3, 1008 >> 8, 1008 & 0xff];
+
+class FakeDataChannel {
+  sent = [];
+  bufferedAmount = 0;
+  isClosed = false;
+
+  send(data) {
+    this.sent.push(typeof data === "string" ? data : [...new Uint8Array(data)]);
+  }
+
+  close() {
+    this.isClosed = true;
+  }
+}
+
+function channel() {
+  const raw = new FakeDataChannel();
+  const clock = new FakeClock();
+  return { raw, clock, channel: new Channel(raw, clock) };
+}
+
+const chunk = (...bytes) => new Uint8Array(bytes).buffer;
+
+test("frames that nobody has taken wait in order, and the peer gets no credit for them", async () => {
+  const { raw, channel: end } = channel();
+  const frame = "x".repeat(16_384);
+  const heard = [];
+  end.onFrame = (one) => {
+    heard.push(one);
+    end.onFrame = null;
+  };
+  raw.onmessage({ data: "hello" });
+  for (let sent = 0; sent < CHANNEL_WINDOW - 16_384; sent += frame.length) raw.onmessage({ data: frame });
+  raw.onmessage({ data: "last" });
+  assert.deepEqual([heard, raw.sent], [["hello"], []]);
+  end.onFrame = (one) => heard.push(one);
+  await settle();
+  assert.deepEqual([heard.length, heard.at(-1), raw.isClosed], [33, "last", false]);
+  assert.ok(raw.sent.length > 0 && raw.sent.every(([kind]) => kind === 2));
+});
+
+test("no number of tiny frames or chunks fills the memory", () => {
+  for (const [data, most] of [["", CHANNEL_FRAMES], [chunk(1), CHANNEL_FRAMES], [chunk(0), 256], [chunk(0, 1), 256]]) {
+    const { raw } = channel();
+    for (let count = 0; count < most; count += 1) raw.onmessage({ data });
+    assert.deepEqual([raw.isClosed, raw.sent], [false, []]);
+    raw.onmessage({ data });
+    assert.deepEqual([raw.isClosed, raw.sent], [true, [REFUSAL]]);
+  }
+});
+
+test("what one peer announces delays no messages of another, nor its own for ever", async () => {
+  const clock = new FakeClock();
+  const order = new PairOrder(clock);
+  const given = [];
+  const take = (link, id) => order.take({ id, type: "create", from: PEER, to: OWN, body: {} }, link, () => given.push([link, id]));
+  order.announced({ from: PEER, to: OWN, last: 1e15, age: -1e9 }, "attacker");
+  take("attacker", 1);
+  take("honest", 2);
+  assert.deepEqual(given, [["honest", 2]]);
+  await clock.turn(REPLY_TIMEOUT + 1);
+  assert.deepEqual(given.at(-1), ["attacker", 1]);
+});
+
+test("of one link, a bounded number of pairs and messages waits", () => {
+  const order = new PairOrder(new FakeClock());
+  let given = 0;
+  const take = (from, link) => order.take({ id: 1, type: "create", from, to: OWN, body: {} }, link, () => (given += 1));
+  for (let pair = 0; pair <= ORDER_WAITS; pair += 1) order.announced({ from: `${PEER}-${pair}`, to: OWN, last: 7 }, "attacker");
+  assert.ok(take(`${PEER}-${ORDER_WAITS}`, "attacker"));
+  assert.equal(given, 1);
+  for (let held = 0; held < ORDER_HELD; held += 1) assert.ok(take(`${PEER}-0`, "attacker"));
+  assert.equal(take(`${PEER}-1`, "attacker"), false);
+  order.announced({ from: PEER, to: OWN, last: 7 }, "honest");
+  assert.ok(take(PEER, "honest"));
+  assert.equal(given, 1);
+});
+
+test("a peer that sends malformed lines is answered ten times, and left then", () => {
+  const { raw, clock, channel: end } = channel();
+  const ended = [];
+  const tools = { clock, counters: new Counters(), trace: new Trace({ node: "ra", keeps: false }), runtime: RUNTIME };
+  const use = { stub: `${RUNTIME}/p2phandler/1`, actor: "stub", tools, sender: null, arrived() {}, announced() {} };
+  new LiveLink("l1", end, { ...use, behind: (from, to) => ({ p2p: "behind", from, to }), ended: (...why) => ended.push(why) });
+  const bad = (id) => JSON.stringify({ id, type: "nonsense", from: `${PEER}-${id}`, to: OWN, body: {} });
+  raw.onmessage({ data: Array.from({ length: MAX_MALFORMED }, (_, id) => bad(id + 1)).join("\n") });
+  assert.deepEqual([ended, raw.isClosed], [[], false]);
+  raw.onmessage({ data: "\n".repeat(10_000) });
+  assert.deepEqual(ended, [[false, "the peer ended it: protocol"]]);
+  assert.equal(tools.counters.drops.get("malformed"), MAX_MALFORMED + 1);
+});
