@@ -1,8 +1,9 @@
-"""`python -m actors demo`: everything at work, in three processes."""
+"""`python -m actors demo`: everything at work, in three processes or on a page."""
 
 import signal
 import tempfile
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -13,9 +14,11 @@ import trio
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
-from actors.cli.options import monitor_option
-from actors.cli.output import say
+from actors.cli.lifetime import serve
+from actors.cli.options import check_place, monitor_option
+from actors.cli.output import say, say_ready
 from actors.demo.stage import Play, choose_show, perform, show_json
+from actors.demo.web import DOMAIN, open_web_demo
 from transports.link import DIRECT, Kind
 
 __all__ = ["command"]
@@ -43,17 +46,39 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
     show_default=True,
     help="Requests to measure by the node, and by the link.",
 )
+@click.option("--web", is_flag=True, help="Serve a page instead, until Ctrl-C.")
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    default="127.0.0.1:0",
+    show_default=True,
+    callback=check_place,
+    help="Address of the page; port 0 picks a free one.",
+)
 @monitor_option
 @config_option
-def command(
-    *, p2p: str | None, trace: Path | None, as_json: bool, requests: int, monitor: bool
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    p2p: str | None,
+    trace: Path | None,
+    as_json: bool,
+    requests: int,
+    web: bool,
+    http: str,
+    monitor: bool,
 ) -> int:
     """Show a message node and two runtimes as three processes.
 
     They register, talk by the node, set up a link and talk by it; the link is cut
     and comes back; then the traces of all three are judged, steps and messages. Exits
     with 0 only if every step happened and both are conformant.
+
+    With --web it prints the address of a page. Two windows of a browser and a runtime in
+    Python chat there, share a to-do list, and show how their links go live, are cut and mend.
     """
+    if web:
+        announce = _say_page if as_json else _show_page
+        return run(partial(serve, partial(open_web_demo, http, trace), announce))
     _check_judge()
     traces = _directory(trace)
     play = Play(kinds=p2p or _KINDS, requests=requests, traces=traces, monitor=monitor)
@@ -70,6 +95,14 @@ def command(
         return code
 
     return run(work)
+
+
+def _say_page(url: str) -> None:
+    say_ready("demo", DOMAIN, url=url)
+
+
+def _show_page(url: str) -> None:
+    click.echo(f"Open this page in two windows of a browser; Ctrl-C ends it:\n\n  {url}\n")
 
 
 def _check_judge() -> None:
