@@ -40,7 +40,7 @@ def _list(most: int, **properties: JsonObject) -> JsonObject:
         "type": "object",
         "required": list(properties),
         "additionalProperties": False,
-        "properties": properties,
+        "properties": {**properties},
     }
     return {"type": "array", "maxItems": most, "items": items}
 
@@ -175,7 +175,17 @@ class Robot(Hyperty):
 
     @handles(Join)
     async def join(self, asked: Join, message: Message) -> Json:
-        """Note a name, and return the addresses of what is shared."""
+        """Note a name, and return the addresses of what is shared.
+
+        Args:
+            asked: The request.
+            message: Its message, whose sender is proven.
+
+        If cancelled, it may be done all the same.
+
+        Raises:
+            Refused: The name does not fit, or there is no room.
+        """
         who, name = message.from_, _text(asked.name, DEMO_NAME, "a name")
         if who not in self._people and len(self._people) >= DEMO_PEOPLE:
             self._forget_one()
@@ -187,7 +197,17 @@ class Robot(Hyperty):
 
     @handles(Say)
     async def say(self, asked: Say, message: Message) -> Json:
-        """Add a line, and answer it."""
+        """Add a line, and answer it.
+
+        Args:
+            asked: The request.
+            message: Its message, whose sender is proven.
+
+        If cancelled, it may be done all the same.
+
+        Raises:
+            Refused: The line does not fit, or its sender has not joined.
+        """
         text = _text(asked.text, DEMO_TEXT, "a line")
         self._add_line(message.from_, self._name_of(message), text)
         if text.lower().startswith(_WISH):
@@ -204,12 +224,32 @@ class Robot(Hyperty):
 
     @handles(Add)
     async def add(self, asked: Add, message: Message) -> Json:
-        """Add an entry."""
+        """Add an entry.
+
+        Args:
+            asked: The request.
+            message: Its message, whose sender is proven.
+
+        If cancelled, it may be done all the same.
+
+        Raises:
+            Refused: The entry does not fit, its sender has not joined, or the list is full.
+        """
         return await self._enter(_text(asked.what, DEMO_TEXT, "an entry"), self._name_of(message))
 
     @handles(Tick)
     async def tick(self, asked: Tick, message: Message) -> Json:
-        """Set whether an entry is done."""
+        """Set whether an entry is done.
+
+        Args:
+            asked: The request.
+            message: Its message, whose sender is proven.
+
+        If cancelled, it may be done all the same.
+
+        Raises:
+            Refused: There is no such entry, or the sender has not joined.
+        """
         self._name_of(message)
         place = self._place(asked.id)
         self.todo.data.items[place].done = asked.done
@@ -217,7 +257,17 @@ class Robot(Hyperty):
 
     @handles(Drop)
     async def drop(self, asked: Drop, message: Message) -> Json:
-        """Remove an entry."""
+        """Remove an entry.
+
+        Args:
+            asked: The request.
+            message: Its message, whose sender is proven.
+
+        If cancelled, it may be done all the same.
+
+        Raises:
+            Refused: There is no such entry, or the sender has not joined.
+        """
         self._name_of(message)
         del self.todo.data.items[self._place(asked.drop)]
         return await _flush(self.todo)

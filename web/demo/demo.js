@@ -114,13 +114,13 @@ function keep(list, values, make, update) {
 }
 
 function showChat({ lines, people: now }) {
-  const { lines: log } = page;
-  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  keep(log, lines, (line) => {
+  const { talk } = page;
+  const isAtEnd = talk.scrollHeight - talk.scrollTop - talk.clientHeight < 40;
+  keep(page.lines, lines, (line) => {
     const who = line.by === me.url ? "own" : line.by === given.get("robot") ? "robot" : "";
     return el("li", { class: `line ${who}` }, el("span", { class: "line-name", text: line.name }), el("span", { text: line.text }));
   });
-  if (isAtEnd) log.scrollTop = log.scrollHeight;
+  if (isAtEnd) talk.scrollTop = talk.scrollHeight;
   people = now;
   for (const url of met.keys()) if (!nameOf(url)) met.delete(url);
   showPeople();
