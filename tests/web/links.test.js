@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { FORGERIES } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import { replyTo, stamped } from "../../web/src/message.js";
 import { FakeNode, PEER, RUNTIME, settle } from "./fake_node.js";
@@ -123,6 +124,26 @@ test("a peer sends only from what its record says is its own", async () => {
   await settle();
   assert.deepEqual(Object.fromEntries(runtime.counters.drops), { "unknown-source": 6 });
   assert.deepEqual(stubs[0].carried.map(([to, , value]) => [to, value]).filter(([, value]) => value), [[`${REMOTE}/sm`, `${REMOTE}/sm`]]);
+});
+
+test("a peer that goes on to send in the name of others loses its link, for a while", async () => {
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
+  const forge = (from) => stubs[0].bring({ id: 5, type: "create", from, to: echo.url, body: {} });
+  // A record that is missing is nobody's forgery.
+  for (let nth = 0; nth <= FORGERIES; nth += 1) forge("hyperty://a.ex/nobody");
+  for (let nth = 1; nth < FORGERIES; nth += 1) forge([echo.url, RUNTIME, "domain://registry.a.ex"][nth % 3]);
+  await settle();
+  await settle();
+  assert.deepEqual(runtime.registry.links.entries.map(({ status }) => status), ["live"]);
+  forge(echo.url);
+  await settle();
+  assert.deepEqual([runtime.registry.links.entries, stubs.map(({ isClosed }) => isClosed)], [[], [true]]);
+  void echo.ask("create", PEER, { value: 2 });
+  await settle();
+  assert.deepEqual([stubs.length, toPeer(node)], [1, [1, 2]]);
 });
 
 test("messages of a link keep their order while the record of a sender is read", async () => {

@@ -302,6 +302,11 @@ export class MessageBus {
      * @type {(link: string, address: string) => boolean}
      */
     this.isOfPeer = () => false;
+    /**
+     * Notes that somebody has sent in the name of others.
+     * @type {(by: string, address: string) => void}
+     */
+    this.onForged = () => {};
     /** What went by the node, and has come by it: links need to know. @type {Order | null} */
     this.order = null;
   }
@@ -476,6 +481,7 @@ export class MessageBus {
   #objection(message, by, origin, isOut) {
     const { from, to } = message;
     if (!this.#owns(message, by, origin)) {
+      this.onForged(by, from);
       const why = `${from} is not an address of ${by}`;
       return { reason: DROPS.UNKNOWN_SOURCE, why, code: CODES.UNAUTHENTICATED };
     }

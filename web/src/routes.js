@@ -4,12 +4,14 @@
  * message goes, and who may send over one.
  */
 
-import { domainOf, isBackend, isBelow, registryOf, runtimeOf, statusOf, subscriptionManager } from "./address.js";
+import { domainOf, isBackend, isBelow, registryOf, runtimeOf, schemeOf, statusOf, subscriptionManager } from "./address.js";
 import { MiniBus, Port } from "./bus.js";
 import { Alarm } from "./clock.js";
 import {
   CODES,
   DROPS,
+  ERROR_WINDOW,
+  FORGERIES,
   HELD_MESSAGES,
   NEGATIVE_CACHE,
   OWNERS_KEPT,
@@ -70,6 +72,8 @@ export class Links {
   #listening = new Map();
   /** The runtime at the other end of each link. @type {Map<string, string>} */
   #peers = new Map();
+  /** When a peer has sent in the name of others, by link. @type {Map<string, number[]>} */
+  #forgeries = new Map();
   /** @type {Map<string, Entity>} */
   #jobs = new Map();
   /** @type {Map<string, Known>} */
@@ -103,6 +107,7 @@ export class Links {
       take: (message) => this.#seen(message),
     };
     bus.isOfPeer = (link, address) => this.#isOfPeer(link, address);
+    bus.onForged = (link, address) => this.#forged(link, address);
   }
 
   get #now() {
@@ -300,6 +305,22 @@ export class Links {
   }
 
   /**
+   * Count an address that no record can make the peer's; too many end the link.
+   *
+   * @param {string} link
+   * @param {string} address
+   */
+  #forged(link, address) {
+    const isForeign = isBackend(address) || schemeOf(address) === "hyperty-runtime" || this.#bus.isLocal(address);
+    if (!isForeign || !this.#peers.has(link)) return;
+    const now = this.#now;
+    const times = (this.#forgeries.get(link) ?? []).filter((at) => now - at < ERROR_WINDOW);
+    this.#forgeries.set(link, [...times, now]);
+    // The message that ends a link is refused first.
+    if (times.length + 1 >= FORGERIES) queueMicrotask(() => this.#perform(this.#table.forged(link, this.#now)));
+  }
+
+  /**
    * Take a message that has come over a link, once its sender's record is read; the order of the
    * link is kept.
    *
@@ -412,6 +433,7 @@ export class Links {
             trace.row("bus", "del", "components", entity, effect.link, "p2p-stub");
           }
           this.#owned.delete(effect.link);
+          this.#forgeries.delete(effect.link);
           this.#peers.delete(effect.link);
           break;
         case "set-path": {
