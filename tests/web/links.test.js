@@ -222,12 +222,17 @@ test("a handler is reachable, its record says so, and its link is a way once its
 });
 
 test("the row of a runtime can be read by stubs", async () => {
-  const { runtime, stubs } = await linked({}, true);
+  const { node, runtime, stubs } = await linked({}, true);
   const [handler] = stubs;
   const asked = () => handler.port.ask("read", `${RUNTIME}/registry`, { resource: REMOTE });
   assert.equal((await asked()).body.code, 404);
   handler.report("created", `${handler.url}/pc/1`);
   const { value } = (await asked()).body;
   assert.deepEqual([value.role, value.status, value.link], ["handler", "created", `${handler.url}/pc/1`]);
+  const own = (await runtime.ask("read", `${RUNTIME}/registry`, { resource: REMOTE })).body.code;
+  node.say({ id: 70, type: "read", from: PEER, to: `${RUNTIME}/registry`, body: { resource: REMOTE } });
+  await settle();
+  const strange = node.said({ type: "response", to: PEER }).at(-1).body.code;
+  assert.deepEqual([own, strange], [200, 403]);
   assert.equal(runtime.registry.links.entries.length, 1);
 });

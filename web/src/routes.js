@@ -387,6 +387,10 @@ export class Links {
    */
   asked(request) {
     if (!isRequest(request)) return;
+    if (!isBelow(request.from, this.#tools.runtime)) {
+      // A row says who lives where, and by which link that is reached.
+      return this.#port.post(refuse(request, CODES.FORBIDDEN, "a registry answers the parts of its own runtime"));
+    }
     if (request.type === "delete") {
       // A link has ended for good (I-P19).
       this.#port.post(replyTo(request, CODES.OK));

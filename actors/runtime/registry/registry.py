@@ -54,7 +54,13 @@ from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed
-from specs.addresses.address import catalogue_idp, catalogue_stub, last_segment, status_of
+from specs.addresses.address import (
+    catalogue_idp,
+    catalogue_stub,
+    is_below,
+    last_segment,
+    status_of,
+)
 from specs.bodies.answer import Listed as AddressesListed
 from specs.bodies.link import LinkStatus, ListChange, Path
 from specs.bodies.session import Status
@@ -246,15 +252,20 @@ class RowQuestions:
 
     A handler that asks whether it may accept a link waits while our own request has not said
     that it yields (P2P-27). Memory: one question per link of the handler, which gives up at
-    its own deadline.
+    its own deadline. Others than parts of the runtime are refused: a row says which hyperties live
+    at a peer.
     """
 
-    def __init__(self, core: ResolveCore) -> None:
+    def __init__(self, core: ResolveCore, runtime: str) -> None:
         self._core: Final = core
+        self._runtime: Final = runtime
         self._waiting: list[Message] = []
 
     def asked(self, request: Message) -> list[Message]:
         """Return the answer; none, if the question waits."""
+        if not is_below(request.from_, self._runtime):
+            why = "a registry answers the parts of its own runtime only"
+            return [refuse(request, Code.FORBIDDEN, why)]
         if request.type is not MessageType.READ:
             return [refuse(request, Code.MALFORMED, "the registry can only be read or followed")]
         self._waiting.append(request)
@@ -298,7 +309,7 @@ class Registry(Actor[RegistryMessage]):
         self._config = config
         self._parts = parts
         self._core = ResolveCore(config)
-        self._rows = RowQuestions(self._core)
+        self._rows = RowQuestions(self._core, config.runtime)
         self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
         self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
         self._pending_routes = PendingRoutes(self._core)

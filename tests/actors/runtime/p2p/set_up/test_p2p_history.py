@@ -104,6 +104,16 @@ async def test_a_link_is_found_by_the_other_runtime_and_by_its_hyperties(autojum
     assert nobody.code == Code.NOT_FOUND
 
 
+async def test_no_stranger_and_no_hyperty_reads_whom_a_runtime_is_linked_with(autojump_clock):
+    """P2P-18: a row says which hyperties live at the peer."""
+    async with open_domain("alice", "bob") as domain:
+        await go_live(domain)
+        alice, bob = domain["alice"], domain["bob"]
+        to, body = f"{alice.runtime.url}/registry", {"resource": bob.runtime.url}
+        for each in (alice, bob):
+            assert (await each.hyperty.ask(to, MessageType.READ, body)).code == Code.FORBIDDEN
+
+
 # ---- going
 
 
