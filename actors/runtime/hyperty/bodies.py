@@ -51,7 +51,7 @@ def sendable(message: Message) -> Message:
     # The receiving side says who the sender is.
     body.pop(IDENTITY, None)
     if len(line) > BODY_BYTES:
-        raise BadMessageError(f"larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
+        raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     try:
         # In brackets: it is as deep as it will be in its message.
         check_size(b"[%b]" % line, [body])
@@ -80,7 +80,7 @@ def large_body(message: Message, asked: MessageType, limit: int) -> bytes:
     """
     are_hyperties = scheme_of(message.from_) == scheme_of(message.to) == "hyperty"
     if asked in SPECIAL or message.is_event or not are_hyperties:
-        raise BadMessageError(f"larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
+        raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     body, line = _copied({key: value for key, value in message.body.items() if key != IDENTITY})
     if len(line) > limit:
         raise too_large(limit)

@@ -406,6 +406,7 @@ class HypertyClient:
 
         Raises:
             TypeError: An argument is of a wrong kind.
+            ValueError: `schema` is empty.
             BadMessageError: On entering: one of `observers` or `allow` is not an address.
             ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
                 hyperty is undeployed; 409: the object is reported already; 410: the runtime has
@@ -414,6 +415,8 @@ class HypertyClient:
                 a JSON Schema.
         """
         check_text(schema, "schema")
+        if not schema:
+            raise ValueError("schema is empty; name a scheme such as comm, or a data schema")
         check_type(value, (Mapping,), "value")
         check_type(name, (str, NoneType), "name")
         for texts, what in ((resources, "resources"), (observers, "observers"), (allow, "allow")):

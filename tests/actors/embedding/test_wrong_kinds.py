@@ -167,6 +167,12 @@ async def test_a_verb_that_is_no_request_is_refused_at_once(verb, autojump_clock
             await plain.request_each([plain.url], type_=verb)
 
 
+async def test_a_data_object_without_a_schema_is_refused_at_once(autojump_clock):
+    async with place() as (_, plain, _):
+        with pytest.raises(ValueError, match="schema is empty"):
+            plain.report("", {})
+
+
 @asynccontextmanager
 async def place():
     network = MemoryNetwork()

@@ -198,7 +198,7 @@ async def test_what_cannot_be_sent_is_an_error(autojump_clock):
     async with place() as (_, here, _, one, _, ear, two):
         with pytest.raises(actors.NotJsonError):
             await one.send(two.url, {1})
-        with pytest.raises(actors.ProtoflyError, match=f"larger than {BODY_BYTES}"):
+        with pytest.raises(actors.ProtoflyError, match=f"the body is larger than {BODY_BYTES}"):
             await one.send(two.url, ["x" * 1000] * 70)
         with pytest.raises(actors.ProtoflyError, match="is no address"):
             await one.send("nowhere")
