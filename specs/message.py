@@ -9,6 +9,7 @@ from specs.addresses.address import is_inbox, last_segment
 from specs.errors import AnswerError, BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import RETRY_AFTER
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
 
@@ -215,8 +216,8 @@ def refuse(message: Message, code: int, why: str, retry_after: float | None = No
         message: The request.
         code: One of `Code`.
         why: The reason.
-        retry_after: Seconds after which the same request may be granted; None: not known, or
-            never.
+        retry_after: Seconds after which the same request may be granted; None: never, or not
+            known; 503 then says `RETRY_AFTER`.
 
     Raises:
         BadMessageError: It is an answer, or the code is none that is in use.
@@ -240,6 +241,9 @@ def reason_in(refusal: Message) -> str:
 
 
 def _answer(asked: Message, code: int, body: JsonObject) -> Message:
+    if code == Code.UNAVAILABLE:
+        # It means "not now": a refusal that another attempt does not change has another code.
+        body = {"description": "it cannot be done now", "retryAfter": RETRY_AFTER, **body}
     if code not in _CODES:
         raise BadMessageError(f"{code} is no reply code; in use are {_CODES_LISTED}")
     if body.get("code", code) != code:

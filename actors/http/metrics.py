@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from actors.http.readiness import Part, Readiness
-from actors.http.site import Page, json_page
+from actors.http.site import LATER, Page, json_page
 from actors.kit.counters import (
     BOUNDS,
     Counters,
@@ -37,7 +37,7 @@ from actors.kit.counters import (
     Tally,
     Timing,
 )
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason
 
@@ -74,8 +74,10 @@ class ReadyPage:
                 for part, probe in self._probes.items():
                     if part not in missing:
                         nursery.start_soon(self._ask, part, probe, missing)
-        status = HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK
-        return json_page(status, {"ready": not missing, "missing": _listed(missing)})
+        shown: JsonObject = {"ready": not missing, "missing": _listed(missing)}
+        if missing:
+            return json_page(HTTPStatus.SERVICE_UNAVAILABLE, shown, LATER)
+        return json_page(HTTPStatus.OK, shown)
 
     async def _ask(self, part: Part, probe: Probe, missing: dict[Part, str]) -> None:
         why: str | None = f"no answer within {READY_TIMEOUT:g} s"

@@ -32,9 +32,11 @@ from specs.limits.foreign_code import (
     REVOCATIONS_BYTES,
 )
 from specs.limits.node import JWKS_BYTES
+from specs.limits.protocol import RETRY_AFTER
 from transports.urls import is_this_machine
 
 __all__ = [
+    "LATER",
     "METHODS",
     "ROOT",
     "STATEMENT_KEYS",
@@ -138,6 +140,10 @@ class Feed:
     headers: Headers = ()
 
 
+LATER: Final = ("retry-after", f"{RETRY_AFTER:.0f}")
+"""The header of an answer 503."""
+
+
 def json_page(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Page:
     """Make an answer of JSON.
 
@@ -166,7 +172,9 @@ _NOT_PUBLISHED: Final = json_page(
     HTTPStatus.NOT_FOUND, {"error": "the catalogue has nothing there"}
 )
 _AWAY: Final = json_page(
-    HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the catalogue cannot be read; try again later"}
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    {"error": "the catalogue cannot be read; try again later"},
+    LATER,
 )
 
 

@@ -420,10 +420,12 @@ class Onward(Paths):
         wanted = self.wanted(resources, by)
         if not wanted:
             return reply_to(request, Code.OK)
-        if len(wanted) > 1 or len(self._asked) >= STUB_QUEUE:
+        if len(wanted) > 1:
             give_up()
-            why = _AWAY if len(wanted) == 1 else "one request names objects of one domain"
-            return refuse(request, Code.UNAVAILABLE, why)
+            return refuse(request, Code.MALFORMED, "one request names objects of one domain")
+        if len(self._asked) >= STUB_QUEUE:
+            give_up()
+            return refuse(request, Code.UNAVAILABLE, _AWAY)
         ((peer, missing),) = wanted.items()
         self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up))
         return None

@@ -105,6 +105,20 @@ class _ForeignHistory:
 
 
 @final
+@attrs.frozen(slots=True)
+class _NoRoute:
+    """Why nothing is sent to a domain.
+
+    Attributes:
+        retry_after: Seconds until it may be; None: never.
+    """
+
+    code: Code
+    why: str
+    retry_after: float | None = None
+
+
+@final
 class _ForeignSandbox:
     """A stub that is being deployed in a sandbox, or runs there.
 
@@ -251,9 +265,9 @@ class ForeignCore:
         message = entry.message
         if any(is_below(one, self._name(domain)) for one in message.via):
             return [Dropped(message, DropReason.LOOP)]
-        why = self._why_not(domain, now)
-        if why is not None:
-            return [_refused(message, Code.UNAVAILABLE, f"no route to {domain}: {why}")]
+        no = self._no_route(domain, now)
+        if no is not None:
+            return [_refused(message, no.code, f"no route to {domain}: {no.why}", no.retry_after)]
         self._held.sent(message)
         sandbox = self._sandboxes.get(domain)
         if sandbox is None:
@@ -273,19 +287,21 @@ class ForeignCore:
     def _name(self, domain: str) -> str:
         return f"{self._node}/protostub/{domain}"
 
-    def _why_not(self, domain: str, now: float) -> str | None:
-        """Return the reason not to send to a domain now; None: there is none."""
-        if self._is_leaving:
-            return _LEAVING
+    def _no_route(self, domain: str, now: float) -> "_NoRoute | None":
+        """Return why nothing is sent to a domain now; None: it is."""
         if domain not in self._domains:
-            return "it is not configured"
-        sandbox = self._sandboxes.get(domain)
-        if sandbox is not None:
-            return sandbox.why if sandbox.is_ending and not sandbox.is_released else None
-        past = self._past.get(domain)
+            return _NoRoute(Code.NOT_FOUND, "it is not configured")
+        sandbox, past = self._sandboxes.get(domain), self._past.get(domain)
         if past is None and len(self._past) >= FOREIGN_DOMAINS:
-            return "this node has tried too many other domains"
-        return past.why if past is not None and now < past.until else None
+            return _NoRoute(Code.TOO_LARGE, f"this node has tried {FOREIGN_DOMAINS} other domains")
+        why, until = "", now
+        if self._is_leaving:
+            why, until = _LEAVING, now + RETRY_COOL_DOWN
+        elif sandbox is not None and sandbox.is_ending and not sandbox.is_released:
+            why, until = sandbox.why, now + RETRY_COOL_DOWN
+        elif sandbox is None and past is not None:
+            why, until = past.why, past.until
+        return _NoRoute(Code.UNAVAILABLE, why, until - now) if now < until else None
 
     def _open(self, domain: str, entry: OutboundMessage, now: float) -> list[Effect]:
         past = self._past.setdefault(domain, _ForeignHistory())
@@ -336,7 +352,9 @@ class ForeignCore:
             return self._offended(sandbox, message, DropReason.UNKNOWN_SOURCE)
         # The stub itself answers: without it there is no route.
         code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
-        return [Refuse(request, code, f"no route to {sandbox.domain}: {_why(message)}")]
+        later = message.body.get("retryAfter")
+        pause = float(later) if isinstance(later, int | float) else None
+        return [Refuse(request, code, f"no route to {sandbox.domain}: {_why(message)}", pause)]
 
     def _offended(
         self, sandbox: _ForeignSandbox, message: Message, reason: DropReason
@@ -392,8 +410,10 @@ class ForeignCore:
     def _failed(self, sandbox: _ForeignSandbox, why: str) -> list[Effect]:
         """Note that a stub was not deployed, and refuse the messages that waited for it."""
         self._deadlines.pop(sandbox.stub, None)
-        reason = f"no route to {sandbox.domain}: {why}"
-        waited = [_refused(one.message, Code.UNAVAILABLE, reason) for one in sandbox.release()]
+        reason, later = f"no route to {sandbox.domain}: {why}", RETRY_COOL_DOWN
+        waited = [
+            _refused(one.message, Code.UNAVAILABLE, reason, later) for one in sandbox.release()
+        ]
         return [sandbox.deployment.step(Trigger.LOAD_FAILED, why), *waited]
 
     def _tick(self, now: float) -> list[Effect]:
@@ -435,8 +455,10 @@ def _full(message: Message, why: str) -> Refuse | Dropped:
     return Dropped(message, DropReason.OVERFLOW)
 
 
-def _refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
+def _refused(
+    message: Message, code: Code, why: str, retry_after: float | None = None
+) -> Refuse | Dropped:
     """Return the effect for a message that is not delivered: only requests are answered."""
     if message.is_request:
-        return Refuse(message, code, why)
+        return Refuse(message, code, why, retry_after)
     return Dropped(message, DropReason.SESSION_GONE)

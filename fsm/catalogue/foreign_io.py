@@ -192,7 +192,7 @@ class Refuse:
     """Answer a request that does not reach the domain.
 
     Attributes:
-        retry_after: Seconds after which a full queue may have space; None: it is not that.
+        retry_after: Seconds until another attempt may succeed; None: not known, or never.
     """
 
     message: Message

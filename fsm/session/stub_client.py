@@ -45,6 +45,7 @@ from specs.limits.protocol import (
     RECONNECT_BASE,
     RECONNECT_TRIES,
     RETRY_AFTER,
+    RETRY_COOL_DOWN,
     STUB_QUEUE,
 )
 from specs.message import Message
@@ -372,7 +373,7 @@ class StubClientCore:
         if self.link in _TALKING:
             return self._outbox.write(message, now)
         if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
-            return [refused(message, Code.UNAVAILABLE, "the stub is closed")]
+            return [refused(message, Code.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)]
         if self.link is LinkState.PAUSED and self._is_hopeless(now):
             pause = self._tried + RECONNECT_BASE - now
             why = "the message node cannot be reached"
@@ -501,7 +502,9 @@ class StubClientCore:
         self._until = self._give_up = self._renew_at = math.inf
         over = self._link_life.step(LinkTrigger.END, why)
         step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
-        return [over, step, *self._outbox.refuse(why, code)]
+        # The runtime deploys another stub after that.
+        later = RETRY_COOL_DOWN if code is Code.UNAVAILABLE else None
+        return [over, step, *self._outbox.refuse(why, code, later)]
 
     # ---- time and the end
 

@@ -318,8 +318,8 @@ WINDOW_TIMEOUT: Final = 12.0
 so that its answer says why)."""
 
 RETRY_AFTER: Final = 1.0
-"""Seconds after which a request that found a queue full may be made again, where the time in which
-the queue empties is not known (ours)."""
+"""Seconds after which a request that was answered 503 may be made again, where nothing says when
+it can be granted (ours)."""
 
 WARNING_PAUSE: Final = 60.0
 """Seconds from one warning about a limit to the next one about the same (ours)."""

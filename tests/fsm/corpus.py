@@ -63,7 +63,9 @@ HISTORIES = {
         "test_a_stub_that_leaves_while_it_proves_is_done",
     ),
     "tests.fsm.bus.test_transactions": ("test_a_request_is_repeated_so_often_and_then_over",),
-    "tests.actors.runtime.test_runtime": ("test_a_domain_without_a_known_node_is_503",),
+    "tests.actors.runtime.test_runtime": (
+        "test_a_domain_that_does_not_exist_is_404_and_not_to_be_asked_again",
+    ),
     "tests.actors.runtime.sync.test_sync_machines": (
         "test_an_observer_that_says_nothing_is_no_refusal",
         "test_deleting_the_object_ends_its_invitations",

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from specs.errors import AnswerError
+from specs.limits.protocol import RETRY_AFTER
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
@@ -31,7 +32,16 @@ def test_a_refusal_is_an_error(code):
     with pytest.raises(AnswerError, match=f"^{int(code)} not now$") as raised:
         answer.raise_for_code()
     error = raised.value
-    assert (error.code, error.description, error.retry_after) == (code, "not now", None)
+    later = RETRY_AFTER if code is Code.UNAVAILABLE else None
+    assert (error.code, error.description, error.retry_after) == (code, "not now", later)
+
+
+@pytest.mark.parametrize("body", [{}, {"value": 1}])
+def test_what_is_unavailable_says_why_and_when_to_try_again(body):
+    """MSG-17: another attempt can help, or the code is another one."""
+    answer = reply_to(REQUEST, Code.UNAVAILABLE, body)
+    said = {"code": 503, "description": "it cannot be done now", "retryAfter": RETRY_AFTER}
+    assert answer.body == {**said, **body}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +49,7 @@ def test_a_refusal_is_an_error(code):
     [(2, 2.0), (0.5, 0.5), ("2", None), (None, None), (True, None), (-9, 0.001), (1e300, 3600.0)],
 )
 def test_a_refusal_says_when_to_try_again(said, seconds):
-    answer = reply_to(REQUEST, Code.UNAVAILABLE, {"retryAfter": said})
+    answer = reply_to(REQUEST, Code.UNAVAILABLE, {"description": "", "retryAfter": said})
     with pytest.raises(AnswerError, match=r"^503$") as raised:
         answer.raise_for_code()
     assert raised.value.retry_after == seconds

@@ -51,7 +51,7 @@ from fsm.session.node_session_io import (
 from specs.addresses.address import status_of
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
-from specs.limits.protocol import RETRY_AFTER, SESSION_QUEUE
+from specs.limits.protocol import SESSION_QUEUE
 from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
@@ -456,8 +456,7 @@ class Exchange:
         if requester is None:
             self.trace.drop(message, reason)
             return
-        is_full = code is Code.UNAVAILABLE and reason is DropReason.OVERFLOW
-        answer = refuse(message, code, why, RETRY_AFTER if is_full else None)
+        answer = refuse(message, code, why)
         self.trace.hop(Op.SYNTH, answer)
         self.trace.refused(message, requester, code, why, ground_of(reason))
         self.send(requester, answer)

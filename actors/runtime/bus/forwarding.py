@@ -31,7 +31,7 @@ from fsm.registry.resolve.resolve_io import Route
 from specs.addresses.address import is_below
 from specs.child import is_of_creator, parent_of
 from specs.limits.bus import OPEN_REQUESTS
-from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE, WARNING_PAUSE
+from specs.limits.protocol import STUB_QUEUE, WARNING_PAUSE
 from specs.message import Message, identified, instance_id, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
@@ -259,9 +259,7 @@ class Forwarding:
             self._hops.submitted(answer, answer.from_)
             self._give(answer, waiter, now)
         elif message.is_request and refusal.code is not None:
-            is_full = refusal.reason is DropReason.OVERFLOW
-            later = RETRY_AFTER if is_full else None
-            self.answers.reject(submitted, refusal.code, refusal.why, later)
+            self.answers.reject(submitted, refusal.code, refusal.why)
         elif submitted.reply is not None:
             submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
@@ -304,7 +302,14 @@ class Forwarding:
         else:
             self.outbound.go(response, waiter.way_back(response), now)
 
-    def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
+    def refuse(
+        self,
+        message: Message,
+        code: Code,
+        why: str,
+        now: float,
+        retry_after: float | None = None,
+    ) -> None:
         """End a message here: a request is answered, anything else counted.
 
         Args:
@@ -312,8 +317,9 @@ class Forwarding:
             code: Reply code.
             why: The reason.
             now: Current time, in seconds.
+            retry_after: Seconds until another attempt may succeed; None: not known, or never.
         """
-        self._end(message, _Refused(code, why, DropReason.NO_TARGET), now)
+        self._end(message, _Refused(code, why, DropReason.NO_TARGET, retry_after), now)
 
     def overflow(self, message: Message, full: Full, now: float) -> None:
         """End a message that a full queue has no space for, likewise; the log names the limit.

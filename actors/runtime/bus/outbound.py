@@ -168,7 +168,14 @@ __all__ = ["Ending", "Outbound"]
 class Ending(Protocol):
     """Handling of messages without a route, and of their permits."""
 
-    def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
+    def refuse(
+        self,
+        message: Message,
+        code: Code,
+        why: str,
+        now: float,
+        retry_after: float | None = None,
+    ) -> None:
         """End a message: a request is answered, anything else counted.
 
         Args:
@@ -176,6 +183,7 @@ class Ending(Protocol):
             code: Reply code.
             why: The reason.
             now: Current time, in seconds.
+            retry_after: Seconds until another attempt may succeed; None: not known, or never.
         """
 
     def overflow(self, message: Message, full: Full, now: float) -> None:
@@ -319,7 +327,7 @@ class Outbound:
         waiting, following = self.routes.refused(refused.to, refused.intent)
         for one in waiting:
             if one.route is None:
-                self._refuse(one.message, refused.code, refused.why, now)
+                self._refuse(one.message, refused.code, refused.why, now, refused.retry_after)
             else:
                 self.go_by(one.message, one.route, now)
         if following is not None:

@@ -33,6 +33,7 @@ from fsm.registry.discovery import (
     entry_of,
     query_of,
 )
+from fsm.registry.records import UNKNOWN
 from specs.addresses.address import canonical, domain_name, domain_of, domain_registry
 from specs.bodies.link import Path
 from specs.bodies.registry import FoundRecord, ReadRecord, RecordChanged
@@ -153,7 +154,7 @@ class RecordSearch:
             body["after"] = self._after
         answer = await self._registry.read(body)
         value = answer.body.get("value")
-        if answer.code == Code.NOT_FOUND:
+        if _has_none(answer):
             value = []
         elif answer.code > LAST_SUCCESS and answer.code != Code.TIMEOUT:
             raise SearchError(answer.code, reason_in(answer))
@@ -331,6 +332,14 @@ class Discoverer:
         await self.post(self.registry, MessageType.UNSUBSCRIBE, _path(url))
 
 
+def _has_none(answer: Message) -> bool:
+    """Return whether a registry has no such record; routers say 404, too, if there is no registry.
+
+    Registries say so in one and the same words, or without any.
+    """
+    return answer.code == Code.NOT_FOUND and reason_in(answer) in {"", UNKNOWN.why}
+
+
 def _path(url: str) -> JsonObject:
     return write_body(Path((f"{url}{_STATUS}",)))
 
@@ -474,5 +483,5 @@ class Watching:
         answer = await self._registry.read(write_body(ReadRecord(url)))
         value = answer.body.get("value")
         entry = self._registry.entry(value[0] if isinstance(value, list) and value else value)
-        if answer.code == Code.NOT_FOUND or (entry is not None and entry.url == url):
+        if _has_none(answer) or (entry is not None and entry.url == url):
             self._feed(Readback(url, entry))

@@ -14,6 +14,7 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.catalogue.errors import RefusedDescriptorError
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
@@ -22,9 +23,16 @@ from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.stubs.catalogue import Catalogue, Descriptor, StubKind, WrongKindError
+from actors.runtime.stubs.catalogue import (
+    Catalogue,
+    Descriptor,
+    NotInCatalogueError,
+    StubKind,
+    WrongKindError,
+)
 from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, SandboxMessage
 from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.catalogue.descriptor_io import Reason
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, LocalRemoved, StubGone
@@ -217,8 +225,11 @@ class Loader(Actor[LoaderMessage]):
         entity = self._deploying[load.url] = Entity(STUB_DEPLOYMENT, load.url)
         self._tools.hops.step(entity.step(Trigger.LOAD))
         why: str | None = "it took too long"
+        is_absent = False
         with trio.move_on_after(entity.patience):
-            why = await self._deploy(load, registry)
+            error = await self._deploy(load, registry)
+            why = None if error is None else str(error)
+            is_absent = error is not None and _is_absent(error)
         del self._deploying[load.url]
         if why is None:
             self._tools.hops.step(entity.step(Trigger.LOADED))
@@ -228,11 +239,11 @@ class Loader(Actor[LoaderMessage]):
         else:
             self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, why))
             await self._remove(load.url, registry)
-            await registry.tell(DeployFailed(load.url, why))
+            await registry.tell(DeployFailed(load.url, why, is_absent))
         if load.done is not None:
             load.done.send(why)
 
-    async def _deploy(self, load: Load, registry: RegistryRef) -> str | None:
+    async def _deploy(self, load: Load, registry: RegistryRef) -> BaseException | None:
         """Deploy a stub; return why that failed, or None."""
         with Crash() as crash:
             descriptor = await self._catalogue.find(load.descriptor)
@@ -245,7 +256,7 @@ class Loader(Actor[LoaderMessage]):
                 await self._port.anonymise(load.url)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
             self.spawn(self._watch, load.url, sandbox)
-        return None if crash.error is None else str(crash.error)
+        return crash.error
 
     def _component(self, load: Load, descriptor: Descriptor) -> Component:
         """Return the component to deploy; the configuration by the deployer overrides (STB-13)."""
@@ -305,3 +316,11 @@ class Loader(Actor[LoaderMessage]):
     async def _remove(self, url: str, registry: RegistryRef) -> None:
         await self._sandboxes.close(url)
         await self._port.unwatch(status_of(url), registry)
+
+
+def _is_absent(error: BaseException) -> bool:
+    """Return whether a stub was not deployed because there is none."""
+    is_unserved = isinstance(error, RefusedDescriptorError) and (
+        error.refused.reason is Reason.NOT_THERE
+    )
+    return is_unserved or isinstance(error, NotInCatalogueError)

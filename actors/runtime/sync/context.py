@@ -137,7 +137,7 @@ class RegisteredObjects:
         except RegistrationError as error:
             return Refused(code_in_use(error.code), str(error))
         except ActorStoppedError:
-            return Refused(Code.UNAVAILABLE, "the runtime is going")
+            return Refused(Code.GONE, "the runtime has closed")
         return None
 
     async def unregister(self, url: str) -> None:
@@ -170,7 +170,7 @@ class AllocatedAddresses:
         except BadMessageError as error:
             return Refused(Code.BAD_BACKEND, f"no address: {error.reason}")
         except ActorStoppedError:
-            return Refused(Code.UNAVAILABLE, "the runtime is going")
+            return Refused(Code.GONE, "the runtime has closed")
         return addresses[0]
 
     async def free(self, address: str) -> None:

@@ -69,7 +69,8 @@ class ShoutStub(Actor[Happened]):
         if message.to == self._context.url:
             await self._context.bus.post(reply_to(message, Code.OK))
         elif len(self._asked) == MAX_WAITING:
-            await self._context.bus.post(refuse(message, Code.TOO_LARGE, "too many are waiting"))
+            why = f"{MAX_WAITING} requests wait for their answers"
+            await self._context.bus.post(refuse(message, Code.UNAVAILABLE, why))
         else:
             self._last += 1
             self._asked[str(self._last)] = message

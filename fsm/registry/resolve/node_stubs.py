@@ -80,10 +80,15 @@ _WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.
 
 @attrs.frozen(slots=True)
 class _Cooling:
-    """A pause after a failed stub of a domain: its end, and the reason of the failure."""
+    """A pause after a failed stub of a domain: its end, and the reason of the failure.
+
+    Attributes:
+        code: Of the answers meanwhile: 503; 404 if no stub of the domain exists.
+    """
 
     until: float
     why: str
+    code: Code = Code.UNAVAILABLE
 
 
 @final
@@ -139,7 +144,7 @@ class NodeStubs:
         if cooling is not None and is_cooling:
             why = f"no route to the node of {domain} a moment ago: {cooling.why}"
             none = self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
-            return [*begun, *none, NoRoute(*asked, Code.UNAVAILABLE, why)]
+            return [*begun, *none, _no_route(asked, cooling, why, now)]
         waits = self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
         self._minted += 1
         url = f"{self._config.runtime}/protostub/{self._minted}"
@@ -171,25 +176,27 @@ class NodeStubs:
         ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.FOUND)
         return [self._changed(Op.UPD, domain, row), *ended, *routes]
 
-    def failed(self, url: str, why: str, now: float) -> list[Effect]:
+    def failed(self, url: str, why: str, now: float, code: Code = Code.UNAVAILABLE) -> list[Effect]:
         """Refuse the waiting searches, each once; deploy again only after a pause (STB-14).
 
         Args:
             url: Address of the stub.
             why: The reason, as half a sentence.
             now: Seconds on the host's clock.
+            code: Code of the refusals.
         """
         found = self._find(url)
         if found is None:
             return []
         domain, row = found
-        self._cool(domain, now + RETRY_COOL_DOWN, why, now)
+        cooling = self._cool(domain, _Cooling(now + RETRY_COOL_DOWN, why, code), now)
         if not is_idp_proxy(domain) or now - row.begun >= DEPLOY_TIMEOUT:
             # A catalogue that hung would let the requesters wait once more for the node.
-            return self._removed(domain, row, why)
+            return self._removed(domain, row, why, now, cooling)
         waiting, row.waiting = row.waiting, {}
         asked = (self.ask(domain_of(domain), one, now, until) for one, until in waiting.items())
-        return [*self._removed(domain, row, why), *(each for effects in asked for each in effects)]
+        removed = self._removed(domain, row, why, now)
+        return [*removed, *(each for effects in asked for each in effects)]
 
     def crashed(self, url: str, now: float) -> list[Effect]:
         """Remove a crashed stub; the next search deploys another, within a limit (R11).
@@ -204,8 +211,9 @@ class NodeStubs:
         domain = found[0]
         self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
         if self._crashes.setdefault(domain, CrashCount()).crashed(now):
-            self._cool(domain, now + SANDBOX_COOL_DOWN, "it crashes again and again", now)
-        return self._removed(*found, "it crashed")
+            cooling = _Cooling(now + SANDBOX_COOL_DOWN, "it crashes again and again")
+            self._cool(domain, cooling, now)
+        return self._removed(*found, "it crashed", now, self._cooling.get(domain))
 
     # ---- release of idle stubs (PFY-03)
 
@@ -246,18 +254,19 @@ class NodeStubs:
             row.use(now)
             return []
         self._sessions.pop(domain, None)
-        return [*self._removed(domain, row, "it was idle"), Undeploy(answer.url)]
+        return [*self._removed(domain, row, "it was idle", now), Undeploy(answer.url)]
 
-    def _cool(self, domain: str, until: float, why: str, now: float) -> None:
+    def _cool(self, domain: str, cooling: _Cooling, now: float) -> _Cooling:
         self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}
-        self._cooling[domain] = _Cooling(until, why)
+        self._cooling[domain] = cooling
+        return cooling
 
-    def _removed(self, domain: str, row: _Row, why: str) -> list[Effect]:
+    def _removed(
+        self, domain: str, row: _Row, why: str, now: float, cooling: _Cooling | None = None
+    ) -> list[Effect]:
         del self._rows[domain]
-        refusals: list[Effect] = [
-            NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")
-            for asked in row.waiting
-        ]
+        said, pause = f"no stub for {domain}: {why}", cooling or _Cooling(now, why)
+        refusals: list[Effect] = [_no_route(asked, pause, said, now) for asked in row.waiting]
         ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
         was, row.connection = row.connection, None
         own = self._own_node(domain, row, was)
@@ -302,3 +311,9 @@ class NodeStubs:
         return RowChanged(
             op, _TABLE, domain, f"{row.url} {row.connection or row.deployment}", _WRITER
         )
+
+
+def _no_route(asked: tuple[str, Intent], cooling: _Cooling, why: str, now: float) -> NoRoute:
+    """Return the answer to a search: what does not exist is not to be asked for again."""
+    is_for_now = cooling.code is Code.UNAVAILABLE and cooling.until > now
+    return NoRoute(*asked, cooling.code, why, cooling.until - now if is_for_now else None)

@@ -397,8 +397,9 @@ class ResolveCore:
         match happened:
             case Deployed(url):
                 return [] if self._links.has_requester(url) else self._stubs.deployed(url, now)
-            case DeployFailed(url, why):
-                return [*self._links.gone(url, now), *self._stubs.failed(url, why, now)]
+            case DeployFailed(url, why, is_absent):
+                code = Code.NOT_FOUND if is_absent else Code.UNAVAILABLE
+                return [*self._links.gone(url, now), *self._stubs.failed(url, why, now, code)]
             case StubGone(url):
                 return [*self._links.gone(url, now), *self._stubs.crashed(url, now)]
             case Released():

@@ -94,10 +94,15 @@ class Deployed:
 @final
 @attrs.frozen(slots=True)
 class DeployFailed:
-    """The stub asked for by `Deploy` does not run, and never will."""
+    """The stub asked for by `Deploy` does not run, and never will.
+
+    Attributes:
+        is_absent: Whether there is none, as no catalogue describes it.
+    """
 
     url: str
     why: str
+    is_absent: bool = False
 
 
 @final
@@ -337,12 +342,17 @@ class Route:
 @final
 @attrs.frozen(slots=True)
 class NoRoute:
-    """The other answer to `Asked`: requests are refused with this, once each (RES-14)."""
+    """The other answer to `Asked`: requests are refused with this, once each (RES-14).
+
+    Attributes:
+        retry_after: Seconds until another search is made; None: not known, or never.
+    """
 
     to: str
     intent: Intent
     code: Code
     why: str
+    retry_after: float | None = None
 
 
 @final

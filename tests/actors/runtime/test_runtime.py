@@ -136,9 +136,13 @@ async def test_an_unknown_address_is_404_in_every_topology(autojump_clock):
         assert (abroad.code, at_home.code) == (404, 404)
 
 
-async def test_a_domain_without_a_known_node_is_503(autojump_clock):
+async def test_a_domain_that_does_not_exist_is_404_and_not_to_be_asked_again(autojump_clock):
+    """RES-14: at first, and during the pause after that."""
     async with open_pair() as (_, caller, _, _):
-        assert (await caller.request("hyperty://b.ex/x", 1)).code == Code.UNAVAILABLE
+        for to in ("domain://b.ex", "hyperty://b.ex/x"):
+            answer = await caller.request(to, 1)
+            assert (answer.code, "retryAfter" in answer.body) == (Code.NOT_FOUND, False)
+            assert "no stub is described" in answer.body["description"]
 
 
 async def test_a_hyperty_that_never_answers_is_408(autojump_clock):

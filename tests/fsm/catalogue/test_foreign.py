@@ -75,9 +75,18 @@ def test_waiting_messages_are_bounded_by_count_and_by_bytes(core):
     assert kinds(other.feed(send(asked(2), 1), 0)) == [ft.Refuse]
 
 
-def test_a_domain_that_is_not_known_is_503(core):
+def test_a_domain_that_is_not_known_is_404(core):
     (refusal,) = core.feed(ft.Send("c.ex", OutboundMessage(asked(), b"")), 0)
-    assert refusal.code == Code.UNAVAILABLE
+    assert (refusal.code, refusal.retry_after) == (Code.NOT_FOUND, None)
+
+
+def test_a_domain_that_rests_says_until_when(core):
+    """STB-14: after that it is dialled again."""
+    core.feed(send(asked()), 0)
+    core.feed(ft.SandboxGone(STUB, "no link"), 1)
+    (refusal,) = core.feed(send(asked(2)), 3)
+    expected = (Code.UNAVAILABLE, "no route to b.ex: no link", RETRY_COOL_DOWN - 2)
+    assert (refusal.code, refusal.why, refusal.retry_after) == expected
 
 
 @pytest.mark.parametrize("via", [STUB, f"{STUB}/2"])

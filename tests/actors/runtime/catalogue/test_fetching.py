@@ -126,7 +126,7 @@ async def test_without_a_catalogue_the_same_domain_is_not_reached(autojump_clock
     async with open_world() as world, world.visitor(None) as visitor:
         answer = await visitor.ask()
 
-    assert answer.code == Code.UNAVAILABLE
+    assert answer.code == Code.NOT_FOUND
 
 
 async def test_the_sender_to_a_refused_domain_is_notified_of_the_reason(publishing, autojump_clock):
@@ -137,6 +137,7 @@ async def test_the_sender_to_a_refused_domain_is_notified_of_the_reason(publishi
         counted = visitor.runtime.counters.tallies[Tally.DESCRIPTORS]
 
     assert answer.code == Code.UNAVAILABLE
+    assert answer.body["retryAfter"] == RETRY_COOL_DOWN
     assert "the protocolstub 'default' of b.ex is refused: it is not signed" in str(answer.body)
     assert visitor.judged() == [(Op.REFUSED, "unsigned")]
     assert [(str(label[0]), count) for label, count in counted.items()] == [("unsigned", 1)]

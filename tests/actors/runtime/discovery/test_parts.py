@@ -78,7 +78,7 @@ async def test_the_discovery_of_a_runtime_searches_a_domain(autojump_clock):
 
 
 @pytest.mark.parametrize(
-    ("domain", "code"), [("nowhere.example", 503), (7, 400), ("a b", 400), (DOMAIN, 200)]
+    ("domain", "code"), [("nowhere.example", 404), (7, 400), ("a b", 400), (DOMAIN, 200)]
 )
 async def test_the_criterion_domain_names_the_registry(domain, code, autojump_clock):
     async with open_domain("alice") as place:

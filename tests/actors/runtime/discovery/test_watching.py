@@ -101,12 +101,21 @@ async def test_a_watcher_outlives_a_restart_of_the_node(autojump_clock):
         assert gone == [(Change.CHANGED, other.address, "disconnected")]
 
 
-async def test_a_first_search_without_an_answer_is_an_error(autojump_clock):
-    async with open_domain("alice") as domain:
-        watching = domain["alice"].hyperty.watch(name="bob", domain="nowhere.example")
-        with pytest.raises(SearchError) as caught:
-            await anext(watching)
-        assert caught.value.code == 503
+@pytest.mark.parametrize(("searched", "code"), [("b.ex", 503), ("nowhere.ex", 404)])
+async def test_a_search_without_a_registry_is_an_error(searched, code, autojump_clock):
+    """M-26, RES-14: a domain that is away, or does not exist, is not one without such a record."""
+    network = MemoryNetwork()
+    async with open_node(NodeConfig(domain="a.ex"), network, MemoryTracer()) as node:
+        away = {"b.ex": "ws://nobody.listens.here/link"}
+        config = RuntimeConfig(domain="a.ex", name="ra", node=node.url, nodes=away)
+        async with open_runtime(config, network, MemoryTracer()) as runtime:
+            for _ in range(2):
+                with pytest.raises(SearchError) as caught:
+                    await runtime.discoverer.discover(name="bob", domain=searched)
+                assert caught.value.code == code
+                with pytest.raises(SearchError) as caught:
+                    await anext(runtime.discoverer.watch(name="bob", domain=searched))
+                assert caught.value.code == code
 
 
 async def test_a_cancelled_wait_loses_no_change(autojump_clock):

@@ -1,0 +1,213 @@
+"""All places of the product that answer 503: "not now" (MSG-17, R11).
+
+Each says why, and after how many seconds another attempt may succeed: `specs.message` adds both
+to every answer 503 that lacks them. A refusal that another attempt does not change has another
+code. A new place needs a row in `ANSWERS` that says why another attempt can help.
+"""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("actors", "fsm", "specs", "transports", "examples")
+NAMES = {"UNAVAILABLE", "SERVICE_UNAVAILABLE"}
+
+ANSWERS = {
+    "actors/http/metrics.py::ReadyPage.__call__": "a part of the process is not ready yet",
+    "actors/http/site.py::-": "the directory of the catalogue can be mounted or mended",
+    "actors/node/bus.py::Dispatch._ask": "a component of the node is busy or starts",
+    "actors/node/connectors/back_ends.py::Connector.stop": "the node starts again",
+    "actors/node/connectors/push.py::_busy": "the push service takes messages again",
+    "actors/node/connectors/quality.py::-": "somebody gives resources back",
+    "actors/node/foreign.py::Onward.subscribe": "paths that are being set up get ready",
+    "actors/node/login/connector.py::IdentityConnector.handle": "open logins end",
+    "actors/node/policy/engine.py::PolicyService.receive": "the files of policies are mended",
+    "actors/node/registry/registry.py::_not_kept": "the file of the registry is written again",
+    "actors/node/session/exchange.py::Overload._shed": "memory is free again",
+    "actors/node/session/exchange.py::Exchange._send_foreign": "the stub sends what waits",
+    "actors/node/session/exchange.py::Exchange._perform": "the runtime comes back and reads",
+    "actors/node/session/opening.py::Logins.ask": "open logins end, or keys can be fetched",
+    "actors/node/session/opening.py::Logins._verdict": "the provider can be reached",
+    "actors/node/session/opening.py::Logins.overdue": "the provider answers",
+    "actors/node/session/opening.py::Logins._vouched": "the file of used tokens can be written",
+    "actors/runtime/bus/admission.py::-": "waiting senders are found out",
+    "actors/runtime/bus/forwarding.py::Forwarding._admit": "the node brings what is missing",
+    "actors/runtime/bus/forwarding.py::Forwarding._give_child": "another path is set up",
+    "actors/runtime/bus/forwarding.py::Forwarding._take": "open requests to the receiver end",
+    "actors/runtime/bus/forwarding.py::Forwarding.overflow": "the queue empties",
+    "actors/runtime/bus/forwarding.py::Forwarding._refuse_full": "another life of it starts",
+    "actors/runtime/bus/forwarding.py::Forwarding.hand_back": "another link is set up",
+    "actors/runtime/bus/forwarding.py::Forwarding.hand_on": "the receiver reads its mailbox",
+    "actors/runtime/bus/message_bus.py::DeadMail.lost": "another life of the receiver starts",
+    "actors/runtime/bus/mini_bus.py::_undelivered": "the same, or it reads its mailbox",
+    "actors/runtime/bus/open_requests.py::OpenRequests.reject_late": "with a new id it is in order",
+    "actors/runtime/bus/outbound.py::Outbound.ask": "the registry reads its mailbox",
+    "actors/runtime/bus/outbound.py::Outbound.stub_left": "another stub is deployed",
+    "actors/runtime/bus/outbound.py::Outbound._give": "another stub is deployed",
+    "actors/runtime/hyperty/host.py::HypertyHost._answer": "the hyperty is started again",
+    "actors/runtime/hyperty/transfer.py::KeptBodies.answer": "other large bodies are read",
+    "actors/runtime/isolation/hyperty.py::SandboxMail.deliver": "a sandbox reads, or is started",
+    "actors/runtime/isolation/hyperty.py::SandboxMail.lost": "the sandbox reads",
+    "actors/runtime/isolation/hyperty.py::SandboxMail.ask": "open requests of the sandbox end",
+    "actors/runtime/isolation/hyperty.py::SandboxMail.give_up": "another sandbox is started",
+    "actors/runtime/p2p/handler.py::P2PHandler._invited_by_requester": "other links end",
+    "actors/runtime/p2p/stub.py::P2PStub._write": "the link sends what waits",
+    "actors/runtime/stubs/client_server/stub.py::ClientServerStub.handle": "open calls end",
+    "actors/runtime/stubs/credentials.py::CredentialsError.__init__": "the provider is back",
+    "actors/runtime/stubs/idp_credentials.py::IdpCredentials.token": "the provider is back",
+    "actors/runtime/sync/delegation.py::TakeOvers._make_room": "the node answers",
+    "actors/runtime/sync/delegation.py::Delegations.put_off": "the hand-over ends",
+    "actors/runtime/sync/reporter/children.py::-": "the hand-over ends",
+    "actors/runtime/sync/reporter/links.py::ObserverLinks.sent_on": "open questions end",
+    "actors/runtime/sync/reporter/links.py::ObserverLinks.is_looked_at": "open questions end",
+    "actors/runtime/sync/reporter/reporter.py::Admissions._looked_at": "it is answered where it is",
+    "actors/runtime/sync/reporter/stored.py::StoredReports.refused": "the disk has room again",
+    "actors/runtime/sync/reporter/stored.py::StoredReports.is_kept_out": "the reporter is back",
+    "fsm/bus/chunks.py::-": "other large bodies are read",
+    "fsm/catalogue/foreign.py::_ForeignSandbox.unanswered": "another sandbox is started",
+    "fsm/catalogue/foreign.py::ForeignCore._of_sandbox": "another sandbox is started",
+    "fsm/catalogue/foreign.py::ForeignCore._no_route": "the pause ends",
+    "fsm/catalogue/foreign.py::ForeignCore._spoke": "the stub reaches the domain again",
+    "fsm/catalogue/foreign.py::ForeignCore._failed": "the pause ends",
+    "fsm/catalogue/foreign.py::_full": "the stub sends what waits",
+    "fsm/registry/allocation.py::-": "addresses are given back",
+    "fsm/registry/changes.py::ChangesPublisher.feed": "the link becomes live",
+    "fsm/registry/relay.py::RelayCore._want": "open calls end",
+    "fsm/registry/resolve/node_stubs.py::_Cooling": "the pause ends",
+    "fsm/registry/resolve/node_stubs.py::NodeStubs.failed": "the pause ends",
+    "fsm/registry/resolve/resolve.py::ResolveCore._stub": "the pause ends",
+    "fsm/registry/resolve/resolve.py::ResolveCore._by_link": "a link becomes live",
+    "fsm/registry/resolve/resolve.py::ResolveCore._without_link": "a link becomes live",
+    "fsm/session/runtime_names.py::RuntimeNames.refusal": "names are released, or expire",
+    "fsm/session/stub_client.py::_StubOutbox.refuse": "the node can be reached again",
+    "fsm/session/stub_client.py::_overflow": "the stub sends what waits",
+    "fsm/session/stub_client.py::StubClientCore._send": "the node can be reached again",
+    "fsm/session/stub_client.py::StubClientCore._fail": "another stub is deployed",
+    "fsm/sync/reporter.py::ReporterCore._subscribe": "the hand-over ends, or observers leave",
+    "fsm/sync/reporter.py::ReporterCore._leave": "the hand-over ends",
+    "fsm/sync/reporter.py::ReporterCore._allowance": "the hand-over ends",
+    "fsm/sync/reporter.py::ReporterCore._refusal": "the hand-over ends",
+    "fsm/sync/reporter.py::ReporterCore._hand_over": "the hand-over ends",
+    "fsm/sync/value/writes.py::WritesCore._refusal": "waiting writes are published",
+    "specs/routing.py::-": "a stub is deployed after the pause",
+    "examples/write_a_stub/package/shout_stub.py::ShoutStub._deliver": "the server answers",
+    "examples/write_a_stub/package/shout_stub.py::ShoutStub._lost": "the server is back",
+}
+"""Why another attempt can help."""
+
+OTHERS = {
+    "actors/cli/node_access.py::-",
+    "actors/commands/temporary_runtime.py::-",
+    "actors/kit/back_ends/answers.py::-",
+    "actors/node/connectors/quality.py::HttpQualityBroker.reserve",
+    "actors/node/connectors/quality.py::HttpQualityBroker.resources",
+    "actors/node/connectors/push.py::-",
+    "actors/runtime/hyperty/addresses.py::-",
+    "actors/runtime/hyperty/transfer.py::_may_be_repeated",
+    "actors/runtime/objects/children.py::Children.create",
+    "actors/runtime/objects/error.py::-",
+    "actors/runtime/sync/observer.py::-",
+    "actors/runtime/sync/observer.py::ReporterRequests.leave",
+    "actors/runtime/sync/observer_routes.py::-",
+    "fsm/product/compositions/transaction.py::ComponentPlace.take",
+    "fsm/registry/resolve/node_stubs.py::_no_route",
+    "specs/message.py::_answer",
+    "specs/reply_code.py::-",
+    "specs/reply_code.py::Code",
+}
+"""Places that read the code, or pass on that of a peer."""
+
+TWICE = {
+    "actors/kit/back_ends/answers.py::-",
+    "actors/node/session/opening.py::Logins.ask",
+    "actors/runtime/bus/mini_bus.py::_undelivered",
+    "actors/runtime/isolation/hyperty.py::SandboxMail.deliver",
+    "fsm/session/stub_client.py::StubClientCore._fail",
+    "fsm/session/stub_client.py::StubClientCore._send",
+    "fsm/sync/reporter.py::ReporterCore._subscribe",
+}
+"""Places that do so twice."""
+
+WRITERS = {
+    "actors/node/links/upstream.py::SessionAcceptor._answered": "upstream's form has no pause",
+    "actors/node/session/control.py::Control.refuse_size": "413",
+    "specs/message.py::_answer": "all others",
+}
+"""Places that write an answer."""
+
+LASTING = {"MALFORMED", "UNAUTHENTICATED", "FORBIDDEN", "NOT_FOUND", "GONE", "TOO_LARGE"}
+"""Codes of refusals that another attempt does not change."""
+
+SOURCES = {
+    str(path.relative_to(ROOT)): ast.parse(path.read_text())
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if not path.is_relative_to(ROOT / "actors" / "play")
+}
+
+
+def places(tree, is_one, within=()):
+    """The classes and functions with nodes that are one, each once for each of them."""
+    for node in ast.iter_child_nodes(tree):
+        is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_one(node):
+            yield ".".join(within) or "-"
+        yield from places(node, is_one, (*within, node.name) if is_named else within)
+
+
+def found(is_one):
+    return Counter(
+        f"{path}::{place}" for path, tree in SOURCES.items() for place in places(tree, is_one)
+    )
+
+
+def is_unavailable(node):
+    is_number = isinstance(node, ast.Constant) and type(node.value) is int and node.value == 503
+    return is_number or (isinstance(node, ast.Attribute) and node.attr in NAMES)
+
+
+def is_answer(node):
+    """Whether a message is made that is an answer."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return False
+    given = [*node.args, *(one.value for one in node.keywords)]
+    return node.func.id == "Message" and any(
+        isinstance(one, ast.Attribute) and one.attr == "RESPONSE" for one in given
+    )
+
+
+def is_false_hope(node):
+    """Whether a call has a lasting code, and a text that asks for another attempt."""
+    if not isinstance(node, ast.Call):
+        return False
+    codes = {one.attr for one in node.args if isinstance(one, ast.Attribute)}
+    texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    hope = [one for one in texts if isinstance(one, str) and ("again" in one or "later" in one)]
+    return bool(codes & LASTING and hope)
+
+
+def test_every_place_that_answers_503_is_listed_with_a_reason_to_try_again():
+    rows = Counter([*ANSWERS, *OTHERS, *TWICE])
+    there = found(is_unavailable)
+    assert (there - rows, rows - there) == (Counter(), Counter())
+
+
+def test_all_answers_are_written_where_503_gets_its_reason_and_its_pause():
+    """One that is written elsewhere would have neither."""
+    written = {place for place in found(is_answer) if not place.startswith("fsm/product/")}
+    assert written == WRITERS.keys()
+
+
+def test_no_lasting_refusal_asks_for_another_attempt():
+    assert found(is_false_hope) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["refuse(m, Code.NOT_FOUND, 'try again')", "Refused(Code.TOO_LARGE, f'{n} wait; ask later')"],
+)
+def test_a_lasting_refusal_that_asks_for_another_attempt_is_seen(text):
+    assert list(places(ast.parse(text), is_false_hope)) == ["-"]
