@@ -94,11 +94,7 @@ class Deployed:
 @final
 @attrs.frozen(slots=True)
 class DeployFailed:
-    """The stub asked for by `Deploy` does not run, and never will.
-
-    Attributes:
-        is_absent: Whether there is none, as no catalogue describes it.
-    """
+    """The stub asked for by `Deploy` never runs; or there is none (`is_absent`)."""
 
     url: str
     why: str
@@ -342,11 +338,7 @@ class Route:
 @final
 @attrs.frozen(slots=True)
 class NoRoute:
-    """The other answer to `Asked`: requests are refused with this, once each (RES-14).
-
-    Attributes:
-        retry_after: Seconds until another search is made; None: not known, or never.
-    """
+    """The other answer to `Asked`: requests are refused with this, once each (RES-14)."""
 
     to: str
     intent: Intent
