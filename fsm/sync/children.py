@@ -16,6 +16,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.sync.value.json import unsendable
 from fsm.sync.value.value import without_attribute
 from specs.bodies.object import ChildrenSign
 from specs.child import named
@@ -386,6 +387,9 @@ class ChildSet:
             return ChildRefused(Code.CONFLICT, "the numbers of children only grow")
         if _depth(op.value) > CHILD_DEPTH:
             return ChildRefused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
+        flaw = unsendable(op.value)
+        if flaw is not None:
+            return ChildRefused(Code.TOO_LARGE, flaw.why)
         there = self._kept.get(op.name)
         return _no_room(op, there, creator, len(self._kept), self._size)
 

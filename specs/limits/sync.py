@@ -112,6 +112,9 @@ VALUE_BYTES: Final = limits.BODY_BYTES
 """Bytes of JSON in the value of an object: with all that goes around it, it is still a message
 (ours)."""
 
+ABOUT_BYTES: Final = limits.ENVELOPE_BYTES // 2
+"""Bytes of JSON in name and resources of an object, which stand beside its value (ours)."""
+
 VALUE_DEPTH: Final = 24
 """Nesting in the value of an object: what goes around it leads to `MAX_JSON_DEPTH` (ours)."""
 

@@ -410,9 +410,10 @@ class HypertyClient:
             BadMessageError: On entering: one of `observers` or `allow` is not an address.
             ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
                 hyperty is undeployed; 409: the object is reported already; 410: the runtime has
-                closed; 503: the object gets no address or no path.
-            SchemaError: On entering: the value does not obey the schema, or `definition` is not
-                a JSON Schema.
+                closed; 413: name and resources are too large; 503: the object gets no address or
+                no path.
+            SchemaError: On entering: the value does not obey the schema, or no message can hold
+                it; or `definition` is not a JSON Schema.
         """
         check_text(schema, "schema")
         if not schema:

@@ -24,14 +24,14 @@ from actors.runtime.objects.reported_object import (
 )
 from actors.runtime.objects.writes import Writes, published
 from actors.runtime.sync.registration import schema_named
-from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled
+from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
 from specs.bodies.sync import CreateObject, NewObject, ObjectName, Snapshot
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST, READ_PAUSE
-from specs.limits.sync import DEFINITION_DEPTH
+from specs.limits.sync import ABOUT_BYTES, DEFINITION_DEPTH
 from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
@@ -308,6 +308,10 @@ async def _described(
     context: HypertyContext, wanted: NewReport
 ) -> tuple[CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""
+    size = json_size([wanted.name, *wanted.resources])
+    if size > ABOUT_BYTES:
+        why = f"name and resources have {size} bytes, and may have {ABOUT_BYTES}"
+        raise ObjectError(f"the {wanted.schema} object", Code.TOO_LARGE, why)
     address = schema_named(wanted.schema, domain_of(context.url))
     schema = await schema_for(context, address, wanted.definition)
     new = NewObject(

@@ -20,9 +20,19 @@ import attrs
 
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import DEFINITION_BYTES, SCHEMA_WORDS, VALUE_DEPTH
 
-__all__ = ["Flaw", "NotJsonError", "Steps", "Unpack", "as_json", "dotted", "json_size"]
+__all__ = [
+    "Flaw",
+    "NotJsonError",
+    "Steps",
+    "Unpack",
+    "as_json",
+    "dotted",
+    "json_size",
+    "unsendable",
+]
 
 Steps: TypeAlias = tuple[str | int, ...]
 """A path, as keys of objects and numbers of elements."""
@@ -143,6 +153,34 @@ def _kind(value: object) -> str:
 def json_size(value: Json) -> int:
     """Return how many bytes a value has when it is written."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
+    """Return why no message can hold a value of an object; None: one can, as far as it is small.
+
+    Args:
+        value: A value, or a part of one.
+        at: Where that is; how deep that is counts.
+    """
+    if isinstance(value, str):
+        return _too_long(value, at)
+    if not isinstance(value, dict | list):
+        return None
+    if len(at) >= VALUE_DEPTH:
+        return Flaw(dotted(at), f"it is nested deeper than {VALUE_DEPTH}")
+    if isinstance(value, list):
+        flaws = (unsendable(each, (*at, number)) for number, each in enumerate(value))
+        return next(filter(None, flaws), None)
+    if len(value) > MAX_JSON_KEYS:
+        return Flaw(dotted(at), f"an object has at most {MAX_JSON_KEYS} attributes")
+    flaws = (_too_long(key, at) or unsendable(each, (*at, key)) for key, each in value.items())
+    return next(filter(None, flaws), None)
+
+
+def _too_long(text: str, at: Steps) -> Flaw | None:
+    if len(text) <= MAX_JSON_TEXT:
+        return None
+    return Flaw(dotted(at), f"a text has at most {MAX_JSON_TEXT} characters")
 
 
 if TYPE_CHECKING:

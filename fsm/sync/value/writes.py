@@ -17,17 +17,19 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.sync.value.json import Flaw, ObjectSchema, json_size
+from fsm.sync.value.json import Flaw, ObjectSchema, json_size, unsendable
 from fsm.sync.value.value import changed, same, without
 from specs.bodies.sync import ChangeObject
 from specs.bodies.word import AttributeType, Operation
-from specs.jsonvalue import Json, JsonObject
-from specs.limits.sync import VALUE_BYTES, WRITES_WAITING
+from specs.jsonvalue import Absence, Json, JsonObject, value_at
+from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
+from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from specs.reply_code import Code
 
 __all__ = ["Unpublished", "Verdict", "WritesCore", "Written", "flaw_in", "smallest_change"]
 
 _ARRAY: Final = AttributeType.ARRAY.value
+_ADD: Final = Operation.ADD.value
 
 _Path: TypeAlias = tuple[str, ...]
 
@@ -200,7 +202,30 @@ def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
     size = json_size(value)
     if size > VALUE_BYTES:
         return Flaw("", f"it has {size} bytes, and a value of an object at most {VALUE_BYTES}")
-    return None if schema is None else schema.flaw(value)
+    return unsendable(value) or (None if schema is None else schema.flaw(value))
+
+
+def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
+    """Return what no message can hold of what a change has made; the rest could be sent before."""
+    if change.attribute is None:
+        return unsendable(new)
+    if len(change.attribute) > MAX_JSON_TEXT:
+        return Flaw("", f"a path has at most {MAX_JSON_TEXT} characters")
+    here: Json = new
+    steps = tuple(change.attribute.split("."))
+    for depth, step in enumerate(steps):
+        if depth >= VALUE_DEPTH or (isinstance(here, dict) and len(here) > MAX_JSON_KEYS):
+            return unsendable(here, steps[:depth])
+        found = value_at(here, step)
+        if isinstance(found, Absence):
+            return None
+        here = found
+    added = change.value
+    if change.operation == _ADD and isinstance(added, list) and len(steps) < VALUE_DEPTH:
+        first = len(here) - len(added) if isinstance(here, list) else 0
+        looked_at = (unsendable(one, (*steps, first + n)) for n, one in enumerate(added))
+        return next(filter(None, looked_at), None)
+    return unsendable(change.value, steps)
 
 
 @final
@@ -286,7 +311,9 @@ class WritesCore:
         if most > VALUE_BYTES:
             flaw, most = flaw_in(new, self._schema), json_size(new)
         else:
-            flaw = None if self._schema is None else self._schema.flaw(new)
+            flaw = _unsendable_in(new, change)
+            if flaw is None and self._schema is not None:
+                flaw = self._schema.flaw(new)
         if flaw is None:
             self._most = most
         return flaw

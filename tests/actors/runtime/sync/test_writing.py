@@ -4,7 +4,8 @@ import pytest
 import trio
 
 import actors
-from specs.limits.sync import WRITES_WAITING
+from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
+from specs.limits.sync import ABOUT_BYTES, WRITES_WAITING
 from tests.actors.runtime.sync.apart_todo import Writer
 from tests.support.report_world import Closed, Open, world
 
@@ -60,6 +61,40 @@ async def test_a_write_that_the_schema_refuses_changes_nothing_and_is_not_publis
                 await todo.set("items.7", {})
             assert dict(todo.value) == {"items": [{"what": "tea"}]}
             assert await todo.flush() == 1
+
+
+async def test_what_no_message_can_hold_is_refused_at_once_and_the_object_stays_readable(
+    autojump_clock,
+):
+    """RELIABILITY L4: it would be written here, and never reach an observer."""
+    text, many = "x" * (MAX_JSON_TEXT + 1), dict.fromkeys(map(str, range(MAX_JSON_KEYS + 1)), 1)
+    async with world() as w:
+        writer, watcher = await w.here.deploy(Open), await w.there.deploy(Open)
+        for value in ({"a": text}, many):
+            with pytest.raises(actors.SchemaError, match="at most"):
+                async with writer.report("comm", value):
+                    pytest.fail("it was reported")
+        for large in ({"name": text}, {"resources": (text,)}):
+            with pytest.raises(actors.ObjectError) as refused:
+                async with writer.report("comm", {}, **large):
+                    pytest.fail("it was reported")
+            assert (refused.value.code, str(ABOUT_BYTES) in refused.value.why) == (413, True)
+        async with writer.report("comm", {"n": 0}) as todo, watcher.observe(todo.url) as copy:
+            for value in (text, [many]):
+                with pytest.raises(actors.SchemaError, match=r"^a(\.0)?: .* at most"):
+                    await todo.set("a", value)
+                with pytest.raises(actors.SchemaError, match=r"^a(\.0)?: .* at most"):
+                    todo.data.a = value
+            for value in (text, [many]):
+                for creator in (todo, copy):
+                    with pytest.raises(actors.ObjectError) as refused:
+                        await creator.children.create(value)
+                    assert refused.value.code == 413
+            await todo.set("n", 1)
+            await copy.wait_for(lambda value: value["n"] == 1)
+            late = await w.there.deploy(Open)
+            async with late.observe(todo.url) as another:
+                assert dict(another.value) == {"n": 1}
 
 
 async def test_an_object_that_does_not_obey_from_the_beginning_never_is(autojump_clock):

@@ -14,6 +14,7 @@ from fsm.sync.children import (
 )
 from specs.child import child_name, children_addresses, misnamed, named, parent_of
 from specs.limits import sync as limits
+from specs.limits.protocol import MAX_JSON_KEYS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 
@@ -108,6 +109,10 @@ def test_one_child_is_bounded_in_size_and_depth():
     text = "x" * (limits.CHILD_BYTES - 2)
     assert isinstance(ChildSet().take(create(1, value=text)), ChildShown)
     assert ChildSet().take(create(1, value=text + "x")).code == Code.TOO_LARGE
+    many = {str(number): 1 for number in range(MAX_JSON_KEYS)}
+    assert isinstance(ChildSet().take(create(1, value=[many])), ChildShown)
+    refused = ChildSet().take(create(1, value=[{**many, "x": 1}]))
+    assert (refused.code, str(MAX_JSON_KEYS) in refused.why) == (Code.TOO_LARGE, True)
 
 
 def test_one_creator_has_so_many_children_and_no_more():

@@ -1,16 +1,20 @@
 """Writes that wait, are published in order, or are void together (SYN-13, SYN-16)."""
 
+import json
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fsm.sync.value.json import Flaw, compiled
+from fsm.sync.value.json import Flaw, compiled, json_size
 from fsm.sync.value.value import changed, same
 from fsm.sync.value.writes import Unpublished, WritesCore, Written, flaw_in
 from specs.bodies.sync import ChangeObject
-from specs.limits.sync import VALUE_BYTES, WRITES_WAITING
+from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
+from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from specs.reply_code import Code
 from tests.support.json_values import OBJECTS, over_the_wire
+from transports.codec import check_size
 
 URL = "comm://a.ex/1"
 NUMBERS = compiled({"additionalProperties": {"type": "integer"}})
@@ -101,15 +105,87 @@ def test_a_removed_part_stays_removed(code):
 
 
 def test_a_value_is_no_larger_than_a_message_takes():
-    writes = core({"a": ""})
-    most = VALUE_BYTES - len('{"a":""}')
-    assert isinstance(writes.become({"a": "x" * most}), Written)
-    flaw = writes.become({"a": "x" * (most + 1)})
+    writes = core({"a": []})
+    texts = ["x" * MAX_JSON_TEXT] * (VALUE_BYTES // MAX_JSON_TEXT)
+    most = VALUE_BYTES - json_size({"a": [*texts, ""]})
+    assert isinstance(writes.become({"a": [*texts, "x" * most]}), Written)
+    flaw = writes.become({"a": [*texts, "x" * (most + 1)]})
     assert str(VALUE_BYTES) in flaw.why
     # What is small is written any number of times: only what remains of it counts.
     for number in range(200):
         assert isinstance(writes.become({"a": "y" * 1000 + str(number)}), Written)
-    assert flaw_in({"a": "x" * VALUE_BYTES}, None) is not None
+    assert flaw_in({"a": [*texts, "x" * (most + 1)]}, None) is not None
+
+
+TEXT = "x" * MAX_JSON_TEXT
+MANY = {str(number): 1 for number in range(MAX_JSON_KEYS)}
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("most", "too_much", "path"),
+    [
+        ({"a": TEXT}, {"a": TEXT + "x"}, "a"),
+        ({"a": [1, {"b": TEXT}]}, {"a": [1, {"b": TEXT + "x"}]}, "a.1.b"),
+        ({TEXT: 1}, {TEXT + "x": 1}, ""),
+        (MANY, {**MANY, "x": 1}, ""),
+        ({"a": {"b": MANY}}, {"a": {"b": {**MANY, "x": 1}}}, "a.b"),
+        (nested(VALUE_DEPTH), nested(VALUE_DEPTH + 1), ".".join("a" * VALUE_DEPTH)),
+        ({"a": [1, MANY]}, {"a": [1, {**MANY, "x": 1}]}, "a.1"),
+    ],
+)
+@pytest.mark.parametrize("had", [{}, {"a": {}}, {"a": [1]}])
+def test_what_no_message_can_hold_is_no_value(most, too_much, path, had):
+    """RELIABILITY L4: a change of it would be lost on its way, and the object unreadable."""
+    assert flaw_in(most, None) is None
+    check_size(json.dumps(most).encode(), most)
+    assert flaw_in(too_much, None).path == path
+    for before in (had, most):
+        writes = core(before)
+        flaw = writes.become(too_much)
+        assert isinstance(flaw, Flaw)
+        assert flaw.path in {path, ""}
+        assert (writes.value, writes.next()) == (before, None)
+        assert isinstance(writes.become({"a": 5}), Written)
+
+
+DEEP = ".".join("a" * VALUE_DEPTH)
+
+
+@pytest.mark.parametrize(
+    ("had", "change", "path"),
+    [
+        ({}, ("a.b", TEXT + "x"), "a.b"),
+        ({"a": [1]}, ("a.0", TEXT + "x"), "a.0"),
+        ({"a": [1]}, ("a", [2, TEXT + "x"], "array", "add"), "a.2"),
+        ({"a": [1]}, ("a", [TEXT + "x"], "array", "remove"), "a.0"),
+        (MANY, ("x", 1), ""),
+        (MANY, ("x.y.z", 1), ""),
+        ({"a": [MANY]}, ("a.0.x", 1), "a.0"),
+        ({}, (f"{DEEP}.a", 1), DEEP),
+        ({}, (DEEP, {}), DEEP),
+        ({}, (DEEP, [1], "array", "add"), DEEP),
+        ({}, (f"{TEXT}.x", 1), ""),
+    ],
+)
+def test_no_change_makes_of_a_value_what_no_message_can_hold(had, change, path):
+    writes = core(had)
+    flaw = writes.make(ChangeObject(URL, *change))
+    assert isinstance(flaw, Flaw)
+    assert flaw.path == path
+    assert (writes.value, writes.next()) == (had, None)
+    assert writes.make(ChangeObject(URL, "0", 1)) == Written(1)
+
+
+def test_a_change_at_the_limits_is_made():
+    for had, change in [({}, (DEEP, TEXT)), (MANY, ("0", MANY)), (MANY, ("0",))]:
+        assert core(had).make(ChangeObject(URL, *change)) == Written(1)
 
 
 class Reporter(RuleBasedStateMachine):
