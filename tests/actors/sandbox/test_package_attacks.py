@@ -247,7 +247,7 @@ SENT = {
 @pytest.mark.parametrize("send", SENT.values(), ids=SENT)
 async def test_as_itself_it_speaks_for_no_user(send):
     """SEC-15, SEC-35: what it writes about its identity is not what a hyperty is told."""
-    to = f"{R}/beside"
+    to = "hyperty://a.ex/beside"
     async with open_sandbox_world(guest(BY_ITSELF.format(runtime=R, to=to, send=send))) as world:
         assert await world.load() is None
         beside = await world.bus.component(to)
