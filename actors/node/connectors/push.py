@@ -418,9 +418,10 @@ def _outcome(address: str, rung: list[_Rung]) -> Replied:
     if not refused:
         return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is there any more"})
     pauses = [one.pause for one in refused if one.pause is not None]
-    return _busy(min(pauses) if pauses else None, refused[0].why)
+    if not pauses:
+        return Replied(Code.BAD_BACKEND, {"description": refused[0].why})
+    return _busy(min(pauses), refused[0].why)
 
 
-def _busy(pause: float | None, why: str) -> Replied:
-    retry = {} if pause is None else {"retryAfter": pause}
-    return Replied(Code.UNAVAILABLE, {"description": why, **retry})
+def _busy(pause: float, why: str) -> Replied:
+    return Replied(Code.UNAVAILABLE, {"description": why, "retryAfter": pause})

@@ -116,7 +116,7 @@ async def test_devices_are_known_again_after_a_restart(keys, tmp_path):
         service.endpoint("bob", await key_of(await world.peer(RB)))
         alice = await world.peer(RA)
         # The former service has another port: it is not permitted any more.
-        assert (await ask(alice, "execute", resource=RB)).code == 503
+        assert (await ask(alice, "execute", resource=RB)).code == 502
         assert kept.waiting("bob") == 0
         await register(await world.peer("hyperty-runtime://a.ex/rc"), service, keys)
         answer = await ask(alice, "execute", resource="hyperty-runtime://a.ex/rc")
@@ -125,7 +125,7 @@ async def test_devices_are_known_again_after_a_restart(keys, tmp_path):
 
 @pytest.mark.parametrize(
     ("status", "code", "is_retried"),
-    [(404, 404, False), (410, 404, False), (429, 503, True), (503, 503, True), (400, 503, False)],
+    [(404, 404, False), (410, 404, False), (429, 503, True), (503, 503, True), (400, 502, False)],
 )
 async def test_what_the_push_service_objects_is_told(keys, status, code, is_retried):
     async with open_push() as (world, service):
