@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import CHANGES_KEPT, VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from tests.support.warm import run_warm
 from tests.test_embedding_tutorial import PROGRAM
@@ -25,6 +26,8 @@ def test_every_program_of_the_page_is_run():
 
 
 def test_the_page_names_the_limits_that_hold():
-    assert f"{VALUE_BYTES:,} bytes or deeper than {VALUE_DEPTH}" in TEXT
+    texts, keys = f"{MAX_JSON_TEXT:,} characters", f"{MAX_JSON_KEYS} keys"
+    for limit in (f"{VALUE_BYTES:,} bytes", texts, keys, f"more than {VALUE_DEPTH} levels"):
+        assert limit in TEXT
     assert f"{WRITES_WAITING} writes wait" in TEXT
     assert f"more than {CHANGES_KEPT} changes behind" in TEXT
