@@ -16,6 +16,9 @@ FOLDERS = ("actors", "fsm", "specs", "transports", "examples")
 NAMES = {"UNAVAILABLE", "SERVICE_UNAVAILABLE"}
 
 ANSWERS = {
+    "actors/demo/robot.py::Robot._enter": "entries are deleted",
+    "actors/demo/robot.py::Robot._forget_one": "others leave",
+    "actors/demo/robot.py::_flush": "waiting writes are published",
     "actors/http/metrics.py::ReadyPage.__call__": "a part of the process is not ready yet",
     "actors/http/site.py::-": "the directory of the catalogue can be mounted or mended",
     "actors/node/bus.py::Dispatch._ask": "a component of the node is busy or starts",
