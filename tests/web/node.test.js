@@ -403,6 +403,23 @@ test("policy judges what crosses the runtime, both ways", async () => {
   assert.deepEqual(drops(runtime), { denied: 2 });
 });
 
+test("objects that a hyperty begins to observe side by side all get their changes", async () => {
+  const { node, echo } = await echoing();
+  const urls = ["comm://a.ex/one", "comm://a.ex/two"];
+  node.answers = ({ type, to, from }) => {
+    if (type !== "subscribe" || !to.endsWith("/subscription")) return undefined;
+    return { code: 200, value: { version: 1, data: { n: 1 }, reporter: PEER } };
+  };
+  const copies = await Promise.all(urls.map((url) => echo.observe(url)));
+  for (const from of urls) {
+    const body = { version: 2, source: PEER, attribute: "n", value: 2 };
+    node.say({ id: 1, type: "update", from, to: `${from}/changes`, body });
+  }
+  await settle();
+  assert.deepEqual(copies.map(({ version, value }) => [version, value.n]), [[2, 2], [2, 2]]);
+  await assert.rejects(echo.observe(urls[0]), { name: "Refusal", code: 409 });
+});
+
 test("a runtime that closes unregisters, gives addresses back and ends its session", async () => {
   const { node, runtime, echo } = await echoing();
   const closing = runtime.close();

@@ -53,8 +53,7 @@ async function join(name) {
   try {
     if (!runtime) await open();
     const { chat, todo } = await ask({ name });
-    const talk = await me.observe(chat);
-    const list = await me.observe(todo);
+    const [talk, list] = await Promise.all([me.observe(chat), me.observe(todo)]);
     page.joining.hidden = true;
     page.stage.hidden = page.online.hidden = false;
     follow(talk, showChat);

@@ -219,7 +219,11 @@ export class Runtime {
     };
     /** @type {import("./objects.js").Objects | null} */
     let own = null;
-    const objects = source === null ? async () => (own ??= await this.#objectsOf(url, port)) : undefined;
+    const objects = source === null ? async () => {
+      const loaded = await this.#objectsOf(url, port);
+      // Only now: calls side by side must share one, as messages are given to one.
+      return (own ??= loaded);
+    } : undefined;
     const outlet = {
       objects,
       nextId: /** @param {string} from */ (from) => this.#bus.nextId(from),
