@@ -191,6 +191,7 @@ export const CHILD_TRIES = 5;
 export const REASSERTIONS = 3;
 export const WRITES_WAITING = 256;
 export const VALUE_BYTES = 61440;
+export const ABOUT_BYTES = 2048;
 export const VALUE_DEPTH = 24;
 export const DEFINITION_BYTES = 49152;
 export const DEFINITION_DEPTH = 64;

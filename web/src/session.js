@@ -15,6 +15,7 @@ import {
   RECONNECT_BASE,
   RECONNECT_TRIES,
   RETRY_AFTER,
+  RETRY_COOL_DOWN,
   STUB_QUEUE,
 } from "./constants.js";
 import { TokenBucket } from "./limits.js";
@@ -362,7 +363,7 @@ export class StubClient {
   #send(message, now) {
     if (this.#isTalking) return this.#outbox.write(message, now);
     if (this.link === "ended" || this.link === "closing" || this.state === "failed") {
-      return [refused(message, CODES.UNAVAILABLE, "the stub is closed")];
+      return [refused(message, CODES.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)];
     }
     if (this.link === "paused" && this.#backoff.isOver && now < this.#tried + RECONNECT_BASE) {
       const pause = this.#tried + RECONNECT_BASE - now;
@@ -532,7 +533,9 @@ export class StubClient {
     this.#until = this.#giveUp = this.#renewAt = Infinity;
     const over = this.#link.step("end", why);
     const step = this.#connection.step("establish-failed", why);
-    return [over, step, ...this.#outbox.refuse(why, code)];
+    // The runtime deploys another stub after that.
+    const later = code === CODES.UNAVAILABLE ? RETRY_COOL_DOWN : null;
+    return [over, step, ...this.#outbox.refuse(why, code, later)];
   }
 
   // ---- time and the end
