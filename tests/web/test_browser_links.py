@@ -24,7 +24,7 @@ from tests.web.test_browser_runtime import BOTH, close, judged
 from transports.link import Kind
 from transports.webrtc.process import is_webrtc_installed
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 FLAGS = ("--disable-features=WebRtcHideLocalIpsWithMdns", "--allow-loopback-in-peer-connection")
 DOUBLE = """async () => {

@@ -10,7 +10,7 @@ from tests.web.pages import HERE, OPEN, Served, open_served_node
 from tests.web.test_browser_runtime import BOTH
 from tests.web.worker_attacks import ATTACKS, HOSTILE
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 QUICK = """async (options) => {
     // Ten seconds of this clock are one.

@@ -376,6 +376,7 @@ class Forwarding:
             now: Current time, in seconds.
         """
         for message in self.children.lead(address, path):
+            self._hops.say(Op.FLUSH, message)
             self._go(message, intent_of(message), now)
 
     def _go(self, message: Message, intent: Intent, now: float) -> None:
@@ -517,6 +518,7 @@ class Forwarding:
                 self._hops.synthesised(response, ended.request)
                 self._give(response, ended.waiter, now)
         for message in self.children.tick(now):
+            self._hops.say(Op.FLUSH, message)
             link = self.children.link_of(message.to)
             if link is not None and self._handing.is_there(link):
                 self.outbound.go_by(message, link, now)

@@ -17,7 +17,7 @@ from bench.runtime.stage import Leg, Tracing
 from bench.verdict import SCHEMA, Verdict
 from tests.support.command import ROOT
 from tests.support.warm import run_warm
-from transports.link import FRAMED, Kind
+from transports.link import DIRECT, Kind
 
 LONG = {
     "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
@@ -151,7 +151,7 @@ def test_all_numbers_of_the_bench_of_paths_are_judged(measured, missed, monkeypa
 
 def test_the_bench_of_paths_takes_the_kinds_that_keep_frames(monkeypatch):
     reported = reported_of(monkeypatch, paths, "measure", figures())
-    assert list(reported["kinds"]) == [str(kind) for kind in FRAMED]
+    assert list(reported["kinds"]) == [str(kind) for kind in DIRECT]
     refused = CliRunner().invoke(paths.main, ["--kind", str(Kind.STREAM)])
     assert refused.exit_code == 2
 
