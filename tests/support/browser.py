@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from tempfile import TemporaryDirectory
@@ -20,6 +20,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
 
 START = 60  # seconds that a browser may take to start on a machine whose cores are busy
+ATTEMPTS = 5  # to start a program
 PATIENCE = 30  # seconds that a page may take until what is waited for is there
 FRAME = 1 << 26  # a screenshot is one message
 
@@ -260,9 +261,8 @@ class Browser:
                 send.close()
 
 
-@asynccontextmanager
-async def _process(command: list, folder: str, sign: bytes) -> AsyncIterator[str]:
-    """Run a program in a group of its own; yield what stands after a sign on its output."""
+async def _started(command: list, folder: str, sign: bytes) -> tuple[trio.Process, str]:
+    """Start a program; return what stands after a sign on its output, "" if it has ended."""
     said = trio.Path(folder, "said")
     async with await said.open("wb") as log:
         process = await trio.lowlevel.open_process(
@@ -272,16 +272,37 @@ async def _process(command: list, folder: str, sign: bytes) -> AsyncIterator[str
             start_new_session=True,
             env=os.environ | {"HOME": folder},
         )
-        try:
-            with trio.fail_after(START):
-                while not (found := re.search(sign + rb"(\S+?)\.?\s", await said.read_bytes())):
-                    assert process.poll() is None, await said.read_text()
-                    await trio.sleep(0.02)
-            yield found[1].decode()
-        finally:
+    try:
+        with trio.fail_after(START):
+            while process.poll() is None:
+                if found := re.search(sign + rb"(\S+?)\.?\s", await said.read_bytes()):
+                    return process, found[1].decode()
+                await trio.sleep(0.02)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process, ""
+
+
+@asynccontextmanager
+async def _process(command: list, folder: str, sign: bytes) -> AsyncIterator[str]:
+    """Run a program in a group of its own; yield what stands after a sign on its output.
+
+    A free port that a program picks may be taken by another when it listens: it is started again.
+    """
+    for _ in range(ATTEMPTS):
+        process, found = await _started(command, folder, sign)
+        if found:
+            break
+    try:
+        assert found, await trio.Path(folder, "said").read_text()
+        yield found
+    finally:
+        # It may have ended by itself, and been waited for.
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-            with trio.CancelScope(shield=True):
-                await process.wait()
+        with trio.CancelScope(shield=True):
+            await process.wait()
 
 
 @asynccontextmanager

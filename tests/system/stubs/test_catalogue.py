@@ -70,7 +70,7 @@ async def test_a_domain_is_reached_as_soon_as_it_is_published_and_no_code_is_cha
         after = await two.ask(two.trust())
         directory = await two.ask(two.trust(), f"b.example={tmp_path / 'catalogue'}")
 
-    assert before.status == ExitCode.CANNOT_CONNECT
+    assert before.status == ExitCode.FAILED
     assert "has no .well-known/" in before.err[0]
     assert (after.status, json.loads(after.out[0])["value"]) == (ExitCode.OK, "hello")
     assert directory.status == ExitCode.OK

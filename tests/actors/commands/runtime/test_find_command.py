@@ -88,7 +88,8 @@ async def test_a_request_says_whom_it_does_not_find_or_cannot_choose():
         assert (nothing.status, nothing.out) == (ExitCode.FAILED, [])
         assert "no entry is found" in nothing.err[0]
         elsewhere = await call("find", *place(node), BOB, "--registry", "b.example")
-        assert elsewhere.status == ExitCode.CANNOT_CONNECT
+        assert elsewhere.status == ExitCode.FAILED
+        assert "404" in elsewhere.err[-1]
 
 
 async def test_what_is_found_is_followed_until_a_signal():
