@@ -171,7 +171,7 @@ class _Play:
 
 
 def _is_outstanding(one: Step, step: ResolveStep) -> bool:
-    """Say whether a step leaves a message for the address at the bus of this registry."""
+    """Return whether a step leaves a message for the address at the bus of this registry."""
     if not isinstance(one, MessageStep) or one.message.to != step.to:
         return False
     end = one.hop.last[0]

@@ -271,7 +271,7 @@ class Numbers:
         self.last += count
 
     def doubt(self) -> None:
-        """Take it that records are missing behind the last one: which they are is unclear."""
+        """Note that records are missing behind the last one: which they are is unclear."""
         self._holes.append(self.last)
 
     def judgement(self) -> NodeJudgement:
@@ -320,7 +320,7 @@ class Machines:
         self._hole = -1
 
     def doubt(self) -> None:
-        """Take it that records are missing behind the last one: which they are is unclear."""
+        """Note that records are missing behind the last one: which they are is unclear."""
         self._hole = self._last
 
     def take(self, record: TraceLine) -> None:

@@ -56,7 +56,7 @@ class Locals(Protocol):
     """The addresses of one runtime, as its Message BUS knows them."""
 
     def is_local(self, address: str) -> bool:
-        """Say whether an address is one of the runtime."""
+        """Return whether an address is one of the runtime."""
 
     def hyperties(self, address: str) -> frozenset[str]:
         """Return the names of the hyperties here that an address belongs to."""

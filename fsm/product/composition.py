@@ -98,7 +98,7 @@ class Host(ABC):
         return math.inf
 
     def time_over(self) -> None:
-        """Take it that the deadline is over: `now` is at it.
+        """Note that the deadline is over: `now` is at it.
 
         Raises:
             NotImplementedError: The subclass has a deadline and no reaction to it.

@@ -174,7 +174,7 @@ class _Entities:
         return len(self._places)
 
     def refused(self, key: str) -> None:
-        """Take it that an entity was asked for an undeclared step."""
+        """Note that an entity was asked for an undeclared step."""
         self._known([key])
         self.suspects.add(key)
 

@@ -212,7 +212,7 @@ def _is_first_hop(earlier: MessageStep, later: MessageStep) -> bool:
 
 
 def _is_reported_by(step: StateStep, event: MessageStep) -> bool:
-    """Say whether a message is the status event of a step of its sender."""
+    """Return whether a message is the status event of a step of its sender."""
     message = event.message
     if last_segment(message.to) != "status" or message.body.get("value") != step.new:
         return False

@@ -164,7 +164,7 @@ def _drops(played: "Score", step: MessageStep, instance: Instance) -> Iterator[D
 
 
 def _is_echo(instance: Instance, seen: Seen) -> bool:
-    """Say whether it is what a creator said of its child, come back to its runtime (C-85)."""
+    """Return whether it is what a creator said of its child, come back to its runtime (C-85)."""
     is_of_child = parent_of(seen.fact.to or "") is not None
     is_home = seen.who == instance.first.who
     return is_of_child and is_home and seen.fact.reason == DropReason.LOOP

@@ -76,12 +76,12 @@ _NO_OBJECTS: Final = frozenset(
 
 
 def is_hyperty(address: str) -> bool:
-    """Say whether an address is a hyperty's, or below one."""
+    """Return whether an address is a hyperty's, or below one."""
     return scheme_of(address) == "hyperty"
 
 
 def is_object(address: str) -> bool:
-    """Say whether an address is a hyperty's data object's, or below one."""
+    """Return whether an address is a hyperty's data object's, or below one."""
     return scheme_of(address) not in _NO_OBJECTS
 
 
@@ -164,7 +164,7 @@ class Places:
         return root if scheme_of(root) == _NODE else None
 
     def is_node(self, place: Place) -> bool:
-        """Say whether a place is in a message node."""
+        """Return whether a place is in a message node."""
         return scheme_of(self.address(place) or "") == _NODE
 
     def sender(self, place: Place) -> str | None:

@@ -337,11 +337,11 @@ class Scenario:
     actions: Mapping[int, tuple[Action, ...]]
 
     def is_acted(self, step: Step) -> bool:
-        """Say whether the player does something at a step."""
+        """Return whether the player does something at a step."""
         return isinstance(step, TimeStep) or step.number in self.actions
 
     def breaks(self, step: Step) -> bool:
-        """Say whether a fault happens right before a step: it is seen only behind it."""
+        """Return whether a fault happens right before a step: it is seen only behind it."""
         return any(isinstance(one, Fault) for one in self.actions.get(step.number, ()))
 
     def step(self, number: int) -> Step | None:

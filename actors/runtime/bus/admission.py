@@ -173,7 +173,7 @@ class Admission:
         return any(address in granted for granted in self._granted.values())
 
     def is_by_peer(self, message: Message, by: str) -> bool:
-        """Say whether a peer has sent this over a link: its stub has stamped it last.
+        """Return whether a peer has sent this over a link: its stub has stamped it last.
 
         What a P2P stub says for itself is not stamped.
 
@@ -222,7 +222,7 @@ class Admission:
         return Direction.INCOMING
 
     def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
-        """Say whether a message is of a kind that a stage does not see (BUS-13).
+        """Return whether a message is of a kind that a stage does not see (BUS-13).
 
         Args:
             message: The message.
@@ -294,7 +294,7 @@ class Admission:
         return misnamed(message)
 
     def _writes(self, message: Message, by: str) -> bool:
-        """Say whether a component here gets events of children itself, or answers for them."""
+        """Return whether a component here gets events of children itself, or answers for them."""
         return self._listens(by, message.to) or message.to in self._granted.get(by, ())
 
     def stub_command(self, row: Interception) -> Stage:
@@ -390,7 +390,7 @@ class Admission:
                 return True
 
     def _is_by_node(self, message: Message, by: str) -> bool:
-        """Say whether a node has sent this: its stub stamps it, but not what it says for itself."""
+        """Return whether a node has sent this: its stub stamps all but its own words."""
         if "via" not in message.body or message.via[-1:] != (by,):
             return False
         return self.origin(by) is Origin.NODE_STUB
@@ -413,7 +413,7 @@ class Admission:
         return is_stub and not self.is_local(from_)
 
     def _is_shared_answer(self, message: Message, by: str) -> bool:
-        """Say whether it answers from an address that many listen to (C-81).
+        """Return whether it answers from an address that many listen to (C-81).
 
         A peer answers for its own runtime only, and says so.
         """
@@ -439,7 +439,7 @@ class Admission:
 
 
 def _is_shared(address: str) -> bool:
-    """Say whether several runtimes answer from an address (C-81)."""
+    """Return whether several runtimes answer from an address (C-81)."""
     return last_segment(address) == _CHANGES or parent_of(address) is not None
 
 
@@ -495,7 +495,7 @@ class SenderProofs:
         self._refuses = refuses
 
     def waits(self, submitted: Submitted, now: float) -> bool:
-        """Say whether a message has to wait for the proof of its sender, and keep it then.
+        """Return whether a message has to wait for the proof of its sender, and keep it then.
 
         Args:
             submitted: Message and its submitter.
@@ -508,7 +508,7 @@ class SenderProofs:
         return True
 
     def may_announce(self, announced: Announced, now: float) -> bool:
-        """Say whether a link may announce what messages of this sender follow.
+        """Return whether a link may announce what messages of this sender follow.
 
         An announcement waits for the proof of its sender, as the messages do that it precedes.
 

@@ -61,7 +61,7 @@ class Arrivals:
         return True
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Say whether a younger message has come by another path.
+        """Return whether a younger message has come by another path.
 
         Args:
             message: The message.
@@ -93,7 +93,7 @@ class Arrivals:
         self._take_in_order(self._order.announced(behind, link, now), now)
 
     def expects(self, address: str, link: str) -> None:
-        """Take it that a link is going to announce the events of an address.
+        """Note that a link is going to announce the events of an address.
 
         Args:
             address: Address of the object.

@@ -214,7 +214,7 @@ class Forwarding:
         self.copies.spread(submitted, passed, direction, now)
 
     def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
-        """Say whether a message that has listeners here is for others elsewhere, too."""
+        """Return whether a message that has listeners here is for others elsewhere, too."""
         terms = by.terms
         if terms.awaited:
             return not terms.awaited <= {self._runtime, *terms.direct}
@@ -442,7 +442,7 @@ class Forwarding:
             self.outbound.ask(route.to, following, now)
 
     def _is_wanted(self, message: Message, now: float) -> bool:
-        """Say whether a message that waited still matters; a 408 may have come first.
+        """Return whether a message that waited still matters; a 408 may have come first.
 
         A new child is for all observers, also if it was answered here.
         """
@@ -545,5 +545,5 @@ class _Refused:
 
 
 def _is_known(passed: Message | Refusal) -> bool:
-    """Say whether a message was let in, now or before."""
+    """Return whether a message was let in, now or before."""
     return isinstance(passed, Message) or passed.reason is DropReason.DUPLICATE

@@ -107,7 +107,7 @@ class OpenRequests:
         self._open.waits_since(request, trio.current_time())
 
     def is_crowding(self, request: Message) -> bool:
-        """Say whether a sender has as much open at one receiver as it may (R11)."""
+        """Return whether a sender has as much open at one receiver as it may (R11)."""
         if len(self._open) < OPEN_REQUESTS:
             return False
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
@@ -129,7 +129,7 @@ class OpenRequests:
         )
 
     def is_direct(self, message: Message) -> bool:
-        """Say whether a request goes by a live link or not at all."""
+        """Return whether a request goes by a live link or not at all."""
         there = None if message.is_response else self._open.find(message)
         return there is not None and there.waiter.intent is Intent.DIRECT
 

@@ -127,7 +127,7 @@ class RouteCache:
         return self._take(route.to, route.intent)
 
     def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
-        """Take it that there is none; return the messages to refuse, and the next query.
+        """Note that there is none; return the messages to refuse, and the next query.
 
         Args:
             to: Address of the receiver.

@@ -161,7 +161,7 @@ class SandboxedStub(StubHost[Delivery]):
             self._drop(message, DropReason.UNMATCHED)
 
     def _may_bring(self, message: Message) -> bool:
-        """Say whether a message may come by this stub: the own domain's brings them all."""
+        """Return whether a message may come by this stub: the own domain's brings them all."""
         own = domain_of(self.plan.runtime)
         return self.plan.domain in {own, domain_of(message.from_)}
 

@@ -60,7 +60,7 @@ NONCE_BYTES: Final = 16
 
 
 def is_own_line(line: bytes) -> bool:
-    """Say whether a line is one of ours, not a message."""
+    """Return whether a line is one of ours, not a message."""
     return line.startswith(_PREFIX)
 
 

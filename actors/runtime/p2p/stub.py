@@ -557,7 +557,7 @@ class P2PStub(Actor[P2PMessage]):
 
 
 def _objection(delivery: Delivery) -> str | None:
-    """Say why a stub does not take an invitation of another runtime.
+    """Return why a stub does not take an invitation of another runtime.
 
     It comes by the node, which has checked its sender (P2P-29).
     """

@@ -93,7 +93,7 @@ ChangesTask: TypeAlias = Callable[[Awaitable[changes.SnapshotRead]], None]
 
 
 def is_changes(message: Message) -> bool:
-    """Say whether an event or request is about the entities of a runtime."""
+    """Return whether an event or request is about the entities of a runtime."""
     if message.is_event:
         return last_segment(message.to) == _PART
     resources = message.body.get("resources")

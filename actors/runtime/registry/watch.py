@@ -202,7 +202,7 @@ WatchTask: TypeAlias = Callable[[Awaitable[WatchSet | WatchRemoved]], None]
 
 
 def is_registration(address: str) -> bool:
-    """Say whether the status of a record is reported at this address."""
+    """Return whether the status of a record is reported at this address."""
     return address.endswith(_PART)
 
 

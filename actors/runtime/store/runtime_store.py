@@ -204,7 +204,7 @@ class StoreGate:
             self.keep(url, [ChildrenKept(url, children)])
 
     def holds(self, *messages: Message) -> bool:
-        """Say whether a message, or the answer to one, has to wait."""
+        """Return whether a message, or the answer to one, has to wait."""
         return bool(self._dirty) and any(map(self._concerns, messages))
 
     def _concerns(self, message: Message) -> bool:
@@ -225,7 +225,7 @@ class StoreGate:
         self._held.append(act)
 
     def is_dirty(self, url: str) -> bool:
-        """Say whether something of an object is not written yet."""
+        """Return whether something of an object is not written yet."""
         return url in self._dirty
 
     def deadline(self) -> float:
@@ -337,7 +337,7 @@ class RuntimeStore:
     # --- copies ---------------------------------------------------------------------------
 
     def has_room(self, url: str, observer: str) -> bool:
-        """Say whether a copy can be stored.
+        """Return whether a copy can be stored.
 
         Args:
             url: Address of the object.

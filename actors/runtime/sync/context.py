@@ -538,7 +538,7 @@ class LinkWatches:
         )
 
     async def speaks_for(self, link: str, part: str, entity: str) -> bool:
-        """Say whether a part of the runtime at a link's other end speaks for an entity.
+        """Return whether a part of the runtime at a link's other end speaks for an entity.
 
         It does not if that cannot be found out in time.
 

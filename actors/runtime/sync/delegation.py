@@ -103,7 +103,7 @@ class TakeOvers:
         return {to for (_, to), one in self._coming.items() if one.core is not None}
 
     def is_taking(self, url: str) -> bool:
-        """Say whether the node is being asked for an object."""
+        """Return whether the node is being asked for an object."""
         return any(of == url and one.core is not None for (of, _), one in self._coming.items())
 
     def number_of(self, url: str) -> int:

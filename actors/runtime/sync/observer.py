@@ -208,7 +208,7 @@ class ObservedObjects:
         return found
 
     def observes(self, url: str, component: str) -> bool:
-        """Say whether a component observes an object, and has been let in.
+        """Return whether a component observes an object, and has been let in.
 
         Args:
             url: Address of the object.

@@ -70,7 +70,7 @@ class ObserverPaths:
         self._deleted: set[str] = set()
 
     def is_by_node(self, url: str) -> bool:
-        """Say whether the changes of an object come by a path at a node."""
+        """Return whether the changes of an object come by a path at a node."""
         return url not in self._routes or self._routes[url].used is None
 
     # --- observers ------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class ObserverPaths:
         self._move(url, route.prefer(observer, p2p=False if is_p2p_part(url) else p2p))
 
     def left(self, url: str, observer: str) -> None:
-        """Take it that an observer is gone.
+        """Note that an observer is gone.
 
         Args:
             url: Address of the object.
@@ -210,7 +210,7 @@ class ObserverPaths:
                 await self._request(MessageType.UNSUBSCRIBE, url, part)
 
     def deleted(self, url: str) -> None:
-        """Take it that the object is gone; its paths are removed by `close`."""
+        """Note that the object is gone; its paths are removed by `close`."""
         self._deleted.add(url)
 
     async def _request(self, kind: MessageType, url: str, paths: tuple[str, ...]) -> Message:
@@ -221,7 +221,7 @@ class ObserverPaths:
     # --- moves ----------------------------------------------------------------------------------
 
     def link_is(self, report: LinkIs) -> None:
-        """Take it that another link leads to where an object is reported, or none."""
+        """Note that another link leads to where an object is reported, or none."""
         route = self._routes.get(report.entity)
         if route is not None:
             self._move(report.entity, route.link_is(report.link))
@@ -282,7 +282,7 @@ class ObserverPaths:
             await self._lead_children(report.url, report.route.used)
 
     async def forget(self, url: str) -> None:
-        """Take it that an object is observed no more."""
+        """Note that an object is observed no more."""
         await self._hear_by(url, None)
         self._watches.unwatch(url)
         self._routes.pop(url, None)

@@ -192,7 +192,7 @@ class LinkTable:
         return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 
     def gone(self, url: str, now: float) -> list[Effect]:
-        """Take it that a stub is not deployed, or no longer.
+        """Note that a stub is not deployed, or no longer.
 
         Args:
             url: Address of the stub.

@@ -286,7 +286,7 @@ class ReportedCores:
         return bool(reported.observers)
 
     def _may_claim(self, url: str) -> bool:
-        """Say whether an object is certainly reported here."""
+        """Return whether an object is certainly reported here."""
         reported = self.find(url)
         return reported is not None and not reported.is_held
 

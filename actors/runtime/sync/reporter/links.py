@@ -102,7 +102,7 @@ class ObserverLinks:
         await self._report(SenderChecked(url, request, link, is_so))
 
     async def is_admitted(self, observer: str, checked: SenderChecked) -> bool:
-        """Say whether a request by a link is to be decided on now; else it is refused.
+        """Return whether a request by a link is to be decided on now; else it is refused.
 
         Args:
             observer: Address of the observer.
@@ -129,7 +129,7 @@ class ObserverLinks:
         return checked.is_so
 
     def left(self, url: str, observer: str) -> None:
-        """Take it that an observer leaves: what it asked before is not decided on.
+        """Note that an observer leaves: what it asked before is not decided on.
 
         Args:
             url: Address of the object.
@@ -155,11 +155,11 @@ class ObserverLinks:
         await self._perform([*effects, *self._routes.reach(url, active)])
 
     async def link_is(self, report: LinkIs) -> None:
-        """Take it that another link leads to a runtime, or none: it asks anew."""
+        """Note that another link leads to a runtime, or none: it asks anew."""
         await self._perform(self._routes.link_is(report.entity, report.link))
 
     async def forget(self, url: str) -> None:
-        """Take it that an object is gone."""
+        """Note that an object is gone."""
         await self._perform(self._routes.forget(url))
 
     async def _perform(self, effects: list[RouteEffect]) -> None:

@@ -117,7 +117,7 @@ class StoredReports:
     # --- present observers ------------------------------------------------------------------
 
     def is_resting(self, url: str) -> bool:
-        """Say whether the reporter of a stored object is away."""
+        """Return whether the reporter of a stored object is away."""
         return url in self._resting
 
     def rest(self, url: str, by: str) -> bool:
