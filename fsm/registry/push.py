@@ -126,7 +126,7 @@ class DeviceTable:
         """
         return self._senders.try_spend(sender, now)
 
-    def may_ring(self, device: Device, sender: str, now: float) -> bool:
+    def may_reach(self, device: Device, sender: str, now: float) -> bool:
         """Spend a call of a sender to a device; return whether there was one.
 
         Args:

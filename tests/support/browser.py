@@ -110,12 +110,12 @@ class Page:
             const end = performance.now() + patience * 1000;
             for (;;) {{
                 const value = await ({function})(...args);
-                if (value || performance.now() > end) return value;
+                if (value || performance.now() > end) return [Boolean(value), value];
                 await new Promise((next) => setTimeout(next, 20));
             }}
         }}"""
-        value = await self.evaluate(waiting, patience, *arguments)
-        if not value:
+        is_true, value = await self.evaluate(waiting, patience, *arguments)
+        if not is_true:
             raise BrowserError(f"never true: {function}; console: {self.messages}")
         return value
 

@@ -178,7 +178,7 @@ class DeviceFile:
 
 @final
 @attrs.frozen
-class _Rung:
+class _Pushed:
     """Outcome of a call to one device; `pause`: seconds after which another attempt may succeed."""
 
     is_taken: bool = False
@@ -293,26 +293,26 @@ class Push(Service):
             return _busy(_RETRY, f"{caller} calls too often")
         if not found:
             return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is registered"})
-        rung: list[_Rung] = []
+        results: list[_Pushed] = []
 
-        async def ring(device: Device) -> None:
-            rung.append(await self._ring(device, text))
+        async def push(device: Device) -> None:
+            results.append(await self._push(device, text))
 
         async with trio.open_nursery() as nursery:
             for device in found:
-                if devices.may_ring(device, caller, now):
-                    nursery.start_soon(ring, device)
+                if devices.may_reach(device, caller, now):
+                    nursery.start_soon(push, device)
                 else:
-                    rung.append(_Rung(pause=_RETRY, why=f"{address} is called too often"))
-        return _outcome(address, rung)
+                    results.append(_Pushed(pause=_RETRY, why=f"{address} is called too often"))
+        return _outcome(address, results)
 
-    async def _ring(self, device: Device, text: bytes) -> _Rung:
+    async def _push(self, device: Device, text: bytes) -> _Pushed:
         subscription = PushSubscription(device.endpoint, PushKeys(device.p256dh, device.auth))
         try:
             origin, path = self._origin(subscription)
             content = encrypt(subscription, text)
         except (BadMessageError, PushError) as exc:
-            return _Rung(why=str(exc))
+            return _Pushed(why=str(exc))
         server = ServerUrl.read(origin)
         egress = ANYWHERE if self._config.services else PUBLIC
         client = HttpClient(server, _ANSWER_BYTES, sockets(egress), tls=self._tls)
@@ -325,11 +325,11 @@ class Push(Service):
         finally:
             await client.aclose()
         _log.warning("push service cannot be asked", service=origin, why=why)
-        return _Rung(pause=_RETRY, why="the push service of a device cannot be asked")
+        return _Pushed(pause=_RETRY, why="the push service of a device cannot be asked")
 
     async def _posted(
         self, client: HttpClient, origin: str, path: str, content: bytes, runtime: str
-    ) -> _Rung:
+    ) -> _Pushed:
         now = self._clock()
         headers = {
             "authorization": vapid(self._config.key, origin, self._config.contact, now),
@@ -341,11 +341,11 @@ class Push(Service):
         if status in _GONE:
             await self._forget(runtime)
         elif status in _BUSY:
-            return _Rung(pause=_RETRY, why="the push service is busy")
+            return _Pushed(pause=_RETRY, why="the push service is busy")
         elif status not in _TAKEN:
             _log.warning("push service refused a call", service=origin, status=status)
-            return _Rung(why=f"the push service answered {status}")
-        return _Rung(is_taken=status in _TAKEN)
+            return _Pushed(why=f"the push service answered {status}")
+        return _Pushed(is_taken=status in _TAKEN)
 
     def _origin(self, subscription: PushSubscription) -> tuple[str, str]:
         """Return the origin and the rest of an endpoint that may be used.
@@ -410,11 +410,11 @@ def _call_of(message: Message, wanted: Wake) -> Call:
     )
 
 
-def _outcome(address: str, rung: list[_Rung]) -> Replied:
-    taken = sum(one.is_taken for one in rung)
+def _outcome(address: str, results: list[_Pushed]) -> Replied:
+    taken = sum(one.is_taken for one in results)
     if taken:
         return with_value(Code.OK, {"devices": taken})
-    refused = [one for one in rung if one.why]
+    refused = [one for one in results if one.why]
     if not refused:
         return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is there any more"})
     pauses = [one.pause for one in refused if one.pause is not None]

@@ -213,9 +213,9 @@ def test_a_device_is_forgotten_when_it_is_not_registered_again():
 
 def test_all_callers_together_reach_a_device_a_bounded_number_of_times():
     table, called = DeviceTable(), device("r")
-    rung = sum(table.may_ring(called, f"caller{number}", 0.0) for number in range(100))
-    assert rung == 30
-    assert table.may_ring(called, "later", 6.0)
+    reached = sum(table.may_reach(called, f"caller{number}", 0.0) for number in range(100))
+    assert reached == 30
+    assert table.may_reach(called, "later", 6.0)
 
 
 GOOD = {
