@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 import trio
+from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
@@ -76,6 +77,7 @@ def command(  # noqa: PLR0913 - one for each option
     With --web it prints the address of a page. Two windows of a browser and a runtime in
     Python chat there, share a to-do list, and show how their links go live, are cut and mend.
     """
+    _check_applicable(click.get_current_context(), web=web)
     if web:
         announce = _say_page if as_json else _show_page
         return run(partial(serve, partial(open_web_demo, http, trace), announce))
@@ -95,6 +97,14 @@ def command(  # noqa: PLR0913 - one for each option
         return code
 
     return run(work)
+
+
+def _check_applicable(context: click.Context, *, web: bool) -> None:
+    """Refuse options of the other demonstration: they would have no effect."""
+    for name in ("p2p", "requests", "monitor") if web else ("http",):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            why = "does not apply to" if web else "applies only to"
+            raise click.UsageError(f"--{name} {why} the page of --web")
 
 
 def _say_page(url: str) -> None:

@@ -13,11 +13,26 @@ import trio
 from actors.cli.command_error import ExitCode
 from actors.demo.script import ACTS
 from actors.kit.trace_file import open_trace
-from tests.support.command import PYTHON, ROOT, call
+from tests.support.command import PYTHON, ROOT, call, typed
 
 pytestmark = pytest.mark.timeout(120)
 
 QUICK = ("--json", "--requests", "20", "--p2p", "unix")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--web", "--p2p", "unix"), "--p2p does not apply to"),
+        (("--web", "--requests", "20"), "--requests does not apply to"),
+        (("--web", "--monitor"), "--monitor does not apply to"),
+        (("--http", "127.0.0.1:0"), "--http applies only to"),
+    ],
+)
+def test_options_without_an_effect_are_refused(options, said):
+    ended = typed("demo", *options)
+    assert (ended.status, ended.out) == (ExitCode.USAGE, [])
+    assert said in ended.err[-1]
 
 
 class Performance:
