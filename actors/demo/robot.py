@@ -54,9 +54,7 @@ CHAT: Final[JsonObject] = {
     "properties": {
         "people": _list(DEMO_PEOPLE, url=_WORD, runtime=_WORD, name=_NAME),
         # An answer of the robot may quote a line, and be longer.
-        "lines": _list(
-            DEMO_LINES + DEMO_MORE_LINES + 1, id=_NUMBER, by=_WORD, name=_NAME, text=_WORD
-        ),
+        "lines": _list(DEMO_LINES + DEMO_MORE_LINES, id=_NUMBER, by=_WORD, name=_NAME, text=_WORD),
     },
 }
 """The schema of the chat."""
@@ -299,9 +297,10 @@ class Robot(Hyperty):
 
     def _add_line(self, by: str, name: str, text: str) -> None:
         lines = self.chat.data.lines
+        # Room is made first: observers see each change, and none shows more than the limit.
+        if len(lines) >= DEMO_LINES + DEMO_MORE_LINES:
+            del lines[: 1 - DEMO_LINES]
         lines.append({"id": self._next(), "by": by, "name": name, "text": text})
-        if len(lines) > DEMO_LINES + DEMO_MORE_LINES:
-            del lines[:-DEMO_LINES]
 
     def _forget_one(self) -> None:
         """Forget the oldest who does not observe; where all do, there is no room."""
