@@ -432,7 +432,7 @@ export class MessageBus {
   /** @param {Submitted} submitted */
   #admit(submitted) {
     const { by } = submitted;
-    if (this.#isOver) return this.#reject(submitted, CODES.UNAVAILABLE, "the runtime is closed");
+    if (this.#isOver) return this.#reject(submitted, CODES.GONE, "the runtime is closed");
     const { runtime, own } = this.#tools;
     const origin = this.#originOf(by) ?? "local";
     // A part of the runtime may speak for others, and says for whom.
@@ -813,7 +813,7 @@ export class MessageBus {
     for (const { request, waiter, step } of this.#open.giveUpAll("the runtime is closed")) {
       this.#trace.step("bus", step);
       if (!waiter.isOurs) continue;
-      const response = refuse(request, CODES.UNAVAILABLE, "the runtime is closed");
+      const response = refuse(request, CODES.GONE, "the runtime is closed");
       this.#synthesised(response, request);
       this.#toWaiter(response, waiter);
     }

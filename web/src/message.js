@@ -17,6 +17,7 @@ import {
   MAX_FRAME_BYTES,
   MAX_ID,
   MAX_LIST,
+  RETRY_AFTER,
   TYPES,
 } from "./constants.js";
 import {
@@ -124,13 +125,16 @@ export const keyOf = (message) =>
  * @param {JsonObject} [body]
  * @returns {Message}
  */
-export const replyTo = (request, code, body = {}) => ({
-  id: request.id,
-  type: "response",
-  from: request.to,
-  to: request.from,
-  body: { code, ...body },
-});
+export function replyTo(request, code, body = {}) {
+  /** @type {JsonObject} */
+  const said = { code, ...body };
+  if (code === CODES.UNAVAILABLE) {
+    // It means "not now": a refusal that another attempt does not change has another code.
+    said.description ??= "it cannot be done now";
+    said.retryAfter ??= RETRY_AFTER;
+  }
+  return { id: request.id, type: "response", from: request.to, to: request.from, body: said };
+}
 
 /**
  * Answer a request with a refusal that a person can read.
@@ -138,7 +142,7 @@ export const replyTo = (request, code, body = {}) => ({
  * @param {Message} request
  * @param {number} code
  * @param {string} why
- * @param {number | null} [retryAfter] seconds; null: not known, or never
+ * @param {number | null} [retryAfter] seconds; null: never, or not known; 503 then says RETRY_AFTER
  * @returns {Message}
  */
 export function refuse(request, code, why, retryAfter = null) {

@@ -193,7 +193,7 @@ export class ReportedObjects {
       }
       await this.#register(request, reported);
     } catch (error) {
-      const code = Number(/** @type {{code?: number}} */ (error).code) || CODES.UNAVAILABLE;
+      const code = Number(/** @type {{code?: number}} */ (error).code) || CODES.INTERNAL;
       context.refuse(request, code, /** @type {Error} */ (error).message);
     }
   }
