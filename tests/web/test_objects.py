@@ -8,6 +8,7 @@ import pytest
 
 from tests.web import link_cases, object_cases
 from tests.web.npm import needs_node
+from tests.web.test_cores import node_test
 
 REPLAY = Path(__file__).with_name("objects.mjs")
 CASES = 40
@@ -27,3 +28,8 @@ def test_the_cores_of_the_browser_runtime_do_what_those_in_python_do(cases):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(" calls, 0 cases differ\n"), done.stdout
+
+
+@needs_node
+def test_a_page_cannot_name_an_attribute_by_a_path_with_an_empty_part():
+    node_test("objects.test.js")

@@ -453,7 +453,8 @@ export class ReportedObject extends Emitter {
     const brought = checked(() => {
       const copy = { ...change, ...(change.value === undefined ? {} : { value: checkedValue(change.value) }) };
       checkPath(attribute);
-      const isPath = attribute === undefined || (attribute !== "" && canBeSet(this.value, attribute));
+      if (attribute?.split(".").includes("")) throw new BadMessageError("a path has no empty parts");
+      const isPath = attribute === undefined || canBeSet(this.value, attribute);
       if (!isPath) throw new BadMessageError(`nothing can be set at ${attribute}`);
       checkedValue(changed(this.value, copy));
       return copy;

@@ -150,8 +150,8 @@ class Child:
 
         Raises:
             TypeError: The path is not a text.
-            ObjectError: 400: the path is empty or has too many segments; 403, 404 and 410: as of
-                `update`.
+            ObjectError: 400: the path has an empty segment, or too many segments; 403, 404 and 410:
+                as of `update`.
         """
         await self._children.remove(self.id, path)
 
@@ -316,17 +316,17 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
         Raises:
             TypeError: The path is not a text.
-            ObjectError: 400: the path is empty or has too many segments; 403: another hyperty
-                created the child; 404: it was deleted; 410: the object is gone or left, or the
-                runtime has closed.
+            ObjectError: 400: the path has an empty segment, or too many segments; 403: another
+                hyperty created the child; 404: it was deleted; 410: the object is gone or left,
+                or the runtime has closed.
         """
         check_text(path, "path")
         try:
-            check_path(path or None)
+            check_path(path)
         except BadMessageError as exc:
             raise ObjectError(name, exc.code, exc.reason) from exc
-        if not path:
-            raise ObjectError(name, Code.MALFORMED, "no attribute is named")
+        if "" in path.split("."):
+            raise ObjectError(name, Code.MALFORMED, "a path has no empty parts")
         async with self._own(name) as kept:
             if value_at(kept.value, path) is not ABSENT:
                 version = self._context.ids.next(self._context.url)

@@ -203,7 +203,7 @@ class ReportedObject:
 
         Raises:
             SchemaError: The value is not JSON or does not obey the schema, or the path leads
-                nowhere; nothing has changed.
+                nowhere or has an empty part; nothing has changed.
             ObjectError: This write or an earlier one was not published. 401: the hyperty is
                 undeployed; 403: refused; 404: the object is deleted; 409: it is being
                 delegated; 410: it was delegated, or the runtime has closed.
@@ -219,7 +219,7 @@ class ReportedObject:
         If cancelled, the removal is made or not, as by `set`.
 
         Raises:
-            SchemaError: The schema requires the attribute, or the path is empty.
+            SchemaError: The schema requires the attribute, or the path has an empty part.
             ObjectError: This write or an earlier one was not published; codes as of `set`.
         """
         return await self._change(path)
@@ -235,7 +235,7 @@ class ReportedObject:
 
         Raises:
             SchemaError: An element is not JSON, the schema does not allow it, or the path leads
-                nowhere; nothing has changed.
+                nowhere or has an empty part; nothing has changed.
             ObjectError: This write or an earlier one was not published; codes as of `set`.
         """
         return await self._change(path, plain_copy(elements), Operation.ADD)
@@ -250,7 +250,8 @@ class ReportedObject:
         If cancelled, the elements are removed or not, as by `set`.
 
         Raises:
-            SchemaError: The schema does not allow the result, or a value is not JSON.
+            SchemaError: The schema does not allow the result, a value is not JSON, or the path has
+                an empty part.
             ObjectError: This write or an earlier one was not published; codes as of `set`.
         """
         return await self._change(path, plain_copy(elements), Operation.REMOVE)
@@ -259,8 +260,10 @@ class ReportedObject:
         self, path: str, value: Json = None, operation: Operation | None = None
     ) -> int:
         check_text(path, "path")
+        if "" in path.split("."):
+            raise SchemaError(path, "a path has no empty parts")
         is_made = value is not None and operation is not Operation.REMOVE
-        if not path or (is_made and not can_be_set(self._writes.now, path)):
+        if is_made and not can_be_set(self._writes.now, path):
             raise SchemaError(path, "no such attribute can be there")
         kind = None if operation is None else AttributeType.ARRAY.value
         word = None if operation is None else operation.value

@@ -68,7 +68,7 @@ async def test_an_attribute_of_a_child_is_deleted_everywhere(autojump_clock):
             with pytest.raises(actors.ObjectError) as refused:
                 await other.children[child.id].remove("tags")
             assert refused.value.code == 403
-            for path in ("", ".".join("a" * 200)):
+            for path in ("", "tags.", ".".join("a" * 200)):
                 with pytest.raises(actors.ObjectError) as wrong:
                     await child.remove(path)
                 assert wrong.value.code == 400

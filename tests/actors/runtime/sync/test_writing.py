@@ -63,6 +63,24 @@ async def test_a_write_that_the_schema_refuses_changes_nothing_and_is_not_publis
             assert await todo.flush() == 1
 
 
+@pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b"])
+async def test_a_path_with_an_empty_part_is_refused_by_each_call(autojump_clock, path):
+    """It would make, or remove, what has an empty name."""
+    async with world() as w:
+        writer = await w.here.deploy(Open)
+        async with writer.report("comm", {"a": {"": [1]}}) as thing:
+            for call in (
+                lambda: thing.set(path, 1),
+                lambda: thing.set(path, None),
+                lambda: thing.remove(path),
+                lambda: thing.add(path, 1),
+                lambda: thing.discard(path, 1),
+            ):
+                with pytest.raises(actors.SchemaError, match="a path has no empty parts"):
+                    await call()
+            assert (dict(thing.value), thing.version) == ({"a": {"": [1]}}, 1)
+
+
 async def test_what_no_message_can_hold_is_refused_at_once_and_the_object_stays_readable(
     autojump_clock,
 ):
