@@ -16,6 +16,7 @@ from actors.cli.command_error import CommandError
 from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say
 from actors.commands.signer import read_signer
+from actors.commands.stub.entry_point import check_entry_point
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
 from actors.keys.key_set import read_keys
 from actors.runtime.catalogue import what_runs_here
@@ -196,7 +197,9 @@ def _promised(place: Entry, code: tuple[Path, str, str, Path]) -> tuple[JsonObje
     folder, entry_point, name, key = code
     archive = _packed(folder)
     publisher = Publisher(name, read_signer(key))
-    return {"language": LANGUAGE, **packaged(place, archive, entry_point, publisher)}, archive
+    promise = packaged(place, archive, entry_point, publisher)
+    check_entry_point(archive, entry_point, is_class=place.type is CatalogueType.HYPERTY)
+    return {"language": LANGUAGE, **promise}, archive
 
 
 def _packed(folder: Path) -> bytes:

@@ -10,7 +10,7 @@ from actors.cli.command_error import ExitCode
 from actors.commands.token.keys import command as keys
 from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
-from tests.support.catalogues import ENTRY_POINT
+from tests.support.catalogues import ENTRY_POINT, sources
 from tests.support.command import called
 from tests.support.runtime.stub_publisher import DRAFT, refused
 
@@ -139,6 +139,65 @@ def test_a_package_that_all_runtimes_would_refuse_is_not_signed(publisher):
         "--publisher", "acme", "--publisher-key", publisher.key["key"],
     )  # fmt: skip
     refused(done, "has no module 'stub'", ExitCode.CONFIGURATION)
+
+
+STUB, HYPERTY = "protocolstub/default", "hyperty/greeter"
+
+
+def entry_signed(publisher, source, entry, path="code.py", point="code:Thing"):
+    """What signing says of a package of one module."""
+    sources(publisher.folder / "one", {path: source})
+    draft = {**DRAFT, "endpoints": ["ws://b.example/"]} if entry == STUB else {}
+    publisher.write("one.json", {k: v for k, v in draft.items() if k != "profile"})
+    return publisher.sign(
+        "--package", str(publisher.folder / "one"), "--entry-point", point, "--entry", entry,
+        "--publisher", "acme", "--publisher-key", publisher.key["key"],
+        *(("--machine", "stub_connection") if entry == STUB else ()), draft="one.json",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "entry", "said"),
+    [
+        ("", STUB, "has no 'Thing' in its module 'code' for its entry point"),
+        ("class Other:\n    class Thing: ...", HYPERTY, "has no 'Thing' in its module 'code'"),
+        ("def make():\n    Thing = 1", STUB, "has no 'Thing'"),
+        ("print(Thing)", HYPERTY, "has no 'Thing'"),
+        ("from things import Thing as Other", HYPERTY, "has no 'Thing'"),
+        ("def Thing(): ...", HYPERTY, "has a function as its entry point 'code:Thing'"),
+        ("class Thing(:", HYPERTY, "has a file 'code.py' that Python cannot compile"),
+    ],
+)
+def test_a_package_without_its_entry_point_is_not_signed(publisher, source, entry, said):
+    refused(entry_signed(publisher, source, entry), said, ExitCode.CONFIGURATION)
+    assert not (publisher.folder / "d.jws").exists()
+    assert not (publisher.folder / "d.zip").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "entry"),
+    [
+        ("class Thing: ...", HYPERTY),
+        ("def Thing(context): ...", STUB),
+        ("async def Thing(context): ...", STUB),
+        ("import wrap\n@wrap.it\ndef Thing(): ...", HYPERTY),
+        ("def Thing(): ...\nThing = make(Thing)", HYPERTY),
+        ("if 1:\n    class Thing: ...\nelse:\n    def Thing(): ...", HYPERTY),
+        ("from things import Other as Thing", HYPERTY),
+        ("from things import *", HYPERTY),
+        ("def make():\n    global Thing\n    Thing = type\nmake()", HYPERTY),
+        ("raise SystemExit('nobody runs this')\nclass Thing: ...", HYPERTY),
+        ("\ufeffclass Thing: ...", HYPERTY),
+    ],
+)
+def test_an_entry_point_that_is_there_or_may_come_at_run_time_is_signed(publisher, source, entry):
+    done = entry_signed(publisher, source, entry)
+    assert done.status == ExitCode.OK, done.err
+
+
+def test_the_entry_point_of_a_folder_is_looked_for_in_its_init(publisher):
+    where = {"path": "code/part/__init__.py", "point": "code.part:Thing"}
+    assert entry_signed(publisher, "class Thing: ...", HYPERTY, **where).status == ExitCode.OK
 
 
 def test_the_public_keys_of_the_domain_are_signed_with_the_rest(publisher):
