@@ -45,9 +45,9 @@ export interface Hyperty {
   progress(request: Message, value?: Json): void;
   /** Send an event to the inbox of another hyperty; nobody answers it. */
   send(to: string, value: Json): void;
-  /** Report a new data object; only code in the page can. */
+  /** Report a new data object. Of a hyperty in a Worker, only the code there can. */
   report(schema: string, value: JsonObject, options?: ReportOptions): Promise<ReportedObject>;
-  /** Observe a data object; it has its value from the beginning. Only code in the page can. */
+  /** Observe a data object; it has its value from the beginning. As `report`. */
   observe(url: string, options?: { p2p?: boolean }): Promise<ObservedObject>;
 }
 

@@ -90,6 +90,48 @@ async def what_it_sends_is_checked(browser: Browser, served: Served) -> None:
     assert await page.evaluate("() => window.ended") == []
 
 
+async def it_gets_no_object_of_others_and_none_in_their_name(
+    browser: Browser, served: Served
+) -> None:
+    page = await attacked(browser, served, HOSTILE)
+    urls = "() => [window.runtime.url, window.hostile.url, window.honest.url]"
+    runtime, hostile, honest = await page.evaluate(urls)
+    manager = f"{runtime}/sm"
+    url = await page.evaluate("""async () => {
+        window.mine = await window.honest.report("comm", { n: 0 });
+        return window.mine.url;
+    }""")
+
+    async def say(from_: str, type_: str, to: str, **body: object) -> object:
+        return await page.evaluate(ATTACK, "say", from_, type_, to, body)
+
+    # In the name of another it reports nothing, and speaks for no object.
+    value = {"data": {}, "reporter": honest}
+    assert await say(honest, "create", manager, schema="x/Communication", value=value) == 401
+    assert await say(honest, "update", manager, resource=url, attribute="n", value=1) == 401
+    assert await say(f"{url}/subscription", "delete", f"{url}/changes") == 401
+    assert await say(manager, "subscribe", f"{url}/subscription", source=hostile) == 401
+    assert await page.evaluate(DROPS) == {"unknown-source": 4}
+    # In its own name it changes, deletes and reads no other's object, and lets nobody in.
+    assert await say(hostile, "update", manager, resource=url, attribute="n", value=1) == 403
+    assert await say(hostile, "delete", manager, resource=url) == 403
+    assert await say(hostile, "create", manager, resource=url, observer=hostile) == 403
+    assert await say(hostile, "subscribe", f"{url}/subscription", source=honest) == 403
+    assert await say(hostile, "create", f"{url}/children/resources", value=1) == 403
+    assert await say(hostile, "read", url) == 401
+    assert await page.evaluate(ATTACK, "observe", honest, url) == 403
+    assert await page.evaluate("() => [window.mine.value, window.mine.observers]") == [{"n": 0}, []]
+    # What it reports is its own, whatever name it gives itself, and ends with it.
+    own = await page.evaluate(ATTACK, "report", honest)
+    reporter = """async (url) =>
+        (await window.hostile.ask("read", url, {})).body.value.reporter"""
+    assert await page.evaluate(reporter, own) == hostile
+    assert (await page.evaluate(ATTACK, "steal", *["no object"] * 2000))["code"] == 503
+    assert await page.evaluate("() => window.ended") == ["it says what nobody has asked for"]
+    gone = "async (url) => (await window.honest.ask('read', url, {})).body.code === 404"
+    await page.until(gone, own)
+
+
 async def with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended(
     browser: Browser, served: Served
 ) -> None:
@@ -147,6 +189,7 @@ async def if_it_does_not_start_nothing_is_left(browser: Browser, served: Served)
 SCENES = (
     it_reaches_only_its_runtime,
     what_it_sends_is_checked,
+    it_gets_no_object_of_others_and_none_in_their_name,
     with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended,
     a_flood_of_what_nobody_has_asked_for_ends_it,
     if_it_does_not_answer_it_is_ended,

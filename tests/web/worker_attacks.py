@@ -35,6 +35,18 @@ HOSTILE = (
     this.hyperty.url = from;
     return (await this.hyperty.ask("create", to, { value: 1 })).body.code;
   },
+  async "say"(from, type, to, body) {
+    this.hyperty.url = from;
+    return (await this.hyperty.ask(type, to, body)).body.code;
+  },
+  async "report"(from) {
+    this.hyperty.url = from;
+    return (await this.hyperty.report("comm", { n: 0 })).url;
+  },
+  async "observe"(from, url) {
+    this.hyperty.url = from;
+    try { return (await this.hyperty.observe(url)).value; } catch (error) { return error.code; }
+  },
   async "flood"(to) {
     const asked = Array.from({ length: 3000 }, () => this.hyperty.ask("read", to, {}));
     const codes = (await Promise.all(asked)).map(({ body }) => body.code);

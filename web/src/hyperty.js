@@ -17,7 +17,7 @@ import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./messa
  * @property {(message: Message, terms?: {provisional?: (message: Message) => void}) =>
  *   Promise<Message>} request
  * @property {(from: string) => number} nextId
- * @property {() => Promise<import("./objects.js").Objects>} [objects] only for code in the page
+ * @property {() => Promise<import("./objects.js").Objects>} [objects] where its code runs
  */
 
 /**
@@ -165,7 +165,7 @@ export class Hyperty {
   /** Load what data objects need. */
   async loadObjects() {
     const { objects } = this.#outlet;
-    if (!objects) throw new TypeError("only code that runs in the page has data objects");
+    if (!objects) throw new TypeError("this hyperty has its data objects in its Worker");
     this.#objects ??= await objects();
     return this.#objects;
   }

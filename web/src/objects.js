@@ -22,7 +22,7 @@ import { ObserverCore } from "./sync/copy.js";
  * @typedef {object} ObjectHost
  * @property {string} url address of the hyperty
  * @property {string} runtime
- * @property {import("./bus.js").Port} port
+ * @property {Pick<import("./bus.js").Port, "post" | "request" | "ask">} port
  * @property {(from: string) => number} nextId
  * @property {import("./trace.js").Trace} trace
  * @property {import("./clock.js").Clock} clock

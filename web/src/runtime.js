@@ -208,10 +208,8 @@ export class Runtime {
       if (isOver) return;
       isOver = true;
       this.#deployed.delete(url);
-      if (own) {
-        await (await this.#objects)?.left(url);
-        own.end();
-      }
+      await (await this.#objects?.catch(() => null))?.left(url);
+      own?.end();
       await this.registry.unregister(url);
       stop?.();
       await this.registry.free([url]);
@@ -286,7 +284,7 @@ export class Runtime {
 
   /** The sync manager, which is loaded when it is used first. */
   sync() {
-    this.#objects ??= (async () => {
+    const loading = (this.#objects ??= (async () => {
       const { SyncContext, SyncManager } = await import("./more.js");
       /** @type {import("./sync/manager.js").SyncManager} */
       let manager;
@@ -294,8 +292,9 @@ export class Runtime {
       const port = this.part("sm", mailbox);
       manager = new SyncManager(new SyncContext(this.#tools, this.#bus, this.registry, port, mailbox));
       return manager;
-    })();
-    return this.#objects;
+    })());
+    loading.catch(() => (this.#objects = null));
+    return loading;
   }
 
   /**
@@ -346,6 +345,10 @@ export class Runtime {
       name,
       source,
       worker,
+      objects: async () => {
+        await this.sync();
+        return objectsFor(worker);
+      },
       onEnded: (why) => isStarted && onEnded(why),
     });
     const close = this.#open(url, sandbox);
@@ -401,7 +404,7 @@ export class Runtime {
   async #leave() {
     await this.#within(Promise.all(this.#parts.map((act) => act())));
     await this.#within(Promise.all(this.hyperties.map((one) => one.close())));
-    const objects = await this.#objects;
+    const objects = await this.#objects?.catch(() => null);
     if (objects) await this.#within(objects.close());
     objects?.letGo();
     await this.#within(Promise.resolve(this.registry.links?.close()));
@@ -443,6 +446,18 @@ async function sourceOf(code, integrity) {
   const response = await fetch(where, { ...(integrity ? { integrity } : {}), credentials: "same-origin" });
   if (!response.ok) throw new SandboxError(`${where} cannot be loaded: ${response.status}`);
   return response.text();
+}
+
+/**
+ * Return the second module for a Worker, which cannot ask the network for it. What has no address
+ * of its own names the first module by its whole address: that one is there already.
+ *
+ * @param {string | URL} worker
+ */
+async function objectsFor(worker) {
+  const first = new URL(worker, globalThis.location?.href).href;
+  const text = await sourceOf(new URL("./protofly-objects.js", first));
+  return text.replaceAll('"./protofly.js"', () => JSON.stringify(first));
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   SANDBOX_SILENCE,
   SUBMITTED,
 } from "./constants.js";
+import { isBelow } from "./address.js";
 import { Alarm } from "./clock.js";
 import { BadMessageError, isObject } from "./json.js";
 import { Shares, TokenBucket } from "./limits.js";
@@ -36,6 +37,7 @@ export class SandboxError extends Error {
  * @property {string} name
  * @property {string} source its code: an ES module without imports
  * @property {string | URL} worker this module, as the browser loads it for a Worker
+ * @property {() => Promise<string>} objects gets the module of data objects, as a Worker loads it
  * @property {(why: string) => void} onEnded
  */
 
@@ -61,6 +63,7 @@ export class Sandbox {
   #outstanding = new Map();
   #shares = new Shares(MAILBOX);
   #hasStarted = false;
+  #hasLoaded = false;
   /** @type {(why: string | null) => void} */
   #started = () => {};
 
@@ -85,7 +88,8 @@ export class Sandbox {
     const { url, name, source } = this.#options;
     const port = this.#channel.port2;
     const id = this.#tools.ids.next(url);
-    const start = { do: "start", url, name, source, credits: SUBMITTED, id, port };
+    const { runtime } = this.#tools;
+    const start = { do: "start", url, runtime, name, source, credits: SUBMITTED, id, port };
     const started = new Promise((resolve) => (this.#started = resolve));
     this.#worker.postMessage(start, [port]);
     const now = this.#tools.clock.now();
@@ -101,7 +105,8 @@ export class Sandbox {
   /** @param {Message} message */
   take(message) {
     if (this.#isOver || this.#waiting >= MAILBOX) return false;
-    if (isRequest(message)) {
+    // What it follows of data objects, the sync manager answers.
+    if (isRequest(message) && isBelow(message.to, this.name)) {
       const key = keyOf(message);
       this.#settled(key);
       if (!this.#shares.enter(peerOf(message))) return false;
@@ -135,9 +140,22 @@ export class Sandbox {
     } else if (said.do === "started" && !this.#hasStarted) {
       this.#hasStarted = true;
       this.#started(null);
+    } else if (said.do === "load" && !this.#hasLoaded) {
+      this.#hasLoaded = true;
+      void this.#load();
     } else if (said.do === "failed") this.#end(String(said.why).slice(0, 500));
     // Nothing holds a flood of such words back from the page.
     else this.#end("it says what nobody has asked for");
+  }
+
+  async #load() {
+    let said;
+    try {
+      said = { text: await this.#options.objects() };
+    } catch (error) {
+      said = { why: String(error) };
+    }
+    if (!this.#isOver) this.#channel.port1.postMessage({ do: "loaded", ...said });
   }
 
   /** @param {string} text */

@@ -6,8 +6,10 @@
  * loaded.
  */
 
+import { CLOCK } from "./clock.js";
 import { BadMessageError } from "./json.js";
 import { codeFrom, Hyperty, Refusal } from "./hyperty.js";
+import { Trace } from "./trace.js";
 
 /** @typedef {import("./message.js").Message} Message */
 
@@ -23,8 +25,8 @@ const CUT = [
   ...["FileReaderSync", "postMessage", "close", "onmessage", "addEventListener", "reportError"],
 ];
 
-/** @typedef {{do: "start", url: string, name: string, source: string, credits: number, id: number,
- *   port: MessagePort}} Start */
+/** @typedef {{do: "start", url: string, runtime: string, name: string, source: string,
+ *   credits: number, id: number, port: MessagePort}} Start */
 
 function cut() {
   for (let scope = /** @type {object | null} */ (globalThis); scope; scope = Object.getPrototypeOf(scope)) {
@@ -44,8 +46,22 @@ export function serve() {
   globalThis.addEventListener("message", ({ data }) => void run(data), { once: true });
 }
 
+/**
+ * Load a module that has no address: the network is closed.
+ *
+ * @param {string} text
+ */
+async function load(text) {
+  const module = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  try {
+    return await import(module);
+  } finally {
+    URL.revokeObjectURL(module);
+  }
+}
+
 /** @param {Start} start */
-async function run({ url, name, source, credits, id, port }) {
+async function run({ url, runtime, name, source, credits, id, port }) {
   const post = port.postMessage.bind(port);
   const { parse, stringify } = JSON;
   /** @type {Map<number, {resolve: (answer: Message) => void, provisional?: (m: Message) => void}>} */
@@ -66,15 +82,35 @@ async function run({ url, name, source, credits, id, port }) {
     queue.push(message);
     flush();
   };
-  const hyperty = new Hyperty(url, name, {
-    nextId: () => (last += 1),
+  const nextId = () => (last += 1);
+  /** @type {import("./hyperty.js").Outlet["request"]} */
+  const request = (message, terms) =>
+    new Promise((resolve) => {
+      waiting.set(message.id, { resolve, provisional: terms?.provisional });
+      send(message);
+    });
+  /** @type {import("./objects.js").ObjectHost["port"]} */
+  const own = {
     post: send,
-    request: (message, terms) =>
-      new Promise((resolve) => {
-        waiting.set(message.id, { resolve, provisional: terms?.provisional });
-        send(message);
-      }),
-  });
+    request,
+    ask: (type, to, body) => request({ id: nextId(), type, from: url, to, body }),
+  };
+  /** @type {(said: {text: string} | {why: string}) => void} */
+  let loaded = () => {};
+  /** @type {Promise<import("./objects.js").Objects> | null} */
+  let loading = null;
+  const objects = () =>
+    (loading ??= (async () => {
+      const answer = new Promise((resolve) => (loaded = resolve));
+      post({ do: "load" });
+      const said = await answer;
+      if ("why" in said) throw new Error(`data objects cannot be loaded: ${said.why}`);
+      const { Objects } = await load(said.text);
+      // Records of the page are its own; it believes none of a Worker.
+      const trace = new Trace({ node: name, keeps: false });
+      return new Objects({ url, runtime, port: own, trace, clock: CLOCK, nextId });
+    })());
+  const hyperty = new Hyperty(url, name, { nextId, post: send, request, objects });
   /** @type {import("./hyperty.js").Code | null} */
   let code = null;
   port.onmessage = ({ data }) => {
@@ -82,7 +118,8 @@ async function run({ url, name, source, credits, id, port }) {
     else if (data.do === "credit") {
       left += data.count;
       flush();
-    } else if (data.do === "answer") {
+    } else if (data.do === "loaded") loaded(data);
+    else if (data.do === "answer") {
       const message = parse(data.text);
       const one = waiting.get(message.id);
       if (!data.isFinal) one?.provisional?.(message);
@@ -97,10 +134,8 @@ async function run({ url, name, source, credits, id, port }) {
   cut();
   Object.defineProperty(globalThis, "Refusal", { value: Refusal });
   try {
-    const module = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const loaded = await import(module);
-    URL.revokeObjectURL(module);
-    code = codeFrom(loaded.default, hyperty);
+    code = codeFrom((await load(source)).default, hyperty);
+    if (code.invited) await hyperty.loadObjects();
     await code.started?.(hyperty);
     post({ do: "started" });
   } catch (error) {

@@ -1,0 +1,118 @@
+"""Data objects of hyperties in Workers, through a real node, with a program on the other side."""
+
+import pytest
+import trio
+
+import actors
+from actors.embedding import open_runtime
+from actors.hyperties import Caller
+from tests.support.browser import open_browser
+from tests.web.pages import DOMAIN, OPEN, open_served_node
+from tests.web.test_browser_objects import Keeper
+from tests.web.test_browser_runtime import BOTH, close, judged
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+
+CODE = """export default class {
+    asked = [];
+    changes = [];
+    constructor(hyperty) { this.hyperty = hyperty; }
+    subscribe({ observer }) { this.asked.push(observer); }
+    async invited({ object }) { this.invitation = object; }
+    request({ body: { value: [act, ...rest] } }) { return this[act](...rest); }
+    async report(value) {
+        this.mine = await this.hyperty.report("comm", value);
+        return this.mine.url;
+    }
+    async change() {
+        await this.mine.add("items", "milk");
+        await this.mine.set("where.shop", "corner");
+        return [this.mine.version, this.asked, this.mine.observers];
+    }
+    async observe(url) {
+        this.theirs = await this.hyperty.observe(url);
+        this.theirs.on("change", ({ path, new: value }) => this.changes.push([path, value]));
+        return this.theirs.value;
+    }
+    async seen(n) { return [await this.theirs.waitFor((value) => value.n === n), this.changes]; }
+    async child(text) { return (await (this.mine ?? this.theirs).children.create({ text })).id; }
+    async children(count) {
+        const { children } = this.mine ?? this.theirs;
+        while (children.size < count) {
+            await new Promise((next) => { const end = children.on("change", () => next(end())); });
+        }
+        return [...children].map((one) => one.value.text).sort();
+    }
+    invited_to() { return this.invitation; }
+    async leave() { await this.theirs.close(); return this.theirs.gone.code; }
+    async remove() { await this.mine.close(); }
+    async gone() {
+        const { theirs } = this;
+        return (theirs.gone ?? (await new Promise((end) => theirs.on("end", end)))).code;
+    }
+}"""
+DEPLOY = """async (source) => {
+    const deploy = (name) => window.runtime.deploy(name, new Blob([source]));
+    window.apart = [await deploy("one"), await deploy("two")];
+    return window.apart.map((one) => one.url);
+}"""
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_hyperties_in_workers_report_observe_and_change_data_objects(name, tmp_path):
+    async with (
+        open_served_node(tmp_path) as served,
+        open_browser(name) as browser,
+        open_runtime(DOMAIN, "program", node=served.url, trace=tmp_path) as program,
+        await program.deploy(Keeper) as keeper,
+        await program.deploy(Caller) as caller,
+    ):
+        page = await browser.new_page(isolated=True)
+        await page.goto(served.page)
+        await page.evaluate(OPEN, {"node": served.url, "name": "one", "trace": True})
+        one, two = await page.evaluate(DEPLOY, CODE)
+
+        async def ask(who, act, *rest):
+            return (await caller.request(who, [act, *rest])).value
+
+        # One Worker reports; the program and the other Worker observe.
+        url = await ask(one, "report", {"n": 0, "items": []})
+        async with keeper.observe(url) as copy:
+            assert await ask(two, "observe", url) == {"n": 0, "items": []}
+            assert await ask(one, "change") == [3, [keeper.url, two], [keeper.url, two]]
+            await copy.wait_for(lambda value: value.get("where") == {"shop": "corner"})
+            assert copy.value["items"] == ["milk"]
+            # Each of the three writes a child.
+            changes = copy.children.changes()
+            for who in (one, two):
+                await ask(who, "child", who)
+            await copy.children.create({"text": "program"})
+            texts = sorted([one, two, "program"])
+            assert [await ask(who, "children", 3) for who in (one, two)] == [texts, texts]
+            with trio.fail_after(30):
+                while len(copy.children) < len(texts):
+                    await anext(changes)
+            assert sorted(one.value["text"] for one in copy.children.values()) == texts
+            assert await ask(two, "leave") == 410
+            await ask(one, "remove")
+            with pytest.raises(actors.ObjectError):
+                await copy.wait_for(lambda value: value == "never")
+        # The program reports; a Worker is invited, and observes.
+        async with keeper.report("comm", {"n": 0}) as other:
+            await other.invite(two)
+            assert await ask(two, "invited_to") == other.url
+            assert await ask(two, "observe", other.url) == {"n": 0}
+            other.data.n = 1
+            before = [["items", ["milk"]], ["where.shop", "corner"]]
+            assert await ask(two, "seen", 1) == [{"n": 1}, [*before, ["n", 1]]]
+        assert await ask(two, "gone") == 410
+        # What a Worker reports ends with it.
+        url = await ask(one, "report", {"n": 7})
+        async with keeper.observe(url) as copy:
+            assert copy.value == {"n": 7}
+            await page.evaluate("() => window.apart[0].close()")
+            with pytest.raises(actors.ObjectError):
+                await copy.wait_for(lambda value: value == "never")
+        await close(page, tmp_path)
+        assert page.messages == []
+    assert judged(tmp_path).startswith("0 "), judged(tmp_path)
