@@ -45,3 +45,8 @@ def test_its_registry_sets_direct_links_up_and_lets_peers_send_what_is_theirs():
 @needs_node
 def test_it_takes_the_part_of_a_runtime_in_scenarios_of_the_protocol():
     node_test("scenarios.test.js")
+
+
+@needs_node
+def test_a_hyperty_in_a_worker_has_data_objects_of_its_own_and_none_of_others():
+    node_test("worker.test.js")

@@ -39,9 +39,11 @@ HOSTILE = (
     this.hyperty.url = from;
     return (await this.hyperty.ask(type, to, body)).body.code;
   },
-  async "report"(from) {
+  async "report"(from, own) {
     this.hyperty.url = from;
-    return (await this.hyperty.report("comm", { n: 0 })).url;
+    const { url } = await this.hyperty.report("comm", { n: 0 });
+    this.hyperty.url = own;
+    return [url, (await this.hyperty.ask("read", url, {})).body.value.reporter];
   },
   async "observe"(from, url) {
     this.hyperty.url = from;
@@ -64,7 +66,8 @@ HOSTILE = (
       await new Promise((next) => setTimeout(next, 20));
     }
     for (const text of texts) {
-      stolen.postMessage(text.startsWith("{") ? { do: "post", text } : text);
+      const word = /^do (.*)/.exec(text)?.[1];
+      stolen.postMessage(text.startsWith("{") ? { do: "post", text } : word ? { do: word } : text);
     }
     return String(stolen);
   },
