@@ -58,6 +58,50 @@ DEPLOY = """async (source) => {
 }"""
 
 
+async def a_worker_reports_to_a_program_and_to_another(ask, keeper, one, two):
+    url = await ask(one, "report", {"n": 0, "items": []})
+    async with keeper.observe(url) as copy:
+        assert await ask(two, "observe", url) == {"n": 0, "items": []}
+        assert await ask(one, "change") == [3, [keeper.url, two], [keeper.url, two]]
+        await copy.wait_for(lambda value: value.get("where") == {"shop": "corner"})
+        assert copy.value["items"] == ["milk"]
+        # Each of the three writes a child.
+        changes = copy.children.changes()
+        for who in (one, two):
+            await ask(who, "child", who)
+        await copy.children.create({"text": "program"})
+        texts = sorted([one, two, "program"])
+        assert [await ask(who, "children", 3) for who in (one, two)] == [texts, texts]
+        with trio.fail_after(30):
+            while len(copy.children) < len(texts):
+                await anext(changes)
+        assert sorted(one.value["text"] for one in copy.children.values()) == texts
+        assert await ask(two, "leave") == 410
+        await ask(one, "remove")
+        with pytest.raises(actors.ObjectError):
+            await copy.wait_for(lambda value: value == "never")
+
+
+async def a_worker_observes_an_object_of_a_program(ask, keeper, two):
+    async with keeper.report("comm", {"n": 0}) as other:
+        await other.invite(two)
+        assert await ask(two, "invited_to") == other.url
+        assert await ask(two, "observe", other.url) == {"n": 0}
+        other.data.n = 1
+        before = [["items", ["milk"]], ["where.shop", "corner"]]
+        assert await ask(two, "seen", 1) == [{"n": 1}, [*before, ["n", 1]]]
+    assert await ask(two, "gone") == 410
+
+
+async def what_a_worker_reports_ends_with_it(ask, keeper, page, one):
+    url = await ask(one, "report", {"n": 7})
+    async with keeper.observe(url) as copy:
+        assert copy.value == {"n": 7}
+        await page.evaluate("() => window.apart[0].close()")
+        with pytest.raises(actors.ObjectError):
+            await copy.wait_for(lambda value: value == "never")
+
+
 @pytest.mark.parametrize("name", BOTH)
 async def test_hyperties_in_workers_report_observe_and_change_data_objects(name, tmp_path):
     async with (
@@ -75,44 +119,9 @@ async def test_hyperties_in_workers_report_observe_and_change_data_objects(name,
         async def ask(who, act, *rest):
             return (await caller.request(who, [act, *rest])).value
 
-        # One Worker reports; the program and the other Worker observe.
-        url = await ask(one, "report", {"n": 0, "items": []})
-        async with keeper.observe(url) as copy:
-            assert await ask(two, "observe", url) == {"n": 0, "items": []}
-            assert await ask(one, "change") == [3, [keeper.url, two], [keeper.url, two]]
-            await copy.wait_for(lambda value: value.get("where") == {"shop": "corner"})
-            assert copy.value["items"] == ["milk"]
-            # Each of the three writes a child.
-            changes = copy.children.changes()
-            for who in (one, two):
-                await ask(who, "child", who)
-            await copy.children.create({"text": "program"})
-            texts = sorted([one, two, "program"])
-            assert [await ask(who, "children", 3) for who in (one, two)] == [texts, texts]
-            with trio.fail_after(30):
-                while len(copy.children) < len(texts):
-                    await anext(changes)
-            assert sorted(one.value["text"] for one in copy.children.values()) == texts
-            assert await ask(two, "leave") == 410
-            await ask(one, "remove")
-            with pytest.raises(actors.ObjectError):
-                await copy.wait_for(lambda value: value == "never")
-        # The program reports; a Worker is invited, and observes.
-        async with keeper.report("comm", {"n": 0}) as other:
-            await other.invite(two)
-            assert await ask(two, "invited_to") == other.url
-            assert await ask(two, "observe", other.url) == {"n": 0}
-            other.data.n = 1
-            before = [["items", ["milk"]], ["where.shop", "corner"]]
-            assert await ask(two, "seen", 1) == [{"n": 1}, [*before, ["n", 1]]]
-        assert await ask(two, "gone") == 410
-        # What a Worker reports ends with it.
-        url = await ask(one, "report", {"n": 7})
-        async with keeper.observe(url) as copy:
-            assert copy.value == {"n": 7}
-            await page.evaluate("() => window.apart[0].close()")
-            with pytest.raises(actors.ObjectError):
-                await copy.wait_for(lambda value: value == "never")
+        await a_worker_reports_to_a_program_and_to_another(ask, keeper, one, two)
+        await a_worker_observes_an_object_of_a_program(ask, keeper, two)
+        await what_a_worker_reports_ends_with_it(ask, keeper, page, one)
         await close(page, tmp_path)
         assert page.messages == []
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)
