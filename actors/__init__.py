@@ -16,21 +16,28 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from actors.catalogue.client import CatalogueAccess
-    from actors.catalogue.source import read_places
-    from actors.catalogue.trust_file import read_trust
+    from actors.catalogue.client import CatalogueAccess, CatalogueStore
+    from actors.catalogue.source import Places, read_places
+    from actors.catalogue.trust_file import Trust, read_trust
     from actors.deployed import Deployed, DeployedApart
     from actors.embedding import Runtime, open_node, open_runtime
-    from actors.http.config import HttpConfig
+    from actors.http.config import HttpConfig, ShownCatalogue
     from actors.keys.push import PushError, PushKeys
     from actors.keys.signing import SigningKey, read_key
     from actors.kit.back_ends.ice import IcePlan, ListedServer, read_ice
     from actors.kit.counters import Drop, DropLedger
+    from actors.kit.http_client import ServerUrl
+    from actors.kit.ids import IdSource
     from actors.node.app import Node
-    from actors.node.config import NodeConfig
+    from actors.node.config import Endpoint, ForeignPlan, NodeConfig
     from actors.node.connectors.back_ends import BackEnds
+    from actors.node.connectors.global_registry import GlobalRecords
     from actors.node.connectors.push import PushConfig
+    from actors.node.connectors.quality import QualityBroker
+    from actors.node.limits import NodeLimits
+    from actors.node.login.provider import Admission, IdentityProvider, Login, ProviderMaker
     from actors.pipe.errors import SandboxError
+    from actors.pipe.plan import Spawn, TokenSource
     from actors.policy.config import PolicyConfig
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
@@ -69,8 +76,13 @@ if TYPE_CHECKING:
     from fsm.bus.forward_rules import ForwardRefusedError
     from fsm.errors import UnknownMachineError
     from fsm.limits.sandbox_totals import SandboxTotals
+    from fsm.limits.token_bucket import Rate
     from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+    from fsm.policy.model import PolicySet
+    from fsm.policy.terms import Algorithm, Result
     from fsm.registry.discovery import Change, EntryChange, FoundEntry
+    from fsm.registry.node_rights import Names, Observation
+    from fsm.registry.relay import RelayLimits
     from fsm.registry.resolve.config import Topology
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
@@ -81,13 +93,16 @@ if TYPE_CHECKING:
     from specs.message import Message, MessageType
     from specs.reply_code import Code, DropReason
     from specs.routing import Check, Direction
-    from transports.link import Kind
+    from transports.link import Kind, Link
 
 __all__ = [
+    "Admission",
+    "Algorithm",
     "AllocationError",
     "AnswerError",
     "BackEnds",
     "CatalogueAccess",
+    "CatalogueStore",
     "Change",
     "Check",
     "Child",
@@ -103,18 +118,23 @@ __all__ = [
     "Drop",
     "DropLedger",
     "DropReason",
+    "Endpoint",
     "EntryChange",
     "Following",
+    "ForeignPlan",
     "ForwardRefusedError",
     "FoundEntry",
     "GivenToken",
+    "GlobalRecords",
     "HttpConfig",
     "Hyperty",
     "HypertyFailedError",
     "HypertyLoadError",
     "HypertyState",
     "IcePlan",
+    "IdSource",
     "IdentityGui",
+    "IdentityProvider",
     "IdpCredentials",
     "Interceptor",
     "Invited",
@@ -122,20 +142,25 @@ __all__ = [
     "JsonInput",
     "JsonObject",
     "Kind",
+    "Link",
     "LinkPolicy",
     "ListedServer",
     "LoadStep",
+    "Login",
     "Message",
     "MessageType",
+    "Names",
     "NoCodeError",
     "Node",
     "NodeConfig",
+    "NodeLimits",
     "NotJsonError",
     "OAuthCredentials",
     "ObjectChange",
     "ObjectError",
     "ObjectState",
     "Objection",
+    "Observation",
     "ObservedObject",
     "ObserverJoined",
     "ObserverLeft",
@@ -143,17 +168,24 @@ __all__ = [
     "P2pUse",
     "P2pWait",
     "PeerPolicy",
+    "Places",
     "Policy",
     "PolicyConfig",
+    "PolicySet",
     "ProtoflyError",
+    "ProviderMaker",
     "PushConfig",
     "PushError",
     "PushKeys",
+    "QualityBroker",
+    "Rate",
     "RecordSearch",
     "Refused",
     "RegistrationError",
+    "RelayLimits",
     "ReleaseError",
     "ReportedObject",
+    "Result",
     "Runtime",
     "RuntimeConfig",
     "SandboxError",
@@ -161,11 +193,16 @@ __all__ = [
     "SchemaError",
     "SearchError",
     "SenderIdentity",
+    "ServerUrl",
     "SessionError",
+    "ShownCatalogue",
     "SigningKey",
+    "Spawn",
     "TokenCommand",
     "TokenFile",
+    "TokenSource",
     "Topology",
+    "Trust",
     "UnknownMachineError",
     "VouchedBy",
     "Watching",
@@ -181,17 +218,43 @@ __all__ = [
 
 _PLACES: Final = MappingProxyType(
     {
-        "actors.catalogue.client": ("CatalogueAccess",),
-        "actors.catalogue.source": ("read_places",),
-        "actors.catalogue.trust_file": ("read_trust",),
+        "fsm.policy.terms": (
+            "Algorithm",
+            "Result",
+        ),
+        "fsm.policy.model": ("PolicySet",),
+        "fsm.registry.relay": ("RelayLimits",),
+        "fsm.limits.token_bucket": ("Rate",),
+        "fsm.registry.node_rights": (
+            "Names",
+            "Observation",
+        ),
+        "actors.node.connectors.quality": ("QualityBroker",),
+        "actors.node.connectors.global_registry": ("GlobalRecords",),
+        "actors.kit.http_client": ("ServerUrl",),
+        "actors.kit.ids": ("IdSource",),
+        "actors.pipe.plan": (
+            "Spawn",
+            "TokenSource",
+        ),
+        "actors.node.login.provider": (
+            "Admission",
+            "IdentityProvider",
+            "Login",
+            "ProviderMaker",
+        ),
+        "actors.node.limits": ("NodeLimits",),
+        "actors.catalogue.client": ("CatalogueAccess", "CatalogueStore"),
+        "actors.catalogue.source": ("Places", "read_places"),
+        "actors.catalogue.trust_file": ("Trust", "read_trust"),
         "actors.embedding": ("Runtime", "open_node", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
-        "actors.http.config": ("HttpConfig",),
+        "actors.http.config": ("HttpConfig", "ShownCatalogue"),
         "actors.keys.signing": ("SigningKey", "read_key"),
         "actors.kit.back_ends.ice": ("IcePlan", "ListedServer", "read_ice"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
-        "actors.node.config": ("NodeConfig",),
+        "actors.node.config": ("Endpoint", "ForeignPlan", "NodeConfig"),
         "actors.pipe.errors": ("SandboxError",),
         "actors.policy.config": ("PolicyConfig",),
         "actors.node.connectors.back_ends": ("BackEnds",),
@@ -246,7 +309,7 @@ _PLACES: Final = MappingProxyType(
         "specs.message": ("Message", "MessageType"),
         "specs.reply_code": ("Code", "DropReason"),
         "specs.routing": ("Check", "Direction"),
-        "transports.link": ("Kind",),
+        "transports.link": ("Kind", "Link"),
     }
 )
 """The module that defines each exported name."""

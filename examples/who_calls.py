@@ -21,11 +21,8 @@ import actors
 from actors.keys.key_file import open_key_file
 from actors.keys.key_source import KeyFile
 from actors.keys.signing import make_key
-from actors.node.config import Endpoint, ForeignPlan
 from actors.node.login.key_provider import by_keys, terms_of
-from actors.node.login.provider import Login
 from actors.pipe.process import open_process_sandbox
-from fsm.registry.resolve.config import Topology
 
 A, B = "a.example", "b.example"
 ISSUERS = f"""
@@ -114,7 +111,7 @@ async def main() -> None:
                 identity=key,
                 trust=actors.read_trust(trust),
                 p2p_require=actors.VouchedBy.IDENTITY_PROVIDER,
-                topology=Topology.TRAPEZOID,
+                topology=actors.Topology.TRAPEZOID,
                 kinds=(actors.Kind.TCP,),
             )
             return await stack.enter_async_context(actors.open_runtime(config))
@@ -140,17 +137,17 @@ async def open_nodes(
 ) -> dict[str, str]:
     """Open a node for each domain, each of which logs in at the other one; return their URLs."""
     nodes: dict[str, str] = {}
-    routes: dict[str, dict[str, Endpoint]] = {A: {}, B: {}}
+    routes: dict[str, dict[str, actors.Endpoint]] = {A: {}, B: {}}
     for domain, provider in providers.items():
         config = actors.NodeConfig(
             domain=domain,
-            login=Login(provider=by_keys(KeyFile(provider.keys), terms_of(domain))),
-            foreign=ForeignPlan(routes[domain], open_process_sandbox),
+            login=actors.Login(provider=by_keys(KeyFile(provider.keys), terms_of(domain))),
+            foreign=actors.ForeignPlan(routes[domain], open_process_sandbox),
         )
         nodes[domain] = (await stack.enter_async_context(actors.open_node(config))).url
     for domain, other in ((A, B), (B, A)):
         token = partial(node_token, providers[other], domain)
-        routes[domain][other] = Endpoint(nodes[other], token)
+        routes[domain][other] = actors.Endpoint(nodes[other], token)
     return nodes
 
 

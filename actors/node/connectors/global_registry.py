@@ -51,6 +51,8 @@ class GlobalRecords(ABC):
     async def read(self, guid: str) -> Replied:
         """Return the record of a user.
 
+        If cancelled, nothing has changed there.
+
         Raises:
             HttpError: It cannot be asked.
             BackEndError: What it says is no answer.
@@ -64,6 +66,8 @@ class GlobalRecords(ABC):
             guid: GUID of the user.
             token: Signed token with the record.
 
+        If cancelled, the record may be kept or not.
+
         Raises:
             HttpError: It cannot be asked.
             BackEndError: What it says is no answer.
@@ -71,7 +75,10 @@ class GlobalRecords(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close it, within bounds."""
+        """Close it, within bounds.
+
+        If cancelled, it is closed all the same.
+        """
 
 
 @final

@@ -70,6 +70,8 @@ class QualityBroker(ABC):
         Args:
             name: The name.
             request: The request.
+
+        If cancelled, it may be reserved.
         """
 
     @abstractmethod
@@ -78,19 +80,30 @@ class QualityBroker(ABC):
 
         Args:
             user: Address of the runtime that uses them.
+
+        If cancelled, nothing has changed there.
         """
 
     @abstractmethod
     async def status(self, name: str) -> JsonObject | None:
-        """Return how a reservation stands; None: there is none."""
+        """Return how a reservation stands; None: there is none.
+
+        If cancelled, nothing has changed there.
+        """
 
     @abstractmethod
     async def release(self, name: str) -> None:
-        """Give a reservation back; nothing if there is none."""
+        """Give a reservation back; nothing if there is none.
+
+        If cancelled, it may be given back or not.
+        """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close it, within bounds."""
+        """Close it, within bounds.
+
+        If cancelled, it is closed all the same.
+        """
 
 
 @final

@@ -40,7 +40,10 @@ class IdentityProvider(ABC):
         """
 
     async def why_not(self) -> str | None:
-        """Return why no credentials can be validated now, as half a sentence; None: they can."""
+        """Return why no credentials can be validated now, as half a sentence; None: they can.
+
+        If cancelled, nothing has changed there.
+        """
         await trio.lowlevel.checkpoint()
         return None
 
@@ -54,7 +57,10 @@ class IdentityProvider(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close what was opened; called once, when the node has stopped asking."""
+        """Close what was opened; called once, when the node has stopped asking.
+
+        If cancelled, it is closed all the same.
+        """
 
 
 @final
