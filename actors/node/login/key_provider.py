@@ -111,9 +111,11 @@ class KeyProvider(IdentityProvider):
 
     @override
     async def aclose(self) -> None:
-        await self._ring.aclose()
-        if self._used is not None:
-            self._used.close()
+        try:
+            await self._ring.aclose()
+        finally:
+            if self._used is not None:
+                self._used.close()
 
 
 def _refused(why: str) -> LoginRefusedError:

@@ -13,6 +13,7 @@ import trio.testing
 from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
+from actors.keys.key_source import KeyFile
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
@@ -42,6 +43,19 @@ async def keep(path, *uses, floor=-math.inf):
     kept = [await file.keep(use, floor) for use in uses]
     file.close()
     return kept
+
+
+async def test_the_file_is_closed_also_if_closing_is_cancelled(path, tmp_path, monkeypatch):
+    closed = []
+    monkeypatch.setattr(UsedTokenFile, "close", closed.append)
+    file = UsedTokenFile(path)
+    provider = by_keys(KeyFile(tmp_path / "jwks.json"), terms_of("a.ex"), file)(lambda: 0.0)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await provider.aclose()
+    monkeypatch.undo()
+    file.close()
+    assert closed == [file]
 
 
 async def test_a_token_stays_used_when_the_node_is_started_again(path):
