@@ -24,11 +24,16 @@ export class FakeClock {
     return () => this.#timers.delete(timer);
   };
 
-  /** Turn the clock; what is due happens in its order. */
-  async turn(seconds) {
+  /**
+   * Turn the clock; what is due happens in its order.
+   *
+   * @param {number} seconds
+   * @param {() => Promise<void>} [rest] waits until all that is under way is done
+   */
+  async turn(seconds, rest = settle) {
     const end = this.#now + seconds;
     for (;;) {
-      await settle();
+      await rest();
       const due = [...this.#timers].filter(({ moment }) => moment <= end);
       const first = due.sort((one, other) => one.moment - other.moment)[0];
       if (!first) break;
@@ -37,11 +42,11 @@ export class FakeClock {
       first.act();
     }
     this.#now = end;
-    await settle();
+    await rest();
   }
 }
 
-class FakeSocket {
+export class FakeSocket {
   bufferedAmount = 0;
   isOpen = false;
   closedBy = null;

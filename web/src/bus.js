@@ -243,6 +243,19 @@ export class Mailbox {
 const isOfChildren = (to) => to.includes("/children/");
 
 /**
+ * Return whether a message is for children of an object, and names none of its sender's.
+ *
+ * @param {Message} message
+ */
+function isMisnamed({ type, from, to, body }) {
+  const url = type === "response" ? null : /^(.*)\/children\/[^/]+$/s.exec(to)?.[1];
+  if (!url || from === url) return false;
+  const name = String(body.resource);
+  const isOwn = name.startsWith(from) && /^#[1-9][0-9]{0,15}$/.test(name.slice(from.length));
+  return !isOwn || !/^(create|update|delete)$/.test(type);
+}
+
+/**
  * Return whether a stub brings a message from outside; what it says for itself it does not stamp.
  *
  * @param {Message} message
@@ -488,6 +501,10 @@ export class MessageBus {
     if (!this.#mayReport(message, origin)) {
       return { reason: DROPS.FORGED_STATUS, why: "only its owner reports a status", code: null };
     }
+    if (isMisnamed(message)) {
+      const why = "not the child reporter: only its creator creates, changes and deletes a child";
+      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+    }
     if (this.#isForParts(message, origin)) {
       const why = "only the parts of a runtime command its stubs, and no stub asks them";
       return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
@@ -497,7 +514,8 @@ export class MessageBus {
       return { reason: DROPS.LOOP, why: "it went round in a circle", code: null };
     }
     const isStatus = isBelow(from, this.#tools.runtime) && to === statusOf(from);
-    const isOfParts = isOut && isBelow(from, this.#tools.runtime) && isBelow(to, this.#tools.runtime);
+    // A stub is no part of the runtime (SC-23).
+    const isOfParts = origin === "local" && isBelow(from, this.#tools.runtime) && isBelow(to, this.#tools.runtime);
     if (!isResponse(message) && !isStatus && !isOfParts) {
       const direction = isOut ? "out" : "in";
       const why = this.#judged(message, direction);
@@ -610,7 +628,9 @@ export class MessageBus {
       this.#trace.message("bus", "admit", response, { by: response.from });
       this.#goBack(response, by);
     } else if (isRequest(message) && code !== null) this.#reject(submitted, code, why);
-    else submitted.reply?.(refuse(message, code ?? CODES.CONFLICT, why));
+    else if (submitted.reply) submitted.reply(refuse(message, code ?? CODES.CONFLICT, why));
+    // A change of a foreign child is refused, although it is an event (SC-36).
+    else if (isMisnamed(message) && this.#originOf(by) === "local") this.#refuse(submitted, CODES.FORBIDDEN, why);
   }
 
   /**
@@ -621,12 +641,25 @@ export class MessageBus {
    * @param {string} why
    * @param {number | null} [retryAfter]
    */
-  #reject({ message, by, reply }, code, why, retryAfter = null) {
-    if (!isRequest(message)) return this.#drop(message, DROPS.NO_TARGET);
+  #reject(submitted, code, why, retryAfter = null) {
+    const { message } = submitted;
+    if (isRequest(message)) this.#refuse(submitted, code, why, retryAfter);
+    else this.#drop(message, DROPS.NO_TARGET);
+  }
+
+  /**
+   * @param {Submitted} submitted
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   */
+  #refuse({ message, by, reply }, code, why, retryAfter = null) {
     const response = refuse(message, code, why, retryAfter);
     this.#synthesised(response, message);
-    if (reply) reply(response);
-    else if (!this.#give(response, by)) this.#drop(response, DROPS.NO_TARGET);
+    if (reply) {
+      this.#trace.message("bus", "callback", response);
+      reply(response);
+    } else if (!this.#give(response, by)) this.#drop(response, DROPS.NO_TARGET);
   }
 
   // ---- answers

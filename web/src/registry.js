@@ -439,6 +439,7 @@ export class Registry {
     const whole = { status: "live", expires: REGISTRATION_EXPIRES, ...record, ...this.#reach, runtime };
     const url = String(record.url);
     granted(`${url} is not registered`, await this.#say("create", url, { value: whole }));
+    this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
     this.#kept.set(url, new Kept(whole, this.#tools.clock.now() + Number(whole.expires) / KEEP_ALIVE_SHARE));
     this.#schedule();
   }
@@ -450,6 +451,7 @@ export class Registry {
    */
   async unregister(url) {
     if (!this.#kept.delete(url)) return;
+    this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
     this.#schedule();
     await this.#say("update", url, { resource: url, attribute: "status", value: "disconnected" });
   }

@@ -570,8 +570,11 @@ export class Links {
     const there = this.#deployed.get(url);
     if (!there) return;
     this.#deployed.delete(url);
-    there.stub.close();
-    this.#clear(url, there.miniBus);
+    // The stub that has just reported its end still has to give up its objects.
+    queueMicrotask(() => {
+      there.stub.close();
+      this.#clear(url, there.miniBus);
+    });
   }
 
   /**

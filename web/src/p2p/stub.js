@@ -20,6 +20,7 @@ import {
 import { BadMessageError, isObject } from "../json.js";
 import { sha256Hex } from "../keys.js";
 import { TokenBucket } from "../limits.js";
+import { Entity } from "../machine.js";
 import { codeOf, isRequest, isResponse, isSuccess, reasonIn, refuse, replyTo, viaOf } from "../message.js";
 import { ObserverCore } from "../sync/copy.js";
 import { isLink } from "../sync/reported.js";
@@ -834,6 +835,8 @@ export class Requester extends LinkStub {
 
 /** The stub that takes the links other runtimes ask for. */
 export class Handler extends LinkStub {
+  #self;
+  #tools;
   #minted = 0;
   /** @type {Map<string, TokenBucket>} */
   #rates = new Map();
@@ -844,6 +847,26 @@ export class Handler extends LinkStub {
    */
   constructor(shared, context) {
     super(shared, context, "handler");
+    this.#tools = shared.tools;
+    // It is a stub, too, which stays created: it leads nowhere, its links do (SC-04).
+    this.#self = new Entity("stub_connection", this.url);
+    this.#step("constructed");
+  }
+
+  /**
+   * Take a step of the stub itself, and publish its new state.
+   *
+   * @param {string} trigger
+   * @param {string} [why]
+   */
+  #step(trigger, why) {
+    this.#tools.trace.step(this.url, this.#self.step(trigger, why));
+    this.context.port.publish("update", statusOf(this.url), { value: this.#self.state });
+  }
+
+  close() {
+    super.close();
+    if (this.#self.allows("connect-impossible")) this.#step("connect-impossible", "the stub is removed");
   }
 
   /** @param {Message} message */

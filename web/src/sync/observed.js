@@ -114,7 +114,7 @@ export class ObservedObjects {
   observe(request) {
     const url = textIn(request.body, "resource");
     const there = this.#all.get(url);
-    const resources = childrenOf(url).length ? [RESOURCES] : [];
+    const resources = childrenOf(url).length && request.body.p2p !== true ? [RESOURCES] : [];
     this.#context.answer(request, CODES.TRYING, { resources });
     if (there?.isClosing) there.waiting.push(request);
     else this.#observe(request, url);

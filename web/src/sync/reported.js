@@ -742,7 +742,7 @@ export class ReportedObjects {
       this.#reportChild(reported, message, isByLink);
     }
     if (!isByLink && message.from !== reporter) context.bus.handOn(message, reporter);
-    if (isRequest(message)) context.answer(message, CODES.OK, { source: context.runtime });
+    if (isRequest(message)) context.answer(message, CODES.OK, { source: reporter });
   }
 
   /**
