@@ -47,7 +47,11 @@ async def keep(path, *uses, floor=-math.inf):
 
 async def test_the_file_is_closed_also_if_closing_is_cancelled(path, tmp_path, monkeypatch):
     closed = []
-    monkeypatch.setattr(UsedTokenFile, "close", closed.append)
+
+    def close(self):
+        closed.append(self)
+
+    monkeypatch.setattr(UsedTokenFile, "close", close)
     file = UsedTokenFile(path)
     provider = by_keys(KeyFile(tmp_path / "jwks.json"), terms_of("a.ex"), file)(lambda: 0.0)
     with trio.CancelScope() as scope:
