@@ -1,8 +1,11 @@
 """Run every benchmark: what it compares, and whether it reaches its number."""
 
+import os
+import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -11,7 +14,10 @@ import orjson
 
 from bench.verdict import SCHEMA
 
-__all__ = ["BENCHES", "SMALL"]
+__all__ = ["BENCHES", "RESULTS", "SMALL", "results"]
+
+RESULTS: Final = Path(__file__).with_name("results.md")
+"""Where the figures of a run of all benchmarks are kept."""
 
 BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -89,14 +95,41 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 @click.option("--small", "is_small", is_flag=True, help="Smallest sizes: do they all run?")
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
 def main(names: tuple[str, ...], *, as_json: bool, is_small: bool) -> None:
-    """Run the benchmarks NAMES, or all; exit 1 if one fails, or does not reach its number."""
+    """Run the benchmarks NAMES, or all; exit 1 if one fails, or does not reach its number.
+
+    A run of all at their usual sizes writes its figures to `bench/results.md`, too.
+    """
     sizes = SMALL if is_small else BENCHES
-    is_reached = True
+    is_reached, lines = True, []
     for name in names or BENCHES:
         line, code = _run(name, *sizes[name])
         is_reached = is_reached and code == 0
+        lines.append(line)
         click.echo(line if as_json else _row(line))
+    if not (names or is_small):
+        RESULTS.write_text(results(lines))
     sys.exit(0 if is_reached else 1)
+
+
+def results(lines: Iterable[str]) -> str:
+    """Return the page of the figures of benchmarks.
+
+    Args:
+        lines: The line of JSON of each.
+    """
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load at the end {load}"
+    head = ["| benchmark | compared | figures | ratio | to reach | |", "|---|---|---|---|---|---|"]
+    return "\n".join(["# Results of `make bench`", "", machine, "", *head, *map(_cells, lines), ""])
+
+
+def _cells(line: str) -> str:
+    one = orjson.loads(line)
+    figures = "" if one["ours"] is None else f"{one['ours']:,.2f} / {one['peer']:,.2f}"
+    ratio, reach = ("" if x is None else f"{x:.2f}x" for x in (one["ratio"], one["reach"]))
+    missed = "<br>".join(f"missed: {why}" for why in one["missed"]) or "reached"
+    cells = (one["bench"], one.get("what", ""), figures, ratio, reach, missed)
+    return f"| {' | '.join(cells)} |"
 
 
 def _run(name: str, *options: str) -> tuple[str, int]:
