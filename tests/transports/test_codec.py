@@ -157,8 +157,10 @@ def test_of_a_repeated_key_the_last_value_counts():
         {"a": "x" * (MAX_JSON_TEXT + 1)},
         {"x" * (MAX_JSON_TEXT + 1): 1},
         {"a": ["x" * 1000] * 70},
+        {str(key): key for key in range(MAX_JSON_KEYS + 1)},
+        {"a": "x" * 1000, "b": nested(MAX_JSON_DEPTH - 1)},
     ],
-    ids=["deep", "keys", "text", "long key", "bytes"],
+    ids=["deep", "keys", "text", "long key", "bytes", "keys of the body", "deep and long"],
 )
 def test_more_than_the_limits_is_answered_413(body):
     read = decode_line(line(body=body))
@@ -175,11 +177,26 @@ def test_more_than_the_limits_is_answered_413(body):
         {"a": {str(key): key for key in range(MAX_JSON_KEYS)}},
         {"a": "x" * MAX_JSON_TEXT},
         {"a": [":" * 300]},
+        {str(key): "x" * 40 for key in range(MAX_JSON_KEYS)},
+        {"a": "{[:" * 400},
     ],
-    ids=["deep", "wide", "keys", "text", "colons"],
+    ids=["deep", "wide", "keys", "text", "colons", "keys of the body", "brackets in a text"],
 )
 def test_a_message_within_the_limits_passes(body):
     assert decode_line(line(body=body)).body == body
+
+
+def keys_of_the_message(count):
+    return {**{str(key): key for key in range(count - 5)}, **orjson.loads(line())}
+
+
+def test_keys_beside_the_body_count_too():
+    long = {"body": {"a": "x" * 1000}}
+    assert read_object(orjson.dumps(keys_of_the_message(MAX_JSON_KEYS) | long))
+    with pytest.raises(BadMessageError, match="keys"):
+        read_object(orjson.dumps(keys_of_the_message(MAX_JSON_KEYS + 1) | long))
+    with pytest.raises(BadMessageError, match="nested"):
+        read_object(orjson.dumps({**long, "more": nested(MAX_JSON_DEPTH)}))
 
 
 @pytest.mark.parametrize(
