@@ -328,7 +328,7 @@ def _plain(message: Message) -> JsonObject:
     body = message.body
     return {
         "id": message.id,
-        "type": message.type.value,
+        "type": str(message.type),
         "from": message.from_,
         "to": message.to,
         "body": body if IDENTITY not in body else unstamped(body),
