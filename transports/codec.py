@@ -84,7 +84,7 @@ def _has_few_parts(text: bytes) -> bool:
 
 
 def _is_flat(value: Json) -> bool:
-    """Return whether nothing is nested in the body of a message: the size of values is no matter."""
+    """Return whether nothing is nested in the body of a message; values may be large."""
     if not isinstance(value, dict) or len(value) > MAX_JSON_KEYS:
         return False
     for part in value.values():
