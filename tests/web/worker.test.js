@@ -178,3 +178,16 @@ test("a Worker reports nothing in the name of another, and has no object of othe
   await assert.rejects(ask("observe", OBJECT), { code: 403 });
   assert.deepEqual([object.value, object.observers], [{ n: 0 }, []]);
 });
+
+test("the page and the Worker ask in the name of a hyperty, and no two requests share an id", async (t) => {
+  const { node, apart, ask } = await opened(t);
+  const asked = node.answers;
+  node.answers = (message) => (message.to === PEER ? { code: 200 } : asked(message));
+  for (let turn = 0; turn < 3; turn += 1) {
+    assert.equal((await apart.ask("read", PEER, {})).body.code, 200);
+    assert.equal(await ask("forge", apart.url, "read", PEER, {}), 200);
+    assert.equal(await ask("forge", apart.url, "read", PEER, {}), 200);
+  }
+  const ids = node.said({ from: apart.url, to: PEER }).map(({ id }) => id);
+  assert.equal(new Set(ids).size, 9);
+});

@@ -2,6 +2,8 @@
 export class Ids {
   /** @type {Map<string, number>} */
   #last = new Map();
+  /** @type {Set<string>} */
+  #halved = new Set();
   #start;
 
   /** @param {number} [start] ids begin above it */
@@ -11,8 +13,19 @@ export class Ids {
 
   /** @param {string} from address of the sender */
   next(from) {
-    const id = (this.#last.get(from) ?? this.#start) + 1;
+    const id = (this.#last.get(from) ?? this.#start) + (this.#halved.has(from) ? 2 : 1);
     this.#last.set(from, id);
+    return id;
+  }
+
+  /**
+   * Leave every second id of a sender to its Worker, and return the one before the first of these.
+   *
+   * @param {string} from
+   */
+  halve(from) {
+    const id = this.next(from) + 1;
+    this.#halved.add(from);
     return id;
   }
 
@@ -23,5 +36,6 @@ export class Ids {
    */
   forget(from) {
     this.#last.delete(from);
+    this.#halved.delete(from);
   }
 }

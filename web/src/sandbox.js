@@ -87,7 +87,7 @@ export class Sandbox {
   async start() {
     const { url, name, source } = this.#options;
     const port = this.#channel.port2;
-    const id = this.#tools.ids.next(url);
+    const id = this.#tools.ids.halve(url);
     const { runtime } = this.#tools;
     const start = { do: "start", url, runtime, name, source, credits: SUBMITTED, id, port };
     const started = new Promise((resolve) => (this.#started = resolve));

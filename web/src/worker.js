@@ -82,7 +82,8 @@ async function run({ url, runtime, name, source, credits, id, port }) {
     queue.push(message);
     flush();
   };
-  const nextId = () => (last += 1);
+  // The page has those between.
+  const nextId = () => (last += 2);
   /** @type {import("./hyperty.js").Outlet["request"]} */
   const request = (message, terms) =>
     new Promise((resolve) => {
