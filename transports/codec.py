@@ -220,7 +220,7 @@ def decode_line(line: bytes, stamp: Stamp = NOBODY) -> Message | BadLine:
         raw = _parse(line)
         return normalise(_object(line, raw, IDENTITY_BYTES if stamp.is_read else 0), stamp)
     except BadMessageError as error:
-        return BadLine(_summary(line), error, _refusal(raw, error))
+        return _bad_line(line, raw, error)
 
 
 def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Message | BadLine:
@@ -234,7 +234,7 @@ def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Messag
     try:
         return normalise(raw, stamp)
     except BadMessageError as error:
-        return BadLine(_summary(line), error, _refusal(raw, error))
+        return _bad_line(line, raw, error)
 
 
 def read_object(line: bytes) -> JsonObject:
@@ -274,6 +274,12 @@ def _object(line: bytes, raw: Json, more: int = 0) -> JsonObject:
 
 def _summary(line: bytes) -> str:
     return f"{len(line)} bytes, sha256 {sha256(line).hexdigest()[:_DIGEST]}"
+
+
+def _bad_line(line: bytes, raw: Json, error: BadMessageError) -> BadLine:
+    # A traceback holds its frames, theirs the bad line: a circle, which only a collection ends.
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return BadLine(_summary(line), error, _refusal(raw, error))
 
 
 def _refusal(raw: Json, error: BadMessageError) -> Message | None:

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from itertools import pairwise
 
 import orjson
@@ -184,6 +186,21 @@ def test_more_than_the_limits_is_answered_413(body):
 )
 def test_a_message_within_the_limits_passes(body):
     assert decode_line(line(body=body)).body == body
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", line(type="scream"), line(to="nowhere")])
+def test_a_bad_line_is_freed_without_a_collection(text):
+    """RELIABILITY F1: a peer that sends many of them makes no garbage that stays."""
+    gc.collect()
+    gc.disable()
+    try:
+        (bad,) = decode_frame(text)
+        kept = weakref.ref(bad.error)
+        assert bad.error.__traceback__ is None
+        del bad
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def keys_of_the_message(count):
