@@ -55,7 +55,6 @@ __all__ = [
 _OPENERS: Final = (b"{", b"[")
 _NESTED: Final = frozenset({dict, list})
 
-
 _SHORT: Final = 512
 """Bytes up to which the characters of a message are counted faster than its parts (ours)."""
 
