@@ -105,15 +105,6 @@ class _Pipe:
         self._writer.close()
 
 
-def _candidate(text: str) -> Candidate | None:
-    """Read a candidate of the peer; None: it was the last one.
-
-    Raises:
-        ValueError: It is malformed.
-    """
-    return Candidate.from_sdp(text.removeprefix(_ICE)) if text else None
-
-
 async def _open_pipe(end: socket.socket) -> _Pipe:
     reader, writer = await asyncio.open_connection(sock=end, limit=CHANNEL_CREDIT)
     return _Pipe(reader, writer)
@@ -307,9 +298,14 @@ class _Peer:
             match orjson.loads(frame):
                 case {"answer": str(sdp)}:
                     self._remote.set_result(sdp)
+                case {"ice": ""}:
+                    # A peer that hides its addresses is known by its checks only, which may
+                    # come later: who set the connection up decides how long (RFC 8863).
+                    pass
                 case {"ice": str(text)}:
-                    with suppress(ValueError):  # malformed, or after the last one
-                        await self._stack.connection.add_remote_candidate(_candidate(text))
+                    with suppress(ValueError):  # malformed
+                        candidate = Candidate.from_sdp(text.removeprefix(_ICE))
+                        await self._stack.connection.add_remote_candidate(candidate)
                 case _:
                     return
 

@@ -132,8 +132,9 @@ async def page_offers(page, network):
     assert offer["type"] == "offer"
     async with network.negotiate(ChannelTerms(CERTIFICATE, EVERYWHERE, offer["sdp"])) as end:
         await page.evaluate(DESCRIBED, {"type": "answer", "sdp": end.sdp})
-        await trickle(page, end)
+        # Its last candidate is known before it can have sent a check.
         await hear_page(page, end)
+        await trickle(page, end)
         with trio.fail_after(20):
             link = await end.opened()
         await converse(page, link)
