@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from actors import RuntimeConfig, open_runtime
 from actors.cli.command_error import ExitCode
 from actors.hyperties import Echo
 from tests.support.command import ROOT, call, serving
+from tests.support.ports import free_port
 from tests.support.wire.certificates import Certificates
 
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -57,12 +57,6 @@ def documented(**parts):
         assert server.count(old) == 1, old
         server = server.replace(old, str(new))
     return server
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @asynccontextmanager

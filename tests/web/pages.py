@@ -1,6 +1,5 @@
 """A node that serves the browser runtime, pages that use it, and a wire that can be cut."""
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,6 +11,7 @@ import trio
 from actors.embedding import open_node
 from actors.http.config import HttpConfig
 from actors.node.config import NodeConfig
+from tests.support.ports import free_port
 
 DOMAIN = "a.example"
 HERE = "127.0.0.1"
@@ -23,12 +23,6 @@ OPEN = """async (options) => {
     window.runtime.trace.listen((step) => window.steps.push(step));
     return window.runtime.url;
 }"""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HERE, 0))
-        return probe.getsockname()[1]
 
 
 @attrs.define

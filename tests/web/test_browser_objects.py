@@ -7,7 +7,8 @@ import actors
 from actors.embedding import open_node, open_runtime
 from actors.node.config import NodeConfig
 from tests.support.browser import needs_chromium, open_browser
-from tests.web.pages import DOMAIN, HERE, OPEN, free_port, open_served_node
+from tests.support.ports import free_port
+from tests.web.pages import DOMAIN, HERE, OPEN, open_served_node
 from tests.web.test_browser_runtime import BOTH, close, judged
 
 pytestmark = pytest.mark.timeout(240)

@@ -18,6 +18,7 @@ from specs.bodies.sdp import read_ice
 from specs.bodies.session import IceServer
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code
+from tests.support.ports import free_port
 from tests.support.runtime.channels import CERTIFICATE, HOST, open_shared_network
 from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, open_domain
 from transports.channel_terms import ChannelTerms
@@ -32,16 +33,24 @@ NEEDED = pytest.mark.skipif(
 )
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @asynccontextmanager
 async def open_turn_server(folder, host="127.0.0.1"):
     """Run a TURN server at an address of this machine; return its URL and its log."""
-    port, log = free_port(), folder / "turn.log"
+    for attempt in range(3):
+        port, log = free_port(host), folder / f"turn-{attempt}.log"
+        process = await started(folder, log, host, port)
+        try:
+            if await is_up(process, host, port):
+                yield f"turn:{host}:{port}?transport=udp", log
+                return
+        finally:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+    pytest.fail(f"no TURN server starts:\n{log.read_text()}")
+
+
+async def started(folder, log, host, port):
     options = {
         "listening-ip": host,
         "relay-ip": host,
@@ -55,19 +64,19 @@ async def open_turn_server(folder, host="127.0.0.1"):
     flags = ("use-auth-secret", "no-cli", "no-tls", "no-dtls", "allow-loopback-peers", "verbose")
     words = [f"--{name}={value}" for name, value in options.items()]
     command = ["turnserver", "-n", "--simple-log", *words, *(f"--{flag}" for flag in flags)]
-    process = await trio.lowlevel.open_process(
+    return await trio.lowlevel.open_process(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    try:
-        with trio.fail_after(20):
-            while True:
-                with trio.move_on_after(0.1):
-                    if await answers(host, port):
-                        break
-        yield f"turn:{host}:{port}?transport=udp", log
-    finally:
-        process.kill()
-        await process.wait()
+
+
+async def is_up(process: trio.Process, host: str, port: int) -> bool:
+    """Wait for a server; False: another program has taken one of its ports just before."""
+    with trio.move_on_after(15):
+        while process.poll() is None:
+            with trio.move_on_after(1):
+                if await answers(host, port):
+                    return True
+    return False
 
 
 async def answers(host: str, port: int) -> bool:
@@ -79,7 +88,8 @@ async def answers(host: str, port: int) -> bool:
         try:
             return len(await asking.recv(2048)) > 0
         except ConnectionRefusedError:
-            return await trio.sleep_forever()
+            await trio.sleep(0.05)
+            return False
 
 
 def relayed(url: str, secret: str = SECRET) -> DomainOptions:
