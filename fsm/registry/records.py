@@ -189,6 +189,8 @@ def _fields(value: Mapping[str, Json]) -> frozenset[tuple[By, str]]:
 
 def _normal(value: str) -> str:
     """Return an address in canonical form, and anything else as it is."""
+    if "://" not in value:
+        return value  # most are names, and an error for each would be a third of a node's start
     try:
         return canonical(value)
     except BadUrlError:
