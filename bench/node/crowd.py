@@ -48,7 +48,9 @@ _HEADS: Final = {_TWO_BYTES: 4, 127: 10}
 """Bytes of a head by what stands where the length would; else `_SHORT_HEAD`."""
 
 _PING, _PONG, _CLOSE = 9, 10, 8
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_SCHEDULED: Final = 2
+"""The clock of all threads of a process, beside its number (`clock_getcpuclockid(3)`)."""
+
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -90,8 +92,7 @@ class Crowded:
 
     def cpu(self) -> float:
         """Return the seconds of CPU it has taken so far."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
-        return (int(stat[11]) + int(stat[12])) / _TICKS
+        return time.clock_gettime(~self.process.pid << 3 | _SCHEDULED)
 
     def waited(self) -> float:
         """Return the seconds in which it would have run, but others had the processors."""

@@ -23,16 +23,18 @@ import trio
 from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "Figures", "measure"]
+__all__ = ["ALLOCATION", "REACH", "Figures", "be_known", "measure", "open_relay", "routed"]
 
 PAIRS: Final = 4
 REACH: Final[dict[str, float]] = {"100": 12.0, "1000": 15.0, "10000": 30.0, "100 in lines": 6.0}
 """Microseconds of the node's CPU for a message, by bytes of its value."""
 
+ALLOCATION: Final = f"domain://msg-node.{DOMAIN}/address-allocation"
+"""The allocator of addresses of the node."""
+
 _WINDOW: Final = 64
 _LINES: Final = 32
 _WARM: Final = 2000
-_ALLOCATION: Final = f"domain://msg-node.{DOMAIN}/address-allocation"
 _PATIENCE: Final = 120.0
 
 
@@ -104,7 +106,8 @@ class _Pair:
 
 
 @asynccontextmanager
-async def _bare() -> AsyncIterator[Crowded]:
+async def open_relay() -> AsyncIterator[Crowded]:
+    """Run the bare relay."""
     command = (sys.executable, "-m", "bench.node.relay")
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
     try:
@@ -118,17 +121,28 @@ async def _bare() -> AsyncIterator[Crowded]:
             await process.wait()
 
 
-async def _introduced(peer: Peer) -> None:
+async def be_known(peer: Peer) -> None:
     """Let a node know that a peer is there: a plain session begins with its first message."""
     body = {"scheme": "hyperty", "value": {"number": 1}}
-    message = {"id": 1, "type": "create", "from": f"{peer.runtime}/ua", "to": _ALLOCATION}
+    message = {"id": 1, "type": "create", "from": f"{peer.runtime}/ua", "to": ALLOCATION}
     await peer.send(orjson.dumps({**message, "body": body}))
     answer = orjson.loads(await peer.receive())
     if answer["to"] != message["from"]:
         raise CrowdError(f"another message came first: {answer}")
 
 
-async def _taken(server: Crowded, name: str, size: int, count: int, *, in_lines: bool) -> Figures:
+async def routed(
+    server: Crowded, name: str, size: int, count: int, *, in_lines: bool = False
+) -> Figures:
+    """Let four pairs send so many messages together, beyond some that warm up.
+
+    Args:
+        server: The node, or what stands for it.
+        name: Part of the names of the peers, which the server has not seen.
+        size: Bytes of the value of a message.
+        count: Messages of all pairs.
+        in_lines: Whether a frame has several of them.
+    """
     pairs = [
         _Pair(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
         for number in range(PAIRS)
@@ -138,7 +152,7 @@ async def _taken(server: Crowded, name: str, size: int, count: int, *, in_lines:
             for pair in pairs:
                 for peer in (pair.sender, pair.receiver):
                     await (peer.be_ours if in_lines else peer.be_plain)(server.place)
-                    await _introduced(peer)
+                    await be_known(peer)
                 reading.start_soon(pair.read)
                 reading.start_soon(pair.drain)
             await _all(pairs, _WARM // PAIRS)
@@ -165,10 +179,10 @@ async def measure(work: str, count: int, rounds: int) -> tuple[list[Figures], li
     """
     size, in_lines = int(work.split(maxsplit=1)[0]), work.endswith("lines")
     ours, bare = [], []
-    async with quiet_node(*UNLIMITED) as node, _bare() as relay:
+    async with quiet_node(*UNLIMITED) as node, open_relay() as relay:
         for number in range(rounds):
-            ours.append(await _taken(node, f"{number}", size, count, in_lines=in_lines))
-            bare.append(await _taken(relay, f"{number}", size, count, in_lines=False))
+            ours.append(await routed(node, f"{number}", size, count, in_lines=in_lines))
+            bare.append(await routed(relay, f"{number}", size, count, in_lines=False))
     return ours, bare
 
 
