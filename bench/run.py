@@ -32,6 +32,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.policy": (),
         "node.routed": (),
         "node.latency": (),
+        "node.brokers": (),
         "node.growth": ("--most-addresses", "100000", "--most-records", "100000"),
         "node.load": ("--seconds", "10"),
         "node.slowloris": ("--seconds", "8"),
@@ -69,6 +70,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "runtime.links": ("--trips", "100", "--rounds", "1", "--kind", "unix"),
         "node.policy": ("--messages", "200", "--rounds", "1"),
         "node.routed": ("--messages", "400", "--rounds", "1"),
+        "node.brokers": ("--messages", "400", "--rounds", "1"),
         "node.latency": ("--messages", "40", "--rounds", "1"),
         "node.growth": (
             "--most-sessions",

@@ -254,13 +254,21 @@ class Peer:
         return frame
 
     async def _read(self) -> None:
+        self._buffer += await self.read_bytes()
+
+    async def read_bytes(self) -> bytes:
+        """Read bytes as they are.
+
+        Raises:
+            CrowdError: There are none any more.
+        """
         try:
             data = await self._socket.recv(65_536)
         except OSError as exc:
             raise CrowdError(str(exc)) from exc
         if not data:
             raise CrowdError("hung up on")
-        self._buffer += data
+        return data
 
     def close(self) -> None:
         """Hang up."""

@@ -11,7 +11,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, final
 
@@ -19,13 +20,27 @@ import attrs
 import click
 import orjson
 import trio
+from typing_extensions import override
 
 from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
 from bench.verdict import Verdict
 
-__all__ = ["ALLOCATION", "REACH", "Figures", "be_known", "measure", "open_relay", "routed"]
+__all__ = [
+    "ALLOCATION",
+    "PAIRS",
+    "REACH",
+    "Figures",
+    "Pair",
+    "be_known",
+    "flow",
+    "measure",
+    "open_relay",
+    "routed",
+]
 
 PAIRS: Final = 4
+"""How many send at once."""
+
 REACH: Final[dict[str, float]] = {"100": 12.0, "1000": 15.0, "10000": 30.0, "100 in lines": 6.0}
 """Microseconds of the node's CPU for a message, by bytes of its value."""
 
@@ -52,31 +67,32 @@ class Figures:
     per_second: float
 
 
-@final
-class _Pair:
+class Pair(ABC):
     """A sender and a receiver."""
 
-    def __init__(self, name: str, size: int, *, in_lines: bool) -> None:
-        self.sender, self.receiver = Peer(f"s{name}"), Peer(f"r{name}")
-        self._in_lines = in_lines
-        self._value = "x" * size
+    def __init__(self) -> None:
         self._came = 0
-        self._id = 100
         self._heard = trio.Event()
 
-    def _batch(self, count: int) -> bytes:
-        """Return the frames of so many messages."""
-        texts = []
-        for _ in range(count):
-            self._id += 1
-            texts.append(orjson.dumps({
-                "id": self._id, "type": "create", "from": f"{self.sender.runtime}/ua",
-                "to": f"{self.receiver.runtime}/ua", "body": {"value": self._value},
-            }))  # fmt: skip
-        if not self._in_lines:
-            return b"".join(map(Peer.framed, texts))
-        groups = (texts[n : n + _LINES] for n in range(0, count, _LINES))
-        return b"".join(Peer.framed(b"\n".join(group)) for group in groups)
+    @abstractmethod
+    async def connect(self, place: tuple[str, int]) -> None:
+        """Let both come."""
+
+    @abstractmethod
+    async def write(self, count: int) -> None:
+        """Send so many messages."""
+
+    @abstractmethod
+    async def receive(self) -> int:
+        """Wait for messages; return how many there are."""
+
+    @abstractmethod
+    async def drain(self) -> None:
+        """Read what the sender gets, until cancelled."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Hang up."""
 
     async def send(self, count: int) -> None:
         """Send so many messages, `_WINDOW` of them at most on their way."""
@@ -87,22 +103,68 @@ class _Pair:
                 self._heard = trio.Event()
                 await self._heard.wait()
             some = min(_WINDOW - (sent - (self._came - base)), count - sent)
-            await self.sender.write(self._batch(some))
+            await self.write(some)
             sent += some
         while self._came < aim:
             self._heard = trio.Event()
             await self._heard.wait()
 
     async def read(self) -> None:
-        """Count what comes."""
+        """Count what comes, until cancelled."""
         while True:
-            self._came += (await self.receiver.receive()).count(b"\n") + 1
+            self._came += await self.receive()
             self._heard.set()
 
+
+@final
+class _Runtimes(Pair):
+    """Two runtimes of the domain.
+
+    Args:
+        name: Part of their names.
+        size: Bytes of the value of a message.
+        in_lines: Whether a frame has several messages.
+    """
+
+    def __init__(self, name: str, size: int, *, in_lines: bool) -> None:
+        super().__init__()
+        self._sender, self._receiver = Peer(f"s{name}"), Peer(f"r{name}")
+        self._in_lines = in_lines
+        self._value = "x" * size
+        self._id = 100
+
+    @override
+    async def connect(self, place: tuple[str, int]) -> None:
+        for peer in (self._sender, self._receiver):
+            await (peer.be_ours if self._in_lines else peer.be_plain)(place)
+            await be_known(peer)
+
+    @override
+    async def write(self, count: int) -> None:
+        texts = []
+        for _ in range(count):
+            self._id += 1
+            texts.append(orjson.dumps({
+                "id": self._id, "type": "create", "from": f"{self._sender.runtime}/ua",
+                "to": f"{self._receiver.runtime}/ua", "body": {"value": self._value},
+            }))  # fmt: skip
+        step = _LINES if self._in_lines else 1
+        groups = (texts[n : n + step] for n in range(0, count, step))
+        await self._sender.write(b"".join(Peer.framed(b"\n".join(group)) for group in groups))
+
+    @override
+    async def receive(self) -> int:
+        return (await self._receiver.receive()).count(b"\n") + 1
+
+    @override
     async def drain(self) -> None:
-        """Read what the sender gets: signs of life are asked for."""
         while True:
-            await self.sender.receive()
+            await self._sender.receive()
+
+    @override
+    def close(self) -> None:
+        self._sender.close()
+        self._receiver.close()
 
 
 @asynccontextmanager
@@ -144,15 +206,18 @@ async def routed(
         in_lines: Whether a frame has several of them.
     """
     pairs = [
-        _Pair(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
+        _Runtimes(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
         for number in range(PAIRS)
     ]
+    return await flow(server, pairs, count)
+
+
+async def flow(server: Crowded, pairs: Sequence[Pair], count: int) -> Figures:
+    """Let pairs come and send so many messages together, beyond some that warm up."""
     with trio.fail_after(_PATIENCE):
         async with trio.open_nursery() as reading:
             for pair in pairs:
-                for peer in (pair.sender, pair.receiver):
-                    await (peer.be_ours if in_lines else peer.be_plain)(server.place)
-                    await be_known(peer)
+                await pair.connect(server.place)
                 reading.start_soon(pair.read)
                 reading.start_soon(pair.drain)
             await _all(pairs, _WARM // PAIRS)
@@ -161,12 +226,11 @@ async def routed(
             cpu, took = server.cpu() - cpu, time.perf_counter() - began
             reading.cancel_scope.cancel()
     for pair in pairs:
-        pair.sender.close()
-        pair.receiver.close()
+        pair.close()
     return Figures(cpu / count * 1e6, count / took)
 
 
-async def _all(pairs: list[_Pair], count: int) -> None:
+async def _all(pairs: Sequence[Pair], count: int) -> None:
     async with trio.open_nursery() as nursery:
         for pair in pairs:
             nursery.start_soon(pair.send, count)
