@@ -148,6 +148,8 @@ export interface Child {
 export interface Deployed extends Hyperty {
   /** Unregister and stop it, and give its address back. Idempotent. */
   close(): Promise<void>;
+  /** Unregister and stop it; the next one of its descriptor, or else name, has its address. */
+  rest(): Promise<void>;
 }
 
 /** The code of a hyperty. `request` returns the value of the answer; what it throws refuses. */
@@ -229,6 +231,8 @@ export interface DeployOptions {
   integrity?: string;
   /** Catalogue address of its descriptor. */
   descriptor?: string;
+  /** The address that it has to have: of a hyperty of its descriptor, or else name, that rests. */
+  address?: string;
   /** What others search for. */
   resources?: string[];
   dataSchemes?: string[];
@@ -308,6 +312,11 @@ export class Runtime {
     user: string,
     options?: { domain?: string; resources?: string[]; dataSchemes?: string[] },
   ): Promise<JsonObject[]>;
+  /**
+   * Follow the status of a record: it is reported now, and each time that it changes; null: there
+   * is no record. The result ends that.
+   */
+  follow(url: string, report: (status: string | null) => void): Promise<() => Promise<void>>;
   /** Unregister and stop all hyperties, end the session, and end the trace. Idempotent. */
   close(): Promise<void>;
 }

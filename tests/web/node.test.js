@@ -155,6 +155,85 @@ test("a hyperty gets the address back that it had before a reload", async () => 
   assert.deepEqual(urls.sort(), ["hyperty://a.ex/former", "hyperty://a.ex/own-1"]);
 });
 
+test("a hyperty that comes after one that rests has its address, and ids that no peer has seen", async () => {
+  const { node, runtime, echo } = await echoing();
+  const asked = () => node.said({ from: echo.url, to: PEER }).map(({ id }) => id);
+  echo.send(PEER, 1);
+  const resting = echo.rest();
+  await settle();
+  await resting;
+  assert.deepEqual(node.said({ type: "delete", to: "domain://msg-node.a.ex/address-allocation" }), []);
+  const deploying = [runtime.deploy("other", {}), runtime.deploy("echo", {}, { address: echo.url })];
+  await settle();
+  const [other, again] = await Promise.all(deploying);
+  assert.deepEqual([other.url === echo.url, again.url], [false, echo.url]);
+  void again.request(PEER, 2);
+  await settle();
+  const [first, second] = [node.said({ from: echo.url, to: `${PEER}/events` })[0].id, asked()[0]];
+  assert.ok(first < second);
+  await assert.rejects(runtime.deploy("echo", {}, { address: echo.url }), RangeError);
+});
+
+test("an address that another session has got meanwhile is not had again", async () => {
+  const { node, runtime, echo } = await echoing();
+  const resting = echo.rest();
+  await settle();
+  await resting;
+  node.answers = ({ body: { resources = [] } }) => (resources[0] === echo.url ? { code: 403 } : undefined);
+  const deploying = runtime.deploy("echo", {});
+  await settle();
+  assert.notEqual((await deploying).url, echo.url);
+});
+
+test("a record is followed until the last follower leaves, also when the node has forgotten that", async () => {
+  const { node, runtime } = await echoing();
+  const path = `${PEER}/registration`;
+  const said = (type) => node.said({ type, to: "domain://msg-node.a.ex/sm" }).filter(({ body }) => body.resources[0] === path);
+  let status = "disconnected";
+  node.answers = ({ type, to, body }) => {
+    if (type !== "read" || to !== "domain://registry.a.ex" || body.resource !== PEER) return undefined;
+    return status === null ? { code: 404 } : { code: 408, value: [{ url: PEER, status }] };
+  };
+  const heard = [[], []];
+  const following = heard.map((one) => runtime.follow(PEER, (value) => one.push(value)));
+  await settle();
+  const ends = await Promise.all(following);
+  const report = { id: 1, type: "update", from: "domain://registry.a.ex", to: path };
+  node.say({ ...report, body: { attribute: "status", value: "live" } });
+  node.say({ ...report, id: 2, from: PEER, body: { attribute: "status", value: "forged" } });
+  node.say({ ...report, id: 3, body: { attribute: "status", value: 3 } });
+  await settle();
+  assert.deepEqual(heard, [["disconnected", "live"], ["disconnected", "live"]]);
+  assert.deepEqual(drops(runtime), { "forged-status": 1, malformed: 1 });
+  await ends[0]();
+  status = null;
+  node.control = ({ body: { method } }) =>
+    method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "other" } };
+  const before = said("subscribe").length;
+  // At first, it takes nothing either.
+  const { answers } = node;
+  node.answers = (message) => (message.body.resources?.[0] === path ? { code: 503 } : answers(message));
+  node.cut();
+  await node.clock.turn(1);
+  node.answers = answers;
+  await node.clock.turn(6);
+  assert.equal(said("subscribe").length, before + 2);
+  assert.deepEqual(heard, [["disconnected", "live"], ["disconnected", "live", null]]);
+  assert.equal(said("unsubscribe").length, 0);
+  void ends[1]();
+  await settle();
+  assert.equal(said("unsubscribe").length, 1);
+});
+
+test("a record that may not be followed is said", async () => {
+  const { node, runtime } = await echoing();
+  node.answers = ({ body: { resources } }) => (resources ? { code: 403, description: "no" } : undefined);
+  const following = runtime.follow(PEER, () => assert.fail());
+  const refused = assert.rejects(following, { name: "RefusedError", code: 403 });
+  await settle();
+  await refused;
+});
+
 test("messages of one turn leave in one frame, no more than 64 in each", async () => {
   const { node, echo } = await echoing();
   const before = node.frames.length;

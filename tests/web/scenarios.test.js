@@ -14,8 +14,6 @@ import { settle, World } from "./world.js";
 
 /** Scenarios that a browser does not play, and why. */
 const NOT_PLAYED = {
-  "SC-10": "a page keeps no addresses: after a reload it claims those that the domain registry has of its runtime",
-  "SC-12": "a page follows no records of other hyperties",
   "SC-18": "a page keeps no list of a peer's addresses: it reads the record of each that it meets",
 };
 
@@ -56,6 +54,8 @@ class Play {
   scripted = new Map();
   objects = new Map();
   copies = [];
+  /** What was reported of the records that are followed. */
+  statuses = [];
   /** Routes that are looked for behind a later message, and from which record on. */
   later = [];
   compared = 0;
@@ -79,7 +79,8 @@ class Play {
 
   async setUp() {
     const { world } = this;
-    world.homes = new Map([...this.given("hyperty"), ...this.lines.filter((one) => one.do === "deploy")].map((one) => [one.is, one.in]));
+    const running = [...this.given("hyperty"), ...this.given("kept address")];
+    world.homes = new Map([...running, ...this.lines.filter((one) => one.do === "deploy")].map((one) => [one.is, one.in]));
     this.#nameAddresses();
     for (const { at, ...denial } of this.given("denial")) {
       if (expanded(at).startsWith("domain:")) world.denials.push(denial);
@@ -88,6 +89,10 @@ class Play {
     const begins = this.given("beginning").map(({ before }) => before);
     for (const { is, p2p, user } of this.given("runtime")) await world.open(is, { p2p, user, policy: this.#policy(is) });
     for (const one of this.given("hyperty")) await this.deploy(one);
+    for (const { is, in: home, descriptor } of this.given("kept address")) {
+      await this.deploy({ is, in: home, name: is, descriptor });
+      await world.until(this.hyperty(is).rest());
+    }
     for (const one of this.given("object")) await this.makeObject(one);
     for (const link of this.given("link")) if (link.state !== "connecting") await this.makeLive(link);
     if (begins.includes("observers")) this.score.mark = world.seen.length;
@@ -168,6 +173,14 @@ class Play {
     this.copies.push([observer, await this.world.until(this.hyperty(observer).observe(url))]);
   }
 
+  /** Who follows a record knows what it was, and what its registry has reported of it. */
+  compareStatuses() {
+    if (!this.lines.some(({ do: word }) => word === "watch")) return;
+    const before = this.given("hyperty").map(({ status }) => status).filter(Boolean);
+    const reported = this.steps.filter(({ msg }) => msg?.to.endsWith("/registration")).map(({ msg }) => msg.body.value);
+    assert.deepEqual(this.statuses, [...before, ...reported]);
+  }
+
   /** Who observes an object still has its value. */
   compareCopies() {
     for (const [observer, { url, value, version }] of this.copies) {
@@ -239,12 +252,31 @@ class Play {
         const via = [`${url}/protostub/1`];
         return world.seats.get(line.to).bring({ ...msg, body: { ...body, via } });
       }
+      case "reuse":
+        return this.#reuse(line);
+      case "watch":
+        return void (await world.until(world.runtimes.get(line.in).follow(line.hyperty, (status) => this.statuses.push(status))));
       case "control":
       case "log in":
         return undefined;
       default:
         throw new Error(`nobody does ${word}`);
     }
+  }
+
+  async #reuse({ in: home, descriptor, address, result }) {
+    const { world } = this;
+    const mark = world.seen.length;
+    const deploying = world.until(world.runtimes.get(home).deploy("any", {}, { descriptor, address }));
+    if (result === "not found") await assert.rejects(deploying, RangeError);
+    else {
+      const { url } = await deploying;
+      const kept = this.given("kept address").map(({ is }) => is);
+      if (result === "new") assert.ok(!kept.includes(url), url);
+      else assert.equal(url, result);
+    }
+    const isAllocated = world.seen.slice(mark).some(({ message: { type, to } = {} }) => type === "create" && to.endsWith("/address-allocation"));
+    assert.equal(isAllocated, result === "new");
   }
 
   #change(object, { attribute, value, operation }) {
@@ -288,6 +320,7 @@ class Play {
     }
     for (const [step, from] of this.later) await this.look(step, from);
     assert.ok(this.compared, "browsers take part");
+    this.compareStatuses();
     this.compareCopies();
     await this.world.close();
   }

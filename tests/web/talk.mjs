@@ -28,6 +28,16 @@ for (let turn = 0; turn < 3; turn += 1) {
   sockets.at(-1).terminate();
   await new Promise((next) => setTimeout(next, 50));
 }
+// What one follows of the other says when that rests, and that another has come in its place.
+const statuses = [];
+let reported = () => {};
+await one.runtime.follow(two.echo.url, (status) => reported(statuses.push(status)));
+const former = two.echo.url;
+await two.echo.rest();
+const again = await two.runtime.deploy("echo", { request: ({ body }) => body.value });
+if (again.url !== former) throw new Error(`it has ${again.url} for ${former}`);
+while (statuses.join() !== "live,disconnected,live") await new Promise((next) => (reported = next));
+if ((await one.echo.request(again.url, 1)) !== 1) throw new Error("no echo");
 await one.echo.ask("read", `hyperty://${domain}/nobody`, {});
 for (const { runtime } of [one, two]) {
   await runtime.close();

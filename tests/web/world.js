@@ -238,6 +238,7 @@ export class World {
   /** The runtime that is being opened. */
   opening = null;
   #allocated = 0;
+  #reports = 0;
 
   constructor() {
     observer = this;
@@ -382,9 +383,21 @@ export class World {
   #registry(type, { value, resource = "", attribute, criteria }) {
     if (type === "create") this.records.set(value.url, { ...value });
     else if (type === "update" && this.records.has(resource)) {
-      Object.assign(this.records.get(resource), attribute ? { [attribute]: value } : value);
+      const record = this.records.get(resource);
+      const { status } = record;
+      Object.assign(record, attribute ? { [attribute]: value } : value);
+      if (record.status !== status) this.#changed(resource, record.status);
     } else if (type === "read") return this.#found(resource, criteria);
     return { code: 200 };
+  }
+
+  #changed(url, value) {
+    const to = `${url}/registration`;
+    this.#reports += 1;
+    const report = { id: this.#reports, type: "update", from: `domain://registry.${url.split("/")[2]}`, to };
+    for (const one of this.subscribed.get(to) ?? []) {
+      this.seats.get(one).bring({ ...report, body: { attribute: "status", value } });
+    }
   }
 
   #found(resource, criteria) {

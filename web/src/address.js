@@ -107,6 +107,9 @@ export const inboxOf = (hyperty) => (isInbox(hyperty) ? hyperty : `${hyperty}/ev
 /** @param {string} stub */
 export const statusOf = (stub) => `${stub}/status`;
 
+/** @param {string} url */
+export const registrationOf = (url) => `${url}/registration`;
+
 /**
  * Return the runtime that an address of one of its parts belongs to.
  *

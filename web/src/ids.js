@@ -1,19 +1,14 @@
-/** Message ids, strictly increasing per sender; after a reload none comes twice. */
+/** Message ids, strictly increasing per sender; none comes twice, also after a reload or a rest. */
 export class Ids {
   /** @type {Map<string, number>} */
   #last = new Map();
   /** @type {Set<string>} */
   #halved = new Set();
-  #start;
-
-  /** @param {number} [start] ids begin above it */
-  constructor(start = Date.now() * 1000) {
-    this.#start = start;
-  }
 
   /** @param {string} from address of the sender */
   next(from) {
-    const id = (this.#last.get(from) ?? this.#start) + (this.#halved.has(from) ? 2 : 1);
+    const last = this.#last.get(from) ?? Math.floor((performance.timeOrigin + performance.now()) * 1000);
+    const id = last + (this.#halved.has(from) ? 2 : 1);
     this.#last.set(from, id);
     return id;
   }

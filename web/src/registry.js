@@ -6,6 +6,7 @@
 import {
   allocationOf,
   domainOf,
+  registrationOf,
   registryOf,
   statusOf,
   subscriptionManager,
@@ -14,6 +15,7 @@ import { MiniBus, Port } from "./bus.js";
 import { Alarm } from "./clock.js";
 import {
   CODES,
+  DROPS,
   KEEP_ALIVE_SHARE,
   MAX_ALLOCATION,
   REGISTRATION_EXPIRES,
@@ -29,6 +31,8 @@ import { trim } from "./transactions.js";
 /** @typedef {import("./message.js").Message} Message */
 /** @typedef {import("./json.js").JsonObject} JsonObject */
 /** @typedef {import("./bus.js").Way} Way */
+
+/** The status of a record; null: there is no record. @typedef {(status: string | null) => void} Report */
 
 /** Addresses whose way is remembered. */
 const ROUTES = 1024;
@@ -110,6 +114,9 @@ export class Registry {
   #watchers = new Set();
   /** @type {Set<() => void>} */
   #forgotten = new Set();
+  /** What follows the status of each record. @type {Map<string, Set<{report: Report}>>} */
+  #followed = new Map();
+  #reports;
 
   /**
    * @param {import("./bus.js").Tools} tools
@@ -133,6 +140,11 @@ export class Registry {
       /** @param {Message} message */
       take: (message) => this.#seen(message),
     };
+    this.#reports = {
+      name: "registry",
+      /** @param {Message} message */
+      take: (message) => this.#reported(message),
+    };
     bus.resolve = (message) => this.#resolve(message);
   }
 
@@ -146,8 +158,10 @@ export class Registry {
     return this.#stub?.stub.session ?? this.#options.session;
   }
 
-  /** What this runtime had before; asked once. @type {Promise<Map<string, string[]>> | null} */
-  #former = null;
+  /** What this runtime had before; asked once. @type {Promise<void> | null} */
+  #recalling = null;
+  /** Addresses that no hyperty has now, by what they are for. @type {Map<string, string[]>} */
+  #former = new Map();
 
   /** Number of messages that wait for the node. */
   get queued() {
@@ -382,39 +396,51 @@ export class Registry {
   }
 
   /**
-   * Return an address for a hyperty: one that such a hyperty of this runtime had before a reload,
-   * else a new one.
+   * Return an address for a hyperty: one that such a hyperty of this runtime had before, also
+   * before a reload, else a new one.
    *
    * @param {string} purpose its descriptor, or its name
-   * @param {string | null} user who is logged in
+   * @param {{user: string | null, isNamed: boolean, exactly?: string}} terms who is logged in;
+   *   whether the runtime may have been here before; the address that it has to be
    * @returns {Promise<string>}
    */
-  async addressFor(purpose, user) {
-    this.#former ??= this.#recall(user);
-    const former = (await this.#former).get(purpose) ?? [];
-    for (let url = former.shift(); url; url = former.shift()) {
+  async addressFor(purpose, { user, isNamed, exactly }) {
+    if (isNamed && exactly === undefined) await (this.#recalling ??= this.#recall(user));
+    const former = this.#former.get(purpose) ?? [];
+    for (;;) {
+      const at = exactly === undefined ? 0 : former.indexOf(exactly);
+      const [url] = at < 0 ? [] : former.splice(at, 1);
+      if (url === undefined) break;
+      // What another session has got meanwhile is lost.
       if (isSuccess(await this.claim(url))) return url;
     }
-    return (await this.allocate("hyperty"))[0];
+    if (exactly === undefined) return (await this.allocate("hyperty"))[0];
+    throw new RangeError(`${exactly} is not kept for such a hyperty; deploy it without naming an address`);
   }
 
   /**
-   * Return the addresses that this runtime has registered before, by what they are for.
+   * Keep an address for the next hyperty like the one that had it.
+   *
+   * @param {string} purpose
+   * @param {string} url
+   */
+  keep(purpose, url) {
+    this.#former.set(purpose, [...(this.#former.get(purpose) ?? []), url]);
+  }
+
+  /**
+   * Learn the addresses that this runtime has registered before.
    *
    * @param {string | null} user
    */
   async #recall(user) {
     const { runtime } = this.#tools;
-    /** @type {Map<string, string[]>} */
-    const found = new Map();
     const answer = await this.search({ resource: `/hyperty/runtime/${runtime}` });
     const { value } = answer.body;
     for (const one of isSuccess(answer) && Array.isArray(value) ? value : []) {
       if (!isObject(one) || one.runtime !== runtime || (one.user ?? null) !== user) continue;
-      const purpose = String(one.descriptor ?? one.name);
-      found.set(purpose, [...(found.get(purpose) ?? []), String(one.url)]);
+      this.keep(String(one.descriptor ?? one.name), String(one.url));
     }
-    return found;
   }
 
   /**
@@ -476,6 +502,88 @@ export class Registry {
   }
 
   /**
+   * Follow the status of a record: it is reported now, and each time that it changes (REG-16).
+   *
+   * @param {string} url
+   * @param {Report} report
+   * @returns {Promise<() => Promise<void>>} ends that
+   */
+  async follow(url, report) {
+    const follower = { report };
+    const there = this.#followed.get(url) ?? new Set();
+    this.#followed.set(url, there.add(follower));
+    this.#bus.listen(registrationOf(url), this.#reports, this.#port.url);
+    const leave = async () => {
+      if (!there.delete(follower) || there.size) return;
+      this.#followed.delete(url);
+      this.#bus.unlisten(registrationOf(url), this.#reports, this.#port.url);
+      await this.#watchRecord("unsubscribe", url);
+    };
+    const answer = await this.#watchRecord("subscribe", url);
+    if (!isSuccess(answer)) void leave();
+    granted(`${url} is not followed`, answer);
+    await this.#readStatus(url, [follower]);
+    return leave;
+  }
+
+  /**
+   * @param {"subscribe" | "unsubscribe"} type
+   * @param {string} url
+   */
+  #watchRecord(type, url) {
+    return this.#port.ask(type, subscriptionManager(domainOf(url)), { resources: [registrationOf(url)] });
+  }
+
+  /**
+   * @param {string} url
+   * @param {Iterable<{report: Report}>} followers
+   */
+  async #readStatus(url, followers) {
+    const answer = await this.read(url);
+    const [record] = [answer.body.value].flat();
+    if (isObject(record)) this.#report(followers, String(record.status));
+    else if (codeOf(answer) === CODES.NOT_FOUND) this.#report(followers, null);
+  }
+
+  /**
+   * @param {Iterable<{report: Report}>} followers
+   * @param {string | null} status
+   */
+  #report(followers, status) {
+    // What the page does with it does not disturb the bus.
+    for (const { report } of followers) queueMicrotask(() => report(status));
+  }
+
+  /**
+   * Take the report of a domain registry (M-30).
+   *
+   * @param {Message} message
+   */
+  #reported(message) {
+    const url = message.to.slice(0, -registrationOf("").length);
+    const { value } = message.body;
+    if (typeof value !== "string") this.#tools.counters.drop(DROPS.MALFORMED, "registry", message);
+    else {
+      this.#links?.forget(url);
+      this.#report(this.#followed.get(url) ?? [], value);
+    }
+    return true;
+  }
+
+  /**
+   * Have the node report a record again that it has forgotten; meanwhile it may have changed.
+   *
+   * @param {string} url
+   */
+  async #followAgain(url) {
+    const followers = this.#followed.get(url);
+    if (!followers) return;
+    const { clock } = this.#tools;
+    if (isSuccess(await this.#watchRecord("subscribe", url))) await this.#readStatus(url, followers);
+    else clock.at(clock.now() + RETRY_COOL_DOWN, () => void this.#followAgain(url));
+  }
+
+  /**
    * @param {import("./message.js").MessageType} type
    * @param {string} url
    * @param {JsonObject} body
@@ -507,6 +615,7 @@ export class Registry {
   async #replay() {
     await Promise.all([...this.#kept.keys()].map((url) => this.#again(url)));
     for (const report of this.#forgotten) report();
+    for (const url of this.#followed.keys()) void this.#followAgain(url);
   }
 
   /** @param {string} url */
@@ -529,6 +638,7 @@ export class Registry {
   /** Keep no record alive any more. */
   close() {
     this.#kept.clear();
+    this.#followed.clear();
     this.#alarm.set(Infinity);
   }
 }

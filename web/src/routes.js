@@ -267,6 +267,16 @@ export class Links {
   }
 
   /**
+   * Forget where an entity lives: its record has changed.
+   *
+   * @param {string} entity
+   */
+  forget(entity) {
+    this.#records.delete(entity);
+    this.#perform(this.#table.unbind(entity));
+  }
+
+  /**
    * @param {string} entity
    * @returns {Promise<JsonObject | null>}
    */

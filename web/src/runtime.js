@@ -1,6 +1,6 @@
 /** A runtime in a page: the composition of its parts, and what an application uses. */
 
-import { domainOf, inboxOf, runtimeAddress } from "./address.js";
+import { canonical, domainOf, inboxOf, runtimeAddress } from "./address.js";
 import { Mailbox, MessageBus, MiniBus, Port } from "./bus.js";
 import { CLOCK } from "./clock.js";
 import { GOODBYE_TIMEOUT } from "./constants.js";
@@ -46,6 +46,7 @@ import { Trace } from "./trace.js";
  * @typedef {object} DeployOptions
  * @property {string} [integrity] `sha256-...` of the module, in base64, as HTML writes it
  * @property {string} [descriptor] catalogue address of its descriptor
+ * @property {string} [address] the one that it has to have: of a hyperty like it that rests
  * @property {string[]} [resources] what others search for
  * @property {string[]} [dataSchemes]
  * @property {(why: string) => void} [onEnded] is called if the sandbox ends by itself
@@ -59,11 +60,16 @@ export class Deployed extends Hyperty {
    * @param {string} url
    * @param {string} name
    * @param {import("./hyperty.js").Outlet} outlet
-   * @param {() => Promise<void>} close
+   * @param {(isKept?: boolean) => Promise<void>} close
    */
   constructor(url, name, outlet, close) {
     super(url, name, outlet);
     this.#close = close;
+  }
+
+  /** Unregister and stop it; the next one of its descriptor, or else name, has its address. */
+  rest() {
+    return this.#close(true);
   }
 
   /** Unregister and stop it, and give its address back. Idempotent. */
@@ -197,14 +203,14 @@ export class Runtime {
     const isModule = typeof code === "string" || code instanceof URL || code instanceof Blob;
     const source = isModule ? await sourceOf(code, options.integrity) : null;
     const { user = null } = this.said.identity ?? {};
-    const url = this.#options.name === undefined
-      ? (await this.registry.allocate("hyperty"))[0]
-      : await this.registry.addressFor(options.descriptor ?? name, user);
+    const purpose = options.descriptor ?? name;
+    const isNamed = this.#options.name !== undefined;
+    const url = await this.registry.addressFor(purpose, { user, isNamed, exactly: options.address });
     const port = new Port(this.#bus, url);
     let isOver = false;
     /** @type {(() => void) | null} */
     let stop = null;
-    const leave = async () => {
+    const leave = async (isKept = false) => {
       if (isOver) return;
       isOver = true;
       this.#deployed.delete(url);
@@ -212,7 +218,8 @@ export class Runtime {
       own?.end();
       await this.registry.unregister(url);
       stop?.();
-      await this.registry.free([url]);
+      if (isKept) this.registry.keep(purpose, url);
+      else await this.registry.free([url]);
       this.#tools.ids.forget(url);
     };
     /** @type {import("./objects.js").Objects | null} */
@@ -389,6 +396,19 @@ export class Runtime {
     const answer = await this.registry.search({ resource: `/hyperty/user/${user}`, criteria }, domain);
     const { value, code } = answer.body;
     return code === 200 && Array.isArray(value) ? /** @type {JsonObject[]} */ (value) : [];
+  }
+
+  /**
+   * Follow the status of a record of a hyperty or data object: it is reported now, and each time
+   * that it changes.
+   *
+   * @param {string} url
+   * @param {import("./registry.js").Report} report
+   * @returns {Promise<() => Promise<void>>} ends that
+   */
+  follow(url, report) {
+    this.#checkOpen();
+    return this.registry.follow(canonical(url), report);
   }
 
   #checkOpen() {
