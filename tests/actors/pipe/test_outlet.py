@@ -44,7 +44,7 @@ async def test_a_reader_with_too_many_unread_messages_is_sent_nothing(pipe, said
     assert outlet.is_overrun
     assert outlet.is_closed
     assert not outlet.offer(said)
-    with trio.fail_after(1):
+    with trio.fail_after(20):
         await outlet.send(said)
         await outlet.flushed()
 
@@ -58,7 +58,7 @@ async def test_a_wait_for_space_ends_with_the_writer(pipe):
         await trio.testing.wait_all_tasks_blocked()
         for _ in range(SANDBOX_UNREAD):
             outlet.put(PipeMessage(Word.TOOK, 3))
-        with trio.fail_after(1):
+        with trio.fail_after(20):
             while nursery.child_tasks:
                 await trio.lowlevel.checkpoint()
 

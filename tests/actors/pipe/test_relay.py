@@ -32,7 +32,7 @@ class Bench:
         return work is not None
 
     async def hear(self):
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             return read_message(await self._sandbox.receive())
 
 
