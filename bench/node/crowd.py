@@ -109,11 +109,20 @@ class Crowded:
 
 
 @asynccontextmanager
-async def quiet_node(*options: str) -> AsyncIterator[Crowded]:
-    """Run a node that serves all wire forms."""
+async def quiet_node(*options: str, code: Path | None = None) -> AsyncIterator[Crowded]:
+    """Run a node that serves all wire forms.
+
+    Args:
+        options: Options of the command.
+        code: The folder of another version of the project; None: this one.
+    """
     command = (sys.executable, "-m", "actors", "node", "--domain", DOMAIN, "--allow-legacy")
     process = await trio.lowlevel.open_process(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*command, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=code,
+        env=os.environ if code is None else os.environ | {"PYTHONPATH": str(code)},
     )
     try:
         line = b""

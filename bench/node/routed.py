@@ -3,7 +3,7 @@
 Four pairs of plain connections, each with so many messages on their way at a time; each message
 is a frame of its own, or many are in one frame of `protofly.v1`. All checks of the node are on,
 its limits on rates are off. Beside it `bench.node.relay` is measured in the same run, which only
-reads and passes on.
+reads and passes on; and with `--before` the node of another commit.
 """
 
 import gc
@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, final
 
 import attrs
@@ -236,48 +238,85 @@ async def _all(pairs: Sequence[Pair], count: int) -> None:
             nursery.start_soon(pair.send, count)
 
 
-async def measure(work: str, count: int, rounds: int) -> tuple[list[Figures], list[Figures]]:
-    """Measure the node and the relay in turn; return both, a figure for each round.
+@contextmanager
+def _version(commit: str | None) -> Iterator[Path | None]:
+    """Check out a commit in a folder of its own; None: there is none to compare with."""
+    if commit is None:
+        yield None
+        return
+    with TemporaryDirectory() as folder:
+        code = Path(folder, "code")
+        git = ("git", "worktree")
+        subprocess.run([*git, "add", "--quiet", "--detach", code, commit], check=True)  # noqa: S603
+        try:
+            yield code
+        finally:
+            subprocess.run([*git, "remove", "--force", code], check=True)  # noqa: S603
+
+
+async def measure(
+    work: str, count: int, rounds: int, before: Path | None = None
+) -> dict[str, list[Figures]]:
+    """Measure the node, the relay and an earlier node in turn; return the figures of all rounds.
 
     The relay does not know frames of several messages: it stands beside one message a frame.
     """
     size, in_lines = int(work.split(maxsplit=1)[0]), work.endswith("lines")
-    ours, bare = [], []
-    async with quiet_node(*UNLIMITED) as node, open_relay() as relay:
+    figures: dict[str, list[Figures]] = {"node": [], "relay": [], "before": []}
+    async with AsyncExitStack() as opened:
+        servers = {
+            "node": await opened.enter_async_context(quiet_node(*UNLIMITED)),
+            "relay": await opened.enter_async_context(open_relay()),
+        }
+        if before is not None:
+            earlier = quiet_node(*UNLIMITED, code=before)
+            servers["before"] = await opened.enter_async_context(earlier)
         for number in range(rounds):
-            ours.append(await routed(node, f"{number}", size, count, in_lines=in_lines))
-            bare.append(await routed(relay, f"{number}", size, count, in_lines=False))
-    return ours, bare
+            for name, server in servers.items():
+                lines = in_lines and name != "relay"
+                taken = await routed(server, f"{number}", size, count, in_lines=lines)
+                figures[name].append(taken)
+    return figures
+
+
+def _figures(taken: dict[str, list[Figures]]) -> dict[str, float]:
+    """Return the medians of all rounds, and the ratios of the rounds."""
+    figures: dict[str, float] = {}
+    ours = taken["node"]
+    for name, theirs in taken.items():
+        if theirs:
+            figures[f"{name}_cpu"] = statistics.median(one.cpu for one in theirs)
+            figures[f"{name}_per_second"] = statistics.median(one.per_second for one in theirs)
+            ratios = (a.cpu / b.cpu for a, b in zip(ours, theirs, strict=True))
+            figures[f"in_{name}"] = statistics.median(ratios)
+    del figures["in_node"]
+    return figures
 
 
 @click.command()
 @click.option("--messages", default=20_000, show_default=True, help="Messages of a round.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds the median is over.")
+@click.option("--before", metavar="COMMIT", help="A commit whose node is measured, too.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
-def main(*, messages: int, rounds: int, as_json: bool) -> None:
+def main(*, messages: int, rounds: int, before: str | None, as_json: bool) -> None:
     """Measure what the node takes for a message that it routes."""
     gc.disable()  # a pause of ours would be waited for by the node
     figures: dict[str, dict[str, float]] = {}
     missed = []
-    for work, reach in REACH.items():
-        ours, bare = trio.run(measure, work, messages, rounds)
-        cpu = statistics.median(one.cpu for one in ours)
-        figures[work] = {
-            "cpu": cpu,
-            "relay_cpu": statistics.median(one.cpu for one in bare),
-            "ratio": statistics.median(a.cpu / b.cpu for a, b in zip(ours, bare, strict=True)),
-            "per_second": statistics.median(one.per_second for one in ours),
-            "relay_per_second": statistics.median(one.per_second for one in bare),
-        }
-        if cpu > reach:
-            missed.append(f"{work} B: {cpu:.1f} us, reach {reach:g} us")
+    with _version(before) as code:
+        for work, reach in REACH.items():
+            taken = trio.run(measure, work, messages, rounds, code)
+            cpu = statistics.median(one.cpu for one in taken["node"])
+            figures[work] = _figures(taken)
+            if cpu > reach:
+                missed.append(f"{work} B: {cpu:.1f} us, reach {reach:g} us")
     first = figures[next(iter(REACH))]
     Verdict(
         bench="routed",
         what="us of the node's CPU for a message of 100 B, a frame each / of a bare relay",
-        ours=first["cpu"],
+        ours=first["node_cpu"],
         peer=first["relay_cpu"],
-        ratio=first["ratio"],
+        ratio=first["in_relay"],
         reach=None,
         missed=tuple(missed),
         not_measured=("hop tracing", "a policy with rules", "TLS"),
