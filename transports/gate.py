@@ -8,7 +8,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.limits.protocol import HANDSHAKE_TIMEOUT
+from specs.limits.protocol import ACCEPT_BATCH, HANDSHAKE_TIMEOUT
 from specs.reply_code import TurnedAway
 
 __all__ = ["EVERYBODY", "Everybody", "Gate", "Guest"]
@@ -83,6 +83,10 @@ class Gate(ABC):
         Args:
             host: Host of the peer, as the operating system says; headers are not trusted.
         """
+
+    def room(self) -> int:
+        """Return how many connections may come now; the system keeps the others meanwhile."""
+        return ACCEPT_BATCH
 
     @abstractmethod
     def turned_away(self, why: TurnedAway) -> None:

@@ -20,7 +20,6 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import (
-    ACCEPT_BATCH,
     ACCEPT_PAUSE,
     GOODBYE_TIMEOUT,
     MAX_FRAME_BYTES,
@@ -547,8 +546,8 @@ async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
             await trio.sleep(ACCEPT_PAUSE)
 
 
-async def next_streams(listener: trio.SocketListener) -> list[trio.SocketStream]:
-    """Accept one connection, and others that are waiting, up to `ACCEPT_BATCH` in all.
+async def next_streams(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
+    """Accept one connection, and others that are waiting, up to so many in all.
 
     One scheduler pass per connection would be too slow for a mass reconnect: the queue of the
     system would overflow in a busy process, and a peer that is lost there tries again only after
@@ -559,16 +558,16 @@ async def next_streams(listener: trio.SocketListener) -> list[trio.SocketStream]
     Raises:
         LinkClosedError: The listener was closed.
     """
-    return [await next_stream(listener), *_who_else(listener)]
+    return [await next_stream(listener), *_who_else(listener, most - 1)]
 
 
-def _who_else(listener: trio.SocketListener) -> list[trio.SocketStream]:
+def _who_else(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
     streams: list[trio.SocketStream] = []
     if listener.socket.fileno() < 0:
         return streams
     queue = socket.socket(fileno=listener.socket.fileno())  # lent while no task waits
     try:
-        while len(streams) < ACCEPT_BATCH - 1:
+        while len(streams) < most:
             accepted, _ = queue.accept()
             streams.append(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
     except OSError:  # no further connection; a lack of descriptors is met by the next one

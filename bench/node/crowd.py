@@ -171,13 +171,13 @@ class Peer:
         await self._socket.bind((self._source, 0))
         await self._socket.connect(place)
 
-    async def knock(self, target: str, *headers: str) -> None:
-        """Ask for a WebSocket; leave out the end of the request if a header is empty."""
+    async def knock(self, target: str, *headers: str, end: str = "") -> None:
+        """Ask for a WebSocket; the request has no end but what is given."""
         lines = (
             f"GET {target} HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: Upgrade",
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", *headers,
         )  # fmt: skip
-        await self.write("\r\n".join(lines).encode() + b"\r\n")
+        await self.write("\r\n".join((*lines, end)).encode())
 
     async def upgrade(self, target: str, *headers: str) -> None:
         """Do the handshake.
@@ -185,8 +185,7 @@ class Peer:
         Raises:
             CrowdError: It was refused.
         """
-        await self.knock(target, *headers)
-        await self.write(b"\r\n")
+        await self.knock(target, *headers, end="\r\n")
         while b"\r\n\r\n" not in self._buffer:
             await self._read()
         head, _, rest = bytes(self._buffer).partition(b"\r\n\r\n")

@@ -1,7 +1,8 @@
 """Very many sessions on one node process: most are idle, some talk (RELIABILITY P1, R3).
 
 Prints what a node needs for an idle session of upstream's plain stub, how fast sessions
-come, what their heartbeats cost, and how long messages take between those that talk.
+come, what their heartbeats cost, how long messages take between those that talk, and how long it
+takes until all are back that have lost their connections at once.
 """
 
 import gc
@@ -26,14 +27,19 @@ from bench.node.crowd import (
     quiet_node,
     raise_file_limit,
 )
+from bench.node.routed import be_known
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "Figures", "measure"]
+__all__ = ["BACK", "REACH", "Figures", "measure"]
 
 REACH: Final = 24.0
 """KiB of memory for an idle session (DESIGN section 11)."""
 
+BACK: Final = 15.0
+"""Seconds in which all sessions are back, whose connections were lost at once (R3)."""
+
 _AT_ONCE: Final = 64
+_OTHER: Final = "127.0.0.2"
 _BODY: Final = "x" * 100
 
 
@@ -55,6 +61,7 @@ class Figures:
         messages: Messages a second that the active ones sent.
         p50: Milliseconds of such a message.
         p99: The same of the slowest in a hundred.
+        back: Seconds until all had their sessions again, after they had lost their connections.
     """
 
     sessions: int
@@ -69,6 +76,7 @@ class Figures:
     messages: float
     p50: float
     p99: float
+    back: float
 
 
 @final
@@ -82,11 +90,11 @@ class _Crowd:
         self.connected: list[float] = []
         self.latencies: list[float] = []
 
-    async def come(self, peers: list[Peer]) -> None:
+    async def come(self, peers: list[Peer], at_once: int = _AT_ONCE) -> None:
         """Connect all of them, a limited number at once."""
         waiting = iter(peers)
         async with trio.open_nursery() as nursery:
-            for _ in range(_AT_ONCE):
+            for _ in range(at_once):
                 nursery.start_soon(self._connect, waiting)
 
     async def _connect(self, waiting: Iterator[Peer]) -> None:
@@ -137,33 +145,57 @@ class _Crowd:
         return 100 * (self.node.cpu() - spent) / (time.perf_counter() - began)
 
 
+async def _back(node: Crowded, peers: list[Peer]) -> float:
+    """Cut all connections at once, and return when each runtime has been answered again.
+
+    Raises:
+        CrowdError: One was refused.
+    """
+    for peer in peers:
+        peer.close()
+    began = time.perf_counter()
+    async with trio.open_nursery() as nursery:
+        for peer in peers:
+            nursery.start_soon(_return, node, peer.runtime.rpartition("/")[2])
+    return time.perf_counter() - began
+
+
+async def _return(node: Crowded, name: str) -> None:
+    peer = Peer(name, _OTHER)  # the ports of the connections that were cut are not free yet
+    await peer.be_plain(node.place)
+    await be_known(peer)
+
+
 async def measure(idle: int, active: int, seconds: float) -> Figures:
     """Let idle sessions come, then active ones, then let these talk."""
-    async with quiet_node(*UNLIMITED) as node, trio.open_nursery() as nursery:
-        crowd = _Crowd(node, nursery)
-        await crowd.come([Peer(f"warm-{number}") for number in range(20)])
-        crowd.connected.clear()
-        sleepers = [Peer(f"idle-{number}") for number in range(idle)]
-        talkers = [Peer(f"active-{number}") for number in range(active)]
+    async with quiet_node(*UNLIMITED) as node:
+        async with trio.open_nursery() as nursery:
+            crowd = _Crowd(node, nursery)
+            await crowd.come([Peer(f"warm-{number}") for number in range(20)])
+            crowd.connected.clear()
+            sleepers = [Peer(f"idle-{number}") for number in range(idle)]
+            talkers = [Peer(f"active-{number}") for number in range(active)]
 
-        memory, began = node.memory(), time.perf_counter()
-        await crowd.come(sleepers)
-        took = time.perf_counter() - began
-        idle_cpu = await crowd.cpu(seconds)
-        grown = node.memory() - memory
+            memory, began = node.memory(), time.perf_counter()
+            await crowd.come(sleepers)
+            took = time.perf_counter() - began
+            idle_cpu = await crowd.cpu(seconds)
+            grown = node.memory() - memory
 
-        await crowd.come(talkers)
-        await trio.sleep(1.0)  # the last of them are let in, but have no session yet
-        for number, peer in enumerate(talkers):
-            nursery.start_soon(crowd.talk, peer, talkers[number - 1], 1.0)
-            await trio.sleep(1.0 / active)
-        await trio.sleep(2.0)
-        crowd.latencies.clear()
-        client, waited, began = time.process_time(), node.waited(), time.perf_counter()
-        active_cpu = await crowd.cpu(seconds)
-        share = 100 / (time.perf_counter() - began)
-        client, waited = (time.process_time() - client) * share, (node.waited() - waited) * share
-        nursery.cancel_scope.cancel()
+            await crowd.come(talkers)
+            await trio.sleep(1.0)  # the last of them are let in, but have no session yet
+            for number, peer in enumerate(talkers):
+                nursery.start_soon(crowd.talk, peer, talkers[number - 1], 1.0)
+                await trio.sleep(1.0 / active)
+            await trio.sleep(2.0)
+            crowd.latencies.clear()
+            client, waited, began = time.process_time(), node.waited(), time.perf_counter()
+            active_cpu = await crowd.cpu(seconds)
+            share = 100 / (time.perf_counter() - began)
+            client = (time.process_time() - client) * share
+            waited = (node.waited() - waited) * share
+            nursery.cancel_scope.cancel()
+        back = await _back(node, [*sleepers, *talkers])
     return Figures(
         sessions=idle + active,
         errors=crowd.errors,
@@ -177,6 +209,7 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
         messages=len(crowd.latencies) / seconds,
         p50=percentile(crowd.latencies, 50) * 1e3,
         p99=percentile(crowd.latencies, 99) * 1e3,
+        back=back,
     )
 
 
@@ -195,6 +228,7 @@ def main(idle: int, active: int, seconds: float, *, full: bool, as_json: bool) -
     ratio = figures.kib_per_session / REACH
     too_large = () if ratio <= 1.0 else (f"an idle session takes more than {REACH:.0f} KiB",)
     failed = (f"{figures.errors} errors",) if figures.errors else ()
+    late = () if figures.back <= BACK else (f"all are back after {figures.back:.1f} s",)
     Verdict(
         bench="load",
         what="KiB of the node for an idle session of upstream's plain form / KiB it may take",
@@ -202,7 +236,7 @@ def main(idle: int, active: int, seconds: float, *, full: bool, as_json: bool) -
         peer=REACH,
         ratio=ratio,
         reach=1.0,
-        missed=(*too_large, *failed),
+        missed=(*too_large, *failed, *late),
         not_measured=(*(() if full else ("10,000 sessions: --full",)), "upstream's node"),
         figures=attrs.asdict(figures),
     ).tell(as_json=as_json)

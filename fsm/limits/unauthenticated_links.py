@@ -2,17 +2,19 @@
 
 Hosts that open connections and never log in must not keep others out. So no link is refused
 because too many are open. Instead the oldest link without a session is closed: the oldest
-of the same host if that host has too many, else the oldest of all. An honest client has a
-session after milliseconds, and its link no longer counts.
+of the same host if that host has too many, else the oldest of all, once it has had a second. An
+honest client has a session after milliseconds, and its link no longer counts.
 """
 
 from collections import Counter, OrderedDict
 from ipaddress import IPv6Address, ip_address
+from itertools import islice
 from typing import Final, final
 
 import attrs
 
 from fsm.limits.token_bucket import Rate, TokenBuckets
+from specs.limits.protocol import ACCEPT_BATCH, ACCEPT_GRACE
 
 __all__ = ["HostShares", "Knock", "UnauthenticatedLinks", "host_key"]
 
@@ -63,7 +65,7 @@ class UnauthenticatedLinks:
         self._buckets: Final = TokenBuckets[str](rate)
         self._most: Final = most
         self._most_per_host: Final = most_per_host
-        self._everybody: Final[OrderedDict[int, str]] = OrderedDict()
+        self._everybody: Final[OrderedDict[int, tuple[str, float]]] = OrderedDict()
         self._by_host: Final[dict[str, OrderedDict[int, None]]] = {}
         self._next = 0
 
@@ -84,19 +86,32 @@ class UnauthenticatedLinks:
         if makes_room is not None:
             self.forget(makes_room)
         self._next += 1
-        self._everybody[self._next] = key
+        self._everybody[self._next] = key, now
         self._by_host.setdefault(key, OrderedDict())[self._next] = None
         return Knock(self._next, makes_room)
 
     def forget(self, number: int) -> None:
         """Count a link no longer: it has a session now, or is closed."""
-        key = self._everybody.pop(number, None)
-        if key is None:
+        known = self._everybody.pop(number, None)
+        if known is None:
             return
+        key, _ = known
         neighbours = self._by_host[key]
         del neighbours[number]
         if not neighbours:
             del self._by_host[key]
+
+    def room(self, now: float) -> int:
+        """Return how many links may come at once, without closing one that is too young for it.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        left = min(ACCEPT_BATCH, self._most - len(self._everybody))
+        if left > 0:
+            return int(left)
+        oldest = islice(self._everybody.values(), ACCEPT_BATCH)
+        return sum(since + ACCEPT_GRACE <= now for _, since in oldest)
 
     def _oldest(self, key: str) -> int | None:
         """Return the link to close for one more of a host; None: there is no need."""

@@ -201,6 +201,13 @@ LINK_BACKLOG: Final = 64
 ACCEPT_BATCH: Final = 32
 """Connections a listener takes in between two turns of other tasks (ours)."""
 
+ACCEPT_REST: Final = 0.01
+"""Seconds a listener rests while no further connection can be served (ours)."""
+
+ACCEPT_GRACE: Final = 1.0
+"""Seconds that a connection has before it may be closed in favour of a new one; so long new ones
+wait in the queue of the system: ten thousand that come at once are all let in (ours)."""
+
 ACCEPT_PAUSE: Final = 0.1
 """Seconds a listener rests when the system has no socket left to give (Trio's figure)."""
 

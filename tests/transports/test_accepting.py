@@ -17,7 +17,7 @@ async def taken_in(listener, size):
     """Accept so many; return how many came at a time."""
     batches = []
     while sum(batches) < size:
-        streams = await next_streams(listener)
+        streams = await next_streams(listener, ACCEPT_BATCH)
         batches.append(len(streams))
         for stream in streams:
             await trio.aclose_forcefully(stream)
@@ -43,6 +43,6 @@ async def test_the_listener_is_as_it_was_afterwards(autojump_clock):
             assert await taken_in(listener, 1) == [1]
             dialled.close()
         with trio.move_on_after(0.1) as waiting:
-            await next_streams(listener)
+            await next_streams(listener, ACCEPT_BATCH)
 
     assert waiting.cancelled_caught

@@ -22,6 +22,8 @@ from websockets.server import ServerProtocol
 from websockets.typing import Origin, Subprotocol
 
 from specs.limits.protocol import (
+    ACCEPT_BATCH,
+    ACCEPT_REST,
     FRAME_TIMEOUT,
     GOODBYE_TIMEOUT,
     LINK_BACKLOG,
@@ -200,8 +202,8 @@ def _ends_message(event: Event) -> bool:
     return isinstance(event, Frame) and event.fin and event.opcode not in _CONTROL
 
 
-_GREETED: Final = PENDING_HANDSHAKES + 256
-"""Connections that are served at once: a few more, which are only refused for now."""
+_SERVED: Final = PENDING_HANDSHAKES + 256
+"""Connections that are served at once: some more than have a handshake, to refuse others."""
 
 _COME_LATER: Final = b"Too many connections from your host; come back later.\n"
 
@@ -270,19 +272,22 @@ class _HandshakeServer:
             # and accepted links have the processor for themselves.
             async with self.places:
                 pass
-            for stream in await next_streams(listener):
+            # Nor are more than can be served at once: the oldest has some time for its handshake.
+            while not (room := self._room(len(nursery.child_tasks))):  # noqa: ASYNC110
+                await trio.sleep(ACCEPT_REST)
+            for stream in await next_streams(listener, room):
                 self._meet(stream, nursery)
+
+    def _room(self, served: int) -> int:
+        return min(ACCEPT_BATCH, max(0, _SERVED - served), self.terms.gate.room())
 
     def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
         tls = self.terms.gate.tls
         guest = self.terms.gate.knock(_host(stream))
-        is_crowded = len(nursery.child_tasks) > _GREETED
-        if guest is None and tls is None and not is_crowded:
+        if guest is None and tls is None and len(nursery.child_tasks) < PENDING_HANDSHAKES:
             nursery.start_soon(_turn_away, stream)
-        elif guest is None or is_crowded:
+        elif guest is None:
             # A handshake of TLS would cost more than the answer is worth.
-            if guest is not None:
-                guest.settle()
             stream.socket.close()
         else:
             origins = self._origins(stream)

@@ -145,6 +145,10 @@ class NodeGate(Gate):
         return guest
 
     @override
+    def room(self) -> int:
+        return self._unauthenticated.room(trio.current_time())
+
+    @override
     def turned_away(self, why: TurnedAway) -> None:
         self._counters.count(Tally.HANDSHAKES_REFUSED, why)
 

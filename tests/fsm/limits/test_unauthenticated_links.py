@@ -6,6 +6,7 @@ import pytest
 
 from fsm.limits.token_bucket import Rate
 from fsm.limits.unauthenticated_links import UnauthenticatedLinks, host_key
+from specs.limits.protocol import ACCEPT_GRACE
 
 ANY = Rate(math.inf, 1)
 
@@ -27,6 +28,19 @@ def test_the_oldest_of_all_gives_way_when_the_node_is_full():
     assert outsiders.knock("192.0.2.9", 0.0).makes_room == first.number
     assert outsiders.knock("192.0.2.9", 0.0).makes_room == second.number
     assert len(outsiders) == 3
+
+
+def test_a_full_node_has_room_for_as_many_as_have_had_their_time():
+    outsiders = UnauthenticatedLinks(ANY, most=3, most_per_host=2)
+    first = outsiders.knock("192.0.2.1", 5.0)
+    assert outsiders.room(5.0) == 2
+
+    outsiders.knock("192.0.2.2", 5.0)
+    outsiders.knock("192.0.2.3", 5.5)
+    assert outsiders.room(5.0 + 0.9 * ACCEPT_GRACE) == 0
+    assert outsiders.room(5.0 + ACCEPT_GRACE) == 2
+    assert outsiders.knock("192.0.2.4", 6.0).makes_room == first.number
+    assert outsiders.room(6.0) == 1
 
 
 def test_a_connection_with_a_session_counts_no_longer():

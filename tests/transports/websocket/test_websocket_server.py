@@ -14,6 +14,7 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.chance import examples
 from tests.support.wire.raw_websocket import frame, handshake, head, text
 from transports.errors import CloseReason, FrameTooLargeError, LinkBrokenError
+from transports.gate import Gate, Guest
 from transports.link import PROTOFLY_V1, Kind
 from transports.system import open_system_network
 
@@ -311,3 +312,45 @@ async def test_a_link_that_would_only_wait_is_not_accepted(listener, hasty_clock
         for _ in peers:  # those who came late were not dropped: nobody had begun with them
             with trio.fail_after(30):
                 await trio.aclose_forcefully(await listener.accept())
+
+
+class SmallGate(Gate):
+    """Has room for so many connections as it is told."""
+
+    free = 0
+    met = 0
+
+    def room(self):
+        return self.free
+
+    def knock(self, host):
+        self.met += 1
+        self.free -= 1
+        return Guest(host)
+
+    def turned_away(self, why):
+        pass
+
+    async def until(self, met):
+        with trio.fail_after(30):
+            while self.met < met:  # noqa: ASYNC110 - the listener looks again by itself
+                await trio.sleep(limits.ACCEPT_REST)
+        await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_the_system_keeps_connections_while_the_gate_has_no_room(network):
+    gate = SmallGate()
+    async with (
+        network.listen(Kind.WEBSOCKET, "127.0.0.1:0", DOORS, gate=gate) as listener,
+        AsyncExitStack() as stack,
+    ):
+        peers = [await stack.enter_async_context(await connect(listener)) for _ in range(5)]
+        for peer in peers:
+            await peer.send_all(handshake())
+        for more, met in ((0, 0), (2, 2), (3, 5)):
+            gate.free = more
+            await gate.until(met)
+            assert gate.met == met
+        for peer in peers:
+            assert (await read_reply(peer)).startswith(SWITCHING)
+            await trio.aclose_forcefully(await listener.accept())

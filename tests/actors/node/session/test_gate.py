@@ -2,7 +2,7 @@
 
 import math
 import socket
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 import trio
@@ -86,14 +86,15 @@ async def test_no_header_changes_the_host_of_a_client():
         assert reported[5] == b"HTTP/1.1 429 Too Many Requests"
 
 
-async def test_half_handshakes_do_not_exclude_other_peers():
+async def test_half_handshakes_do_not_exclude_other_peers(hasty_clock):
     async with real_world(limits=FEW) as world, AsyncExitStack() as stack:
         slow = [
             await stack.enter_async_context(await connect(world, f"127.0.0.{2 + n % 6}"))
             for n in range(60)
         ]
         for stream in slow:
-            await stream.send_all(handshake()[:-2])
+            with suppress(trio.BrokenResourceError):  # it has made room by now
+                await stream.send_all(handshake()[:-2])
 
         ra, rb = await world.peer(RA), await world.peer(RB)
 
@@ -101,7 +102,7 @@ async def test_half_handshakes_do_not_exclude_other_peers():
         assert turned_away(world)["made-room"] >= 40
 
 
-async def test_links_without_a_session_do_not_exclude_other_peers():
+async def test_links_without_a_session_do_not_exclude_other_peers(hasty_clock):
     async with real_world(limits=FEW) as world, AsyncExitStack() as stack:
         for number in range(60):
             stream = await connect(world, f"127.0.0.{2 + number % 6}")
