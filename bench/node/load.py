@@ -103,7 +103,7 @@ class _Crowd:
             try:
                 await peer.be_plain(self.node.place)
             except (CrowdError, OSError) as exc:
-                self._failed(exc)
+                self.failed(exc)
             else:
                 self._staying.start_soon(self._stay, peer)
             self.connected.append(time.perf_counter() - began)
@@ -118,9 +118,10 @@ class _Crowd:
                 else:
                     self.latencies.append(time.perf_counter() - sent_at)
         except CrowdError as exc:
-            self._failed(exc)
+            self.failed(exc)
 
-    def _failed(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
+        """Note that a connection was refused, or has ended."""
         self.errors += 1
         print(f"failed: {error}", file=sys.stderr)
 
@@ -134,7 +135,7 @@ class _Crowd:
             try:
                 await peer.send(orjson.dumps(message))
             except OSError as exc:
-                self._failed(exc)
+                self.failed(exc)
                 return
             await trio.sleep_until(began + number * pause)  # late once is not late for ever
 
@@ -145,25 +146,24 @@ class _Crowd:
         return 100 * (self.node.cpu() - spent) / (time.perf_counter() - began)
 
 
-async def _back(node: Crowded, peers: list[Peer]) -> float:
-    """Cut all connections at once, and return when each runtime has been answered again.
-
-    Raises:
-        CrowdError: One was refused.
-    """
+async def _back(crowd: _Crowd, peers: list[Peer]) -> float:
+    """Cut all connections at once; return the seconds until each runtime was answered again."""
     for peer in peers:
         peer.close()
     began = time.perf_counter()
     async with trio.open_nursery() as nursery:
         for peer in peers:
-            nursery.start_soon(_return, node, peer.runtime.rpartition("/")[2])
+            nursery.start_soon(_return, crowd, peer.runtime.rpartition("/")[2])
     return time.perf_counter() - began
 
 
-async def _return(node: Crowded, name: str) -> None:
+async def _return(crowd: _Crowd, name: str) -> None:
     peer = Peer(name, _OTHER)  # the ports of the connections that were cut are not free yet
-    await peer.be_plain(node.place)
-    await be_known(peer)
+    try:
+        await peer.be_plain(crowd.node.place)
+        await be_known(peer)
+    except (CrowdError, OSError) as exc:
+        crowd.failed(exc)
 
 
 async def measure(idle: int, active: int, seconds: float) -> Figures:
@@ -195,7 +195,7 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
             client = (time.process_time() - client) * share
             waited = (node.waited() - waited) * share
             nursery.cancel_scope.cancel()
-        back = await _back(node, [*sleepers, *talkers])
+        back = await _back(crowd, [*sleepers, *talkers])
     return Figures(
         sessions=idle + active,
         errors=crowd.errors,
