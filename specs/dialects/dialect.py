@@ -116,12 +116,21 @@ def envelope_of(raw: JsonObject) -> tuple[str, str, str, bool] | None:
     id_, type_, from_, to, body = map(raw.get, ("id", "type", "from", "to", "body"))
     if not (isinstance(type_, str) and isinstance(from_, str) and isinstance(to, str)):
         return None
-    if id_ is None or not isinstance(body, dict) or not body.keys().isdisjoint(_TELLING):
-        return None
-    value = body.get("value")
-    if isinstance(value, dict) and "version" in value:
+    if id_ is None or not isinstance(body, dict) or _tells(body):
         return None
     return type_, from_, to, isinstance(id_, str)
+
+
+def normal_envelope_of(message: Message) -> tuple[str, str, str, bool] | None:
+    """Return what `envelope_of` returns of a message whose line is in normal form."""
+    return None if _tells(message.body) else (message.type, message.from_, message.to, False)
+
+
+def _tells(body: JsonObject) -> bool:
+    if not _TELLING.isdisjoint(body):
+        return True
+    value = body.get("value")
+    return isinstance(value, dict) and "version" in value
 
 
 def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ check and is taken as it is.
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, TypeGuard
+from typing import Final, TypeGuard, final
 
 import attrs
 
@@ -38,7 +38,60 @@ _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _STATUS_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
 _SLOW_TYPES: Final = _PATH_TYPES | {MessageType.FORWARD, MessageType.DELETE}
 _SLOW_KEYS: Final = frozenset(forms.KEY_ALIASES)
+_NAMES: Final = frozenset({"type", "from", "to"})
 _ID: Final = re.compile(r"[1-9][0-9]{0,15}")
+
+_LOOKED_AT: Final = _SLOW_KEYS | {IDENTITY, "source", "via", "code"}
+"""Fields of a body that count beside the envelope."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Envelope:
+    """Type and ends of messages in normal form, without their ids."""
+
+    type: MessageType
+    from_: str
+    to: str
+
+
+def envelope_of(raw: JsonObject) -> Envelope | None:
+    """Return the envelope of messages in normal form; None: all of a message has to be read.
+
+    Args:
+        raw: The fields between the id and the body.
+    """
+    if raw.keys() != _NAMES:
+        return None
+    type_, from_, to = raw["type"], raw["from"], raw["to"]
+    if not (_has_sure_type(type_) and _is_canonical(from_) and _is_canonical(to)):
+        return None
+    is_sure = type_ not in _STATUS_TYPES or not _may_carry_status(to)
+    return Envelope(_TYPES[type_], from_, to) if is_sure else None
+
+
+def enclosed(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) -> Message | None:
+    """Return a message whose envelope was read before; None: all of it has to be read.
+
+    Args:
+        id_: Its id.
+        envelope: Its type and ends.
+        body: Its body.
+        stamp: The identity that it gets.
+    """
+    if not 0 < id_ <= MAX_ID:
+        return None
+    type_, identity = envelope.type, stamp.identity
+    if type_ is MessageType.RESPONSE or not _LOOKED_AT.isdisjoint(body):
+        if not (
+            _SLOW_KEYS.isdisjoint(body)
+            and _has_normal_addresses(body)
+            and _has_normal_code(type_, body)
+        ):
+            return None
+        if IDENTITY in body:
+            body, identity = _stamped(body, stamp)
+    return Message(id_, type_, envelope.from_, envelope.to, body, identity)
 
 
 def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
@@ -80,15 +133,20 @@ def is_normal(raw: JsonObject) -> bool:
     id_, type_, body = raw.get("id"), raw.get("type"), raw.get("body")
     if type(id_) is not int or not 0 < id_ <= MAX_ID or not isinstance(body, dict):
         return False
-    if not isinstance(type_, str) or type_ not in _TYPES or type_ in _SLOW_TYPES:
-        return False
     return (
-        _is_canonical(raw.get("from"))
+        _has_sure_type(type_)
+        and _is_canonical(raw.get("from"))
         and _is_canonical(raw.get("to"))
-        and body.keys().isdisjoint(_SLOW_KEYS)
+        and _SLOW_KEYS.isdisjoint(body)
         and _has_normal_addresses(body)
-        and _has_normal_values(type_, str(raw["to"]), body)
+        and _has_normal_code(type_, body)
+        and (type_ not in _STATUS_TYPES or not _may_carry_status(str(raw["to"])))
     )
+
+
+def _has_sure_type(type_: Json) -> TypeGuard[str]:
+    """Return whether a type is one whose bodies have few forms."""
+    return isinstance(type_, str) and type_ in _TYPES and type_ not in _SLOW_TYPES
 
 
 def _has_normal_addresses(body: JsonObject) -> bool:
@@ -98,13 +156,11 @@ def _has_normal_addresses(body: JsonObject) -> bool:
     return isinstance(via, list) and len(via) <= MAX_LIST and all(_is_canonical(one) for one in via)
 
 
-def _has_normal_values(type_: str, to: str, body: JsonObject) -> bool:
+def _has_normal_code(type_: str, body: JsonObject) -> bool:
+    if type_ != MessageType.RESPONSE:
+        return "code" not in body
     code = body.get("code")
-    if type_ == MessageType.RESPONSE:
-        return type(code) is int and FIRST_CODE <= code <= LAST_CODE
-    if "code" in body:
-        return False
-    return type_ not in _STATUS_TYPES or not _may_carry_status(to)
+    return type(code) is int and FIRST_CODE <= code <= LAST_CODE
 
 
 def _take(raw: JsonObject, stamp: Stamp) -> Message:

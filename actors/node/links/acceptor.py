@@ -15,12 +15,12 @@ from typing_extensions import override
 
 from actors.kit.counters import Form
 from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
-from specs.dialects.dialect import PLAIN, Dialect, dialect_of, envelope_of
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of, envelope_of, normal_envelope_of
 from specs.identity import IDENTITY, NOBODY, Stamp
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message
-from transports.codec import BadLine, decode_frame, encode, frames
+from transports.codec import BadLine, decode_frame, encode, frames, read_plain
 
 __all__ = ["REST", "Acceptor", "Claim", "Item", "LinkAcceptor", "RestAcceptor", "spelt"]
 
@@ -102,6 +102,17 @@ class Acceptor(ABC):
         if envelope is not None:
             self._learnt = {*self._learnt, envelope} if is_same else {envelope}
             self._learnt_by = self.dialect
+
+    def familiar(self, frame: bytes) -> Message | None:
+        """Read a message in normal form from which `learn` would learn nothing; None: it is none.
+
+        Args:
+            frame: The frame.
+        """
+        message = read_plain(frame, self.stamp)
+        if message is None or self._learnt_by is not self.dialect:
+            return None
+        return message if normal_envelope_of(message) in self._learnt else None
 
     def greeting(self) -> Sequence[Item]:
         """Return what the peer means by having come."""

@@ -62,6 +62,9 @@ class PlainAcceptor(Acceptor):
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
+        message = self.familiar(frame)
+        if message is not None:
+            return (meant(message, self.dialect),)
         try:
             raw = read_object(frame)
         except BadMessageError:
@@ -138,15 +141,17 @@ class SessionAcceptor(Acceptor):
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        try:
-            raw = read_object(frame)
-        except BadMessageError:
-            self.learn(glance(frame))
-            return (decode_line(frame),)
-        if raw.get("to") == _MANAGER:
-            return (self._asked(raw),)
-        self.learn(raw)
-        item = decode_object(frame, raw, self.stamp)
+        item: Item | None = self.familiar(frame)
+        if item is None:
+            try:
+                raw = read_object(frame)
+            except BadMessageError:
+                self.learn(glance(frame))
+                return (decode_line(frame),)
+            if raw.get("to") == _MANAGER:
+                return (self._asked(raw),)
+            self.learn(raw)
+            item = decode_object(frame, raw, self.stamp)
         if isinstance(item, Message):
             item = meant(item, self.dialect)
             if self._shown is not None:
