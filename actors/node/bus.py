@@ -82,6 +82,7 @@ class Dispatch:
         self._services = services
         self._trace = exchange.trace
         self._routing = exchange.tables.routing
+        self._remembered = exchange.tables.remembered
         self._node = exchange.tables.addresses
 
     def route(self, message: Message, by: str | None) -> None:
@@ -91,7 +92,7 @@ class Dispatch:
             message: The message.
             by: Address of the sending session; None: the node itself.
         """
-        match self._routing.route(message, by):
+        match self._remembered.route(message, by):
             case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
                 why = "more sessions subscribe to it than one message may be given to"
                 self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
@@ -217,7 +218,7 @@ class Ingress:
         self._dispatch = dispatch
         self._trace = exchange.trace
         self._counters = exchange.trace.counters
-        self._routing = exchange.tables.routing
+        self._remembered = exchange.tables.remembered
         self._node = exchange.tables.addresses
 
     def arrived(self, number: int, items: Sequence[Item]) -> None:
@@ -275,14 +276,16 @@ class Ingress:
             return
         session = self._exchange.session_of(port.number)
         body = message.body
-        message = self._without_tokens(message)
+        has_tokens = not _TOKENS.isdisjoint(body)
+        if has_tokens:
+            message = self._without_tokens(message)
         if session is not None:
             message = _identified(message, session.asker)
         self._trace.hop(Op.RCV, message, link=port.name)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
             return
-        if (refusal := self._wrong_token(body, session)) is not None:
+        if has_tokens and (refusal := self._wrong_token(body, session)) is not None:
             self._gate.refuse(message, port, refusal)
             self._exchange.failed(port)
             return
@@ -296,13 +299,11 @@ class Ingress:
     def _without_tokens(self, message: Message) -> Message:
         """Return a message without tokens, which are for the node alone (C-64)."""
         names = _TOKENS if self._exchange.has_login else _SESSION_TOKENS
-        if names.isdisjoint(message.body):
-            return message
         body = {key: value for key, value in message.body.items() if key not in names}
         return attrs.evolve(message, body=body)
 
     def _wrong_token(self, body: JsonObject, session: Session) -> Refusal | None:
-        """Return what objects to the tokens that a message carries, if it carries any (MN-05)."""
+        """Return what objects to the tokens that a message carries (MN-05)."""
         token, login = body.get(SESSION_TOKEN), body.get(LOGIN_TOKEN)
         if token is not None and not (isinstance(token, str) and session.core.knows(token)):
             return _WRONG_TOKEN
@@ -349,7 +350,7 @@ class Ingress:
 
     def _routed_out(self, message: Message, by: str, asker: Asker) -> Refusal | None:
         """Check and route a message of `by`; return what objects to it."""
-        admission = self._routing.admit(message, by)
+        admission = self._remembered.admit(message, by)
         if isinstance(admission, Refusal):
             return admission
         passed = self._gate.passed(message, asker)

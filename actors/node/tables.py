@@ -7,6 +7,7 @@ import attrs
 
 from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import NodeRouting
+from fsm.bus.remembered_routing import RememberedRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry import allocation
@@ -96,6 +97,7 @@ class Tables:
             rules.rights,
         )
         self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
+        self.remembered = RememberedRouting(self.routing, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
         self._trace = trace
 
@@ -140,7 +142,9 @@ class Tables:
     def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
         """Change owners of addresses; what is freed is no longer subscribed to (MN-12)."""
         outcome: allocation.Allocated | Refused | None = None
-        for effect in self.allocation.feed(happened, 0.0):
+        effects = self.allocation.feed(happened, 0.0)
+        self.remembered.forget()
+        for effect in effects:
             match effect:
                 case Step():
                     self._trace.step(effect)
@@ -184,7 +188,9 @@ class Tables:
     def follow(self, happened: subscriptions.Input) -> Refused | None:
         """Change subscribers of paths."""
         refusal = None
-        for effect in self.subscriptions.feed(happened, 0.0):
+        effects = self.subscriptions.feed(happened, 0.0)
+        self.remembered.forget()
+        for effect in effects:
             match effect:
                 case Step():
                     self._trace.step(effect)

@@ -1,0 +1,153 @@
+"""What a node remembers of its decisions is what it would decide anew, whatever has changed."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from actors.kit.counters import Counters
+from actors.kit.trace import NULL_TRACER
+from actors.node.tables import NodeAddresses, TableRules, Tables
+from actors.node.trace import ComponentTrace
+from fsm.bus.node_routing import Admitted, Refusal, Route, ToRuntimes
+from fsm.bus.remembered_routing import REMEMBERED, RememberedRouting
+from fsm.registry.addresses import AddressMint
+from fsm.registry.allocation import Allocate, Bind, Claim, Free
+from fsm.registry.node_rights import Names, Observation, RightsRules
+from fsm.session.node_session_io import PeerForm
+from fsm.sync.subscriptions import Consented, Declined, Subscribe, Unsubscribe, Withdrawn
+from specs.message import Message, MessageType
+from tests.support.chance import examples
+
+DOMAIN = "a.ex"
+RUNTIMES = [f"hyperty-runtime://{DOMAIN}/{name}" for name in ("ra", "rb")]
+PEERS = [*RUNTIMES, "domain://msg-node.b.ex"]
+OWNED = ["hyperty://a.ex/1", "comm://a.ex/1", "hyperty://b.ex/1"]
+PARTS = ["", "/changes", "/events", "/children/resources", "/children"]
+PLACES = [
+    *[f"{root}{part}" for root in OWNED for part in PARTS],
+    *[f"{RUNTIMES[0]}/ua", f"{RUNTIMES[1]}/status", "hyperty-runtime://a.ex/registry/1"],
+    "global://registry",
+]
+BODIES = [
+    {}, {"value": 1}, {"source": OWNED[0]}, {"source": RUNTIMES[0]}, {"via": [RUNTIMES[0]]},
+    {"via": [RUNTIMES[0]] * 2},
+]  # fmt: skip
+EXAMPLES = examples(400)
+
+
+def tables_of(rules: RightsRules, parts: set[str]) -> Tables:
+    """Return the tables of a node without sessions."""
+    trace = ComponentTrace(NULL_TRACER, "bus", Counters())
+    table_rules = TableRules(AddressMint(bytes(32)), rules)
+    return Tables(NodeAddresses(DOMAIN), table_rules, parts, trace)
+
+
+def change(dice: Random, tables: Tables, parts: set[str]) -> None:
+    """Change something in one of the tables, if that is allowed."""
+    runtime, address = dice.choice(PEERS), dice.choice(OWNED)
+    place = f"{address}{dice.choice(PARTS)}"
+    form, observer = dice.choice(list(PeerForm)), dice.choice(PLACES)
+    asking = dice.choice((frozenset[str](), frozenset({place})))
+    verdict = dice.choice((Consented, Declined, Withdrawn))
+    taken = dice.choice((Allocate(runtime, (address,)), Bind(runtime, address)))
+    changes = (
+        lambda: tables.came(runtime, form),
+        lambda: tables.came(runtime, form),
+        lambda: tables.release(runtime, "gone"),
+        lambda: tables.own(taken),
+        lambda: tables.own(Claim(runtime, (address,))),
+        lambda: tables.own(Free(runtime, (address,))),
+        lambda: tables.follow(Subscribe(runtime, (place,), asking)),
+        lambda: tables.follow(Subscribe(runtime, (place,), asking)),
+        lambda: tables.follow(Unsubscribe(runtime, (place,))),
+        lambda: tables.follow(verdict(address, runtime, observer)),
+        lambda: parts.symmetric_difference_update({observer}),
+        lambda: parts.symmetric_difference_update({PLACES[-1]}),
+    )
+    dice.choice(changes)()
+
+
+def ends_of(dice: Random) -> tuple[str, str, str]:
+    """Return over whose session a message comes, and its ends."""
+    by = dice.choice(PEERS)
+    from_ = dice.choice([by, *PLACES] if dice.random() < 0.3 else [f"{by}/ua", *OWNED])
+    return by, from_, dice.choice(PLACES)
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize("names", list(Names))
+@pytest.mark.parametrize("observation", list(Observation))
+def test_the_same_is_decided_with_and_without_memory(names, observation):
+    """MN-03, I-A3, I-B10, I-D10: sessions, owners, paths and parts of the node change meanwhile."""
+    dice = Random(7)  # noqa: S311 - chance, no secret
+    seen: Counter[str] = Counter()
+    for _ in range(EXAMPLES):
+        parts: set[str] = set()
+        abroad = dice.choice((frozenset[str](), frozenset({"b.ex"})))
+        tables = tables_of(RightsRules(observation, abroad, names), parts)
+        for runtime in RUNTIMES:
+            tables.came(runtime, dice.choice(list(PeerForm)))
+        tables.own(Allocate(RUNTIMES[0], tuple(OWNED[:2])))
+        several = [ends_of(dice) for _ in range(2)]
+        types = dice.choices(list(MessageType), k=2)
+        for _ in range(25):
+            if dice.random() < 0.7:
+                change(dice, tables, parts)
+            type_, (by, from_, to) = dice.choice(types), dice.choice(several)
+            body = dice.choice(BODIES[:2] if dice.random() < 0.6 else BODIES)
+            if "/children/" in to and dice.random() < 0.5:
+                body = {**body, "resource": f"{from_}#1"}
+            if type_ is MessageType.RESPONSE:
+                body = {**body, "code": 200}
+            message = Message(dice.randrange(1, 9), type_, from_, to, body)
+            admission = tables.remembered.admit(message, by)
+            assert admission == tables.routing.admit(message, by), (message, by)
+            origin = dice.choice((by, by, None))
+            route = tables.remembered.route(message, origin)
+            assert route == tables.routing.route(message, origin), (message, origin)
+            seen["admitted" if isinstance(admission, Admitted) else "refused"] += 1
+            seen[type(route).__name__] += 1
+    assert min(seen.values()) > EXAMPLES / 10, seen
+
+
+class Asked:
+    """Routing that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def admit(self, message: Message, by: str) -> Admitted | Refusal:
+        """Admit everything."""
+        self.count += 1
+        return Admitted()
+
+    def route(self, message: Message, by: str | None) -> Route:
+        """Find a route to one runtime."""
+        self.count += 1
+        several = message.to.endswith("/changes")
+        return ToRuntimes((message.to,) * (2 if several else 1))
+
+
+def test_it_is_asked_once_for_the_same_ends_until_something_changes():
+    """What is remembered has an end, too."""
+    asked = Asked()
+    remembered = RememberedRouting(asked, ())  # type: ignore[arg-type]
+    message = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://a.ex/2", {"value": 1})
+
+    def pass_on(text: str = "hyperty://a.ex/2") -> int:
+        before = asked.count
+        one = Message(2, message.type, message.from_, text, {"value": 2})
+        remembered.admit(one, RUNTIMES[0])
+        remembered.route(one, RUNTIMES[0])
+        return asked.count - before
+
+    assert [pass_on(), pass_on(), pass_on()] == [2, 0, 0]
+    assert [pass_on("comm://a.ex/1/changes"), pass_on("comm://a.ex/1/changes")] == [2, 1]
+    remembered.forget()
+    assert [pass_on(), pass_on()] == [2, 0]
+    for number in range(REMEMBERED - 1):
+        assert pass_on(f"hyperty://a.ex/{number}/x") == 2
+    assert pass_on() == 0
+    assert pass_on("hyperty://a.ex/one-more") == 2
+    assert pass_on() == 2
