@@ -155,6 +155,31 @@ class SocketLink(Link):
             del frames  # a slow reader does not keep them twice
             await self._flush()
 
+    @property
+    @override
+    def is_clear(self) -> bool:
+        return not (
+            self._outbox
+            or self._is_write_ended
+            or self._is_closed
+            or self._sending.is_taken
+            or self._is_writing
+            or isinstance(self._stream, TlsStream)  # may keep a part of what it has taken
+        )
+
+    @override
+    def write_now(self, frames: Sequence[bytes]) -> bool:
+        self._check_sizes(frames)
+        data = self._wrapped(frames)
+        try:
+            written = os.write(self._stream.socket.fileno(), data)
+        except OSError:  # there is no room, or no peer: then the next flush meets the error, too
+            written = 0
+        if written == len(data):
+            return True
+        self._outbox.extend(memoryview(data)[written:])
+        return False
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise LinkClosedError(self.name)
