@@ -193,7 +193,8 @@ class Link(AsyncResource, ABC):
         Raises:
             FrameTooLargeError: A frame is over the limit; none was sent.
         """
-        raise NotImplementedError
+        del frames
+        raise trio.WouldBlock
 
     def _check_sizes(self, frames: Sequence[bytes]) -> None:
         """Raise `FrameTooLargeError` if one of `frames` is over the limit."""

@@ -158,14 +158,10 @@ class SocketLink(Link):
     @property
     @override
     def is_clear(self) -> bool:
-        return not (
-            self._outbox
-            or self._is_write_ended
-            or self._is_closed
-            or self._sending.is_taken
-            or self._is_writing
-            or isinstance(self._stream, TlsStream)  # may keep a part of what it has taken
-        )
+        # A task that writes leaves its last byte in the outbox until it has been written. TLS may
+        # keep a part of what it has taken.
+        is_done = not self._outbox and not self._is_write_ended
+        return is_done and not isinstance(self._stream, TlsStream)
 
     @override
     def write_now(self, frames: Sequence[bytes]) -> bool:

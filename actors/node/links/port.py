@@ -388,9 +388,10 @@ class Port:
             self.wake()
 
     def wake(self) -> None:
-        """Have the task of the link write what waits."""
+        """Have the task of the link write what waits; it does so anyway when it is to leave."""
         self.outbox.is_idle = False
-        self._connection.try_tell(Nudge.WRITE)
+        if not self.outbox.is_leaving:
+            self._connection.try_tell(Nudge.WRITE)
 
     def _nudge(self) -> None:
         if not self.outbox.is_idle or self.outbox.is_held:
