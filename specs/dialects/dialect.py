@@ -63,6 +63,7 @@ class Dialect:
         names: Its own addresses as it wrote them last, by their canonical text, where that is
             another: an answer goes to exactly the `from` of its request. Dialects that differ in
             nothing else are equal: they spell messages to other addresses alike.
+        is_plain: Whether it spells as normal form does, but for those names and upstream's habits.
     """
 
     string_ids: bool = False
@@ -75,6 +76,13 @@ class Dialect:
     is_upstream: bool = False
     from_zero: bool = False
     names: Mapping[str, str] = attrs.field(default=_NO_NAMES, eq=False)
+    is_plain: bool = attrs.field(init=False, eq=False, repr=False)
+
+    @is_plain.default
+    def _is_plain(self) -> bool:
+        words = (self.list_key, self.text_key, self.allocation)
+        has_forms = self.string_ids or self.runtime_alias or self.upper_types or self.via_text
+        return not has_forms and words == (LIST_KEYS[0], "description", ALLOCATION)
 
 
 PLAIN: Final = Dialect()
@@ -254,6 +262,17 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
         "to": _spell_end(message.to, dialect),
         "body": message.body if dialect == PLAIN else _spell_body(message, dialect),
     }
+
+
+def is_emitted_plain(message: Message, dialect: Dialect) -> bool:
+    """Return whether a message in a peer's dialect is surely what it is in normal form."""
+    names, from_, to = dialect.names, message.from_, message.to
+    if not dialect.is_plain or names.get(to, to) != to or names.get(from_, from_) != from_:
+        return False
+    if not dialect.is_upstream:
+        return True
+    has_habit = message.type in _PATH_TYPES or isinstance(message.body.get("value"), dict)
+    return not (has_habit or is_all_children(from_) or is_all_children(to))
 
 
 def spell(address: str, dialect: Dialect) -> str:

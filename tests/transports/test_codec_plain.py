@@ -7,11 +7,14 @@ spaces, order and escapes, keys twice, one key more or less, other numbers.
 from collections import Counter
 from random import Random
 
+import attrs
 import orjson
 import pytest
 
-from actors.node.links.acceptor import Acceptor
+from actors.node.links.acceptor import Acceptor, spelt
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
+from fsm.session.node_session_io import OutboundMessage
+from specs.dialects.dialect import PLAIN, UPSTREAM, Dialect, is_emitted_plain
 from specs.identity import NOBODY, READ, SenderIdentity, Stamp
 from specs.limits.protocol import MAX_ID, MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.message import Message
@@ -21,6 +24,7 @@ from transports.codec import (
     decode_frame,
     decode_line,
     decode_object,
+    encode,
     read_object,
     read_plain,
 )
@@ -37,7 +41,9 @@ TYPES = (b"create", b"update", b"read", b"response", b"execute", b"delete", b"su
          b"forward", b"CREATE", b"nothing", b"cre\\u0061te", b"")  # fmt: skip
 ENDS = (b"hyperty-runtime://a.ex/alice", b"hyperty://a.ex/1", b"comm://a.ex/1/changes",
         b"hyperty://a.ex/1/status", b"runtime://a.ex/alice", b"hyperty://A.ex/1", b"hyperty://a.ex/1/",
-        b"domain://registry.a.ex", b"comm://a.ex/1/resources", b"mn:/session", b"", b"x",
+        b"domain://registry.a.ex", b"comm://a.ex/1/resources", b"comm://a.ex/1/children",
+        b"domain://msg-node.a.ex/address-allocation", b"comm://a.ex/1/subscription", b"comm://a.ex/1",
+        b"mn:/session", b"", b"x",
         b"hyperty://a.ex/\\u0061", b"hyperty:\\/\\/a.ex/1", b"hyperty://a.ex/1\\", b"\xff",
         b"hyperty://a.ex/" + b"l" * 600)  # fmt: skip
 PARTS = (
@@ -47,7 +53,8 @@ PARTS = (
     b'"via":["hyperty://a.ex/1"]', b'"via":"hyperty://a.ex/1"', b'"via":[5]', b'"desc":"why"',
     b'"description":"why"', b'"Value":1', b'"subscriber":"hyperty://a.ex/1"', b'"value":1e999',
     b'"identity":{"runtime":"hyperty-runtime://a.ex/mallory","vouchedBy":"none"}', b'"identity":7',
-    b'"value":"\xff"', b'"value":"\\ud800"', b'"value":NaN', b'"resource":"/hyperty/x"', b'"value"',
+    b'"value":"\xff"', b'"value":"\\ud800"', b'"value":NaN', b'"resource":"/hyperty/x"',
+    b'"resources":["runtime://a.ex/x"]', b'"value":{"version":3,"url":"comm://a.ex/1"}', b'"value"',
     b'"n":123456789012345678901234567890', b'"value":"}}"', b'"body":{"a":1}',
     b'"x":",\\"body\\":{"',
     b'"deep":' + b"[" * MAX_JSON_DEPTH + b"]" * MAX_JSON_DEPTH,
@@ -159,6 +166,56 @@ def test_the_same_envelope_with_another_body_is_another_message():
         assert message is not None
         assert (message.id, message.body) == (number, {"value": number})
     assert read_plain(b'{"id":%d,%b,"body":{}}' % (MAX_ID + 1, ends), NOBODY) is None
+
+
+DIALECTS = (
+    PLAIN,
+    UPSTREAM,
+    attrs.evolve(UPSTREAM, from_zero=True, names={"hyperty://a.ex/1": "hyperty://A.ex/1"}),
+    attrs.evolve(UPSTREAM, names={ENDS[0].decode(): ENDS[0].decode()}),
+    attrs.evolve(UPSTREAM, names={ENDS[0].decode(): "runtime://a.ex/alice"}),
+    attrs.evolve(UPSTREAM, via_text=True),
+    Dialect(string_ids=True),
+    Dialect(runtime_alias=True),
+    Dialect(upper_types=True),
+    Dialect(list_key="subscribe"),
+    Dialect(text_key="desc"),
+    Dialect(allocation="object-address-allocation"),
+)
+
+HABITS = (
+    (
+        b'{"id":1,"type":"subscribe","from":"hyperty://a.ex/1","to":"comm://a.ex/1/subscription",'
+        b'"body":{"source":"hyperty://a.ex/1"}}'
+    ),
+    (
+        b'{"id":1,"type":"subscribe","from":"hyperty://a.ex/1","to":"domain://msg-node.a.ex/sm",'
+        b'"body":{"resources":["comm://a.ex/1/changes"]}}'
+    ),
+    (
+        b'{"id":1,"type":"response","from":"comm://a.ex/1","to":"hyperty://a.ex/1",'
+        b'"body":{"code":200,"value":{"version":3,"url":"comm://a.ex/1"}}}'
+    ),
+)
+"""Messages that upstream's peers read otherwise, whose bodies show it in several fields."""
+
+
+@pytest.mark.chance
+def test_the_line_for_a_peer_of_upstream_is_made_of_the_line_in_normal_form():
+    """N3, N9: where both are spelt alike; such a peer gets no identity of this node."""
+    dice = Random(5)  # noqa: S311 - chance, no secret
+    plain = 0
+    for _ in range(EXAMPLES):
+        text = line_of(dice) if dice.random() < 0.95 else dice.choice(HABITS)
+        message = decode_line(text, dice.choice(STAMPS))
+        if isinstance(message, BadLine):
+            continue
+        spelling = dice.choice(DIALECTS)
+        line, plainly = encode(message, spelling), is_emitted_plain(message, spelling)
+        entry = OutboundMessage(message, encode(message), dice.choice((None, {})))
+        assert spelt(entry, spelling) == spelt(entry, spelling) == line
+        plain += plainly
+    assert plain > EXAMPLES / 20
 
 
 class Whole:

@@ -313,12 +313,10 @@ export function normalAddress(text) {
 }
 
 /**
- * Return what is one address, in canonical form.
- *
  * @param {Json | undefined} value
  * @param {string} field
  */
-export function address(value, field) {
+function address(value, field) {
   if (typeof value !== "string") throw new BadMessageError(`${field} must be one address, as text`);
   return said(field, () => canonical(value));
 }

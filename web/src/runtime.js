@@ -110,7 +110,6 @@ export class Runtime {
       ids: new Ids(),
       clock: options.clock ?? CLOCK,
       counters,
-      confined: new Set(),
       own: () => this.said.identity,
     };
     this.#bus = new MessageBus(this.#tools, options.policy);
@@ -359,21 +358,19 @@ export class Runtime {
       },
       onEnded: (why) => isStarted && onEnded(why),
     });
-    const shut = this.#open(url, sandbox);
-    this.#tools.confined.add(url);
-    const close = () => {
-      sandbox.close();
-      shut();
-      this.#tools.confined.delete(url);
-    };
+    const close = this.#open(url, sandbox);
     try {
       await sandbox.start();
     } catch (error) {
+      sandbox.close();
       close();
       throw error;
     }
     isStarted = true;
-    return close;
+    return () => {
+      sandbox.close();
+      close();
+    };
   }
 
   /**

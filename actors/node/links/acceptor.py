@@ -15,12 +15,19 @@ from typing_extensions import override
 
 from actors.kit.counters import Form
 from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
-from specs.dialects.dialect import PLAIN, Dialect, dialect_of, envelope_of, normal_envelope_of
+from specs.dialects.dialect import (
+    PLAIN,
+    Dialect,
+    dialect_of,
+    envelope_of,
+    is_emitted_plain,
+    normal_envelope_of,
+)
 from specs.identity import IDENTITY, NOBODY, Stamp
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message
-from transports.codec import BadLine, decode_frame, encode, frames, read_plain
+from transports.codec import BadLine, decode_frame, encode, frames, read_plain, unstamped_line
 
 __all__ = ["REST", "Acceptor", "Claim", "Item", "LinkAcceptor", "RestAcceptor", "spelt"]
 
@@ -50,16 +57,20 @@ def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
         dialect: Spelling of the peer.
     """
     message = entry.message
-    if dialect is PLAIN and message.identity is None and IDENTITY not in message.body:
-        return entry.line
-    message = entry.message
-    if message.to in dialect.names or message.from_ in dialect.names:
-        return encode(message, dialect)
-    known = {} if entry.spelt is None else entry.spelt
+    known = entry.spelt
+    if known is None or message.to in dialect.names or message.from_ in dialect.names:
+        return _spelt(entry, dialect)
     line = known.get(dialect)
     if line is None:
-        line = known[dialect] = encode(message, dialect)
+        line = known[dialect] = _spelt(entry, dialect)
     return line
+
+
+def _spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
+    message = entry.message
+    if IDENTITY not in message.body and is_emitted_plain(message, dialect):
+        return unstamped_line(entry.line, message.identity)
+    return encode(message, dialect)
 
 
 class Acceptor(ABC):
