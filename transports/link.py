@@ -175,6 +175,27 @@ class Link(AsyncResource, ABC):
             trio.BusyResourceError: Another task is sending, which is a bug.
         """
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether `write_now` may be called: nothing waits to be written, and no task writes.
+
+        It never is for kinds that cannot write without waiting.
+        """
+        return False
+
+    def write_now(self, frames: Sequence[bytes]) -> bool:
+        """Send frames without waiting; only while the link `is_clear`.
+
+        Returns:
+            Whether all is written. If not, the link has taken the frames all the same: `send_many`
+            without frames waits until the rest is written, and raises what prevents that.
+
+        Raises:
+            FrameTooLargeError: A frame is over the limit; none was sent.
+        """
+        del frames
+        raise trio.WouldBlock
+
     def _check_sizes(self, frames: Sequence[bytes]) -> None:
         """Raise `FrameTooLargeError` if one of `frames` is over the limit."""
         if max(map(len, frames), default=0) > MAX_FRAME_BYTES:

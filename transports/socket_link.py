@@ -1,26 +1,22 @@
-"""Sockets, and links over them: length-prefixed frames, and plain byte streams.
+"""Links over sockets: length-prefixed frames, and plain byte streams.
 
 Unix and TCP sockets carry each frame behind its length. A link that is a plain byte stream serves
-foreign protocols. Errors of the operating system are mapped here.
+foreign protocols.
 """
 
-import errno
 import os
 import socket
-import stat
 import sys
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, final
 
 import trio
 from typing_extensions import override
 
 from specs.limits.protocol import (
-    ACCEPT_PAUSE,
     GOODBYE_TIMEOUT,
     MAX_FRAME_BYTES,
     OUTBOX_BYTES,
@@ -28,28 +24,19 @@ from specs.limits.protocol import (
 )
 from transports.errors import (
     CloseReason,
-    DialError,
     FrameTooLargeError,
     FrameTooSlowError,
     LinkBrokenError,
     LinkClosedError,
     LinkError,
-    ListenError,
 )
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.tls import AcceptedStream, TlsStream
-from transports.urls import join_host_port, read_host_port
 
 __all__ = [
     "RawLink",
     "SocketLink",
     "StreamLink",
-    "bind_tcp",
-    "bind_unix",
-    "dial_tcp",
-    "dial_unix",
-    "next_stream",
-    "next_streams",
 ]
 
 
@@ -154,6 +141,27 @@ class SocketLink(Link):
             self._outbox.extend(self._wrapped(frames))
             del frames  # a slow reader does not keep them twice
             await self._flush()
+
+    @property
+    @override
+    def is_clear(self) -> bool:
+        # A task that writes leaves its last byte in the outbox until it has been written. TLS may
+        # keep a part of what it has taken.
+        is_done = not self._outbox and not self._is_write_ended
+        return is_done and not isinstance(self._stream, TlsStream)
+
+    @override
+    def write_now(self, frames: Sequence[bytes]) -> bool:
+        self._check_sizes(frames)
+        data = self._wrapped(frames)
+        try:
+            written = os.write(self._stream.socket.fileno(), data)
+        except OSError:  # there is no room, or no peer: then the next flush meets the error, too
+            written = 0
+        if written == len(data):
+            return True
+        self._outbox.extend(memoryview(data)[written:])
+        return False
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -416,173 +424,3 @@ class StreamLink(SocketLink):
         self._deliver(bytes(self._buffer[_HEAD:end]))
         del self._buffer[:end]
         return True
-
-
-_BACKLOG: Final = 4096
-"""Connections that the kernel keeps until they are accepted: a mass reconnect fits (RELIABILITY
-R3). Linux keeps at most `net.core.somaxconn`, which is as much by default.
-"""
-
-_OWNER_ONLY: Final = 0o600
-"""Mode of a Unix socket: no other user of this machine may connect."""
-
-
-async def dial_tcp(address: str) -> trio.SocketStream:
-    """Connect to `host:port`.
-
-    If cancelled, nothing is left open.
-
-    Raises:
-        DialError: `address` is no address, or no listener is there.
-    """
-    try:
-        host, port = read_host_port(address)
-        return await trio.open_tcp_stream(host, port)
-    except ValueError as exc:
-        raise DialError(address, str(exc)) from exc
-    except OSError as exc:
-        raise DialError(address, _os_reason(exc)) from exc
-
-
-async def dial_unix(path: str) -> trio.SocketStream:
-    """Connect to a Unix socket.
-
-    If cancelled, nothing is left open.
-
-    Raises:
-        DialError: No listener is there.
-    """
-    try:
-        return await trio.open_unix_socket(path)
-    except OSError as exc:
-        raise DialError(path, _os_reason(exc)) from exc
-
-
-async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
-    """Listen on `host:port`, of a name on its first address; return the listener and its address.
-
-    If cancelled while a name is resolved, nothing is bound.
-
-    Raises:
-        ListenError: The address is in use, not allowed, or no address.
-    """
-    try:
-        host, port = read_host_port(where)
-        first, *rest = await trio.open_tcp_listeners(port, host=host, backlog=_BACKLOG)
-    except ValueError as exc:
-        raise ListenError(where, str(exc)) from exc
-    except OSError as exc:
-        raise ListenError(where, _os_reason(exc)) from exc
-    for other in rest:
-        await other.aclose()
-    name = first.socket.getsockname()
-    return first, join_host_port(str(name[0]), int(name[1]))
-
-
-@contextmanager
-def bind_unix(path: str) -> Iterator[trio.SocketListener]:
-    """Listen on a Unix socket that only its owner may use while the context is open.
-
-    A socket that a dead process left there is replaced. When the context is left, the socket is
-    removed.
-
-    Raises:
-        ListenError: Another process listens there, or no socket can be made there.
-    """
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        _remove_stale(path)
-        os.fchmod(bound.fileno(), _OWNER_ONLY)  # Linux gives the file this mode from the start
-        bound.bind(path)
-        Path(path).chmod(_OWNER_ONLY)
-        bound.listen(_BACKLOG)
-        bound.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    except OSError as exc:
-        bound.close()
-        raise ListenError(path, _os_reason(exc)) from exc
-    mark = _inode(path)
-    listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
-    try:
-        yield listener
-    finally:
-        listener.socket.close()
-        if mark is not None and _inode(path) == mark:
-            with suppress(OSError):
-                Path(path).unlink()
-
-
-def _remove_stale(path: str) -> None:
-    """Remove a socket without a listener; any other file is left alone."""
-    if not Path(path).exists() or not stat.S_ISSOCK(Path(path).stat().st_mode):
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        if probe.connect_ex(path) == errno.ECONNREFUSED:
-            Path(path).unlink()
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
-    """Accept one connection; if the system is out of resources, wait and try again.
-
-    If cancelled, no connection is lost.
-
-    Raises:
-        LinkClosedError: The listener was closed.
-    """
-    while True:
-        try:
-            return await listener.accept()
-        except trio.ClosedResourceError as exc:
-            raise LinkClosedError("listener") from exc
-        except OSError:  # out of descriptors or memory, or the peer has left already
-            await trio.sleep(ACCEPT_PAUSE)
-
-
-async def next_streams(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
-    """Accept one connection, and others that are waiting, up to so many in all.
-
-    One scheduler pass per connection would be too slow for a mass reconnect: the queue of the
-    system would overflow in a busy process, and a peer that is lost there tries again only after
-    a second.
-
-    If cancelled, no connection is lost.
-
-    Raises:
-        LinkClosedError: The listener was closed.
-    """
-    return [await next_stream(listener), *_who_else(listener, most - 1)]
-
-
-def _who_else(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
-    streams: list[trio.SocketStream] = []
-    if listener.socket.fileno() < 0:
-        return streams
-    queue = socket.socket(fileno=listener.socket.fileno())  # lent while no task waits
-    try:
-        while len(streams) < most:
-            accepted, _ = queue.accept()
-            streams.append(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
-    except OSError:  # no further connection; a lack of descriptors is met by the next one
-        return streams
-    finally:
-        queue.detach()
-    return streams
-
-
-def _os_reason(error: OSError) -> str:
-    """Return the reason of an error as half a sentence, without the address."""
-    cause = error.__cause__  # Trio's own error has the address; its cause stands here
-    while isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
-    found = cause if isinstance(cause, OSError) else error
-    if found.errno is not None and found.errno > 0:
-        return os.strerror(found.errno).lower()
-    return (found.strerror or str(found)).lower()  # a name that cannot be looked up

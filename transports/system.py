@@ -25,15 +25,8 @@ from transports.link import (
     ServedPaths,
     Upgrade,
 )
-from transports.socket_link import (
-    RawLink,
-    StreamLink,
-    bind_tcp,
-    bind_unix,
-    dial_tcp,
-    dial_unix,
-    next_stream,
-)
+from transports.socket_link import RawLink, StreamLink
+from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.tls import AcceptedStream, TlsStream, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url
 from transports.webrtc.process import WebRtcProcess

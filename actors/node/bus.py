@@ -479,6 +479,7 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.notices.settle()
         self._exchange.state.settle()
         self._exchange.foreign.settle()
+        self._exchange.turn.write()
         is_settled = self._exchange.notices.is_settled and self._exchange.state.is_settled
         if self._drained is not None and is_settled:
             self._drained.send(None)
@@ -496,6 +497,7 @@ class NodeBus(Actor[BusMessage]):
     @override
     async def stop(self) -> None:
         self._exchange.rest()
+        self._exchange.turn.hand_over()
         self._exchange.components.close()
 
     def _attached(self, request: Attached) -> None:
@@ -513,6 +515,7 @@ class NodeBus(Actor[BusMessage]):
     def _connected(self, port: Port) -> None:
         self._exchange.ports[port.number] = port
         port.outbox.count_in(self._exchange.budget)
+        port.turn = self._exchange.turn
         self._trace.link(Op.OPEN, port.name, self._node.node)
         if self._is_leaving:
             del self._exchange.ports[port.number]

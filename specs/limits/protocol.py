@@ -352,6 +352,9 @@ OUTBOX_BUDGET: Final = 256 * 1_048_576
 WRITE_BYTES: Final = 65_536
 """Bytes a node hands to a link at once (MEASURED A4: larger frames do not pay)."""
 
+WRITE_SLICE: Final = 0.002
+"""Seconds that a node writes to links before it does something else (ours)."""
+
 WRITE_TIMEOUT: Final = 10.0
 """Seconds a peer has to take in what was handed to its link at once (RELIABILITY L1)."""
 

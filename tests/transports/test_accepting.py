@@ -5,7 +5,7 @@ import socket
 import trio
 
 from specs.limits.protocol import ACCEPT_BATCH
-from transports.socket_link import bind_tcp, next_streams
+from transports.sockets import bind_tcp, next_streams
 
 
 def crowd(address, size):

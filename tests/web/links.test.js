@@ -7,6 +7,7 @@ import { FORGERIES } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import { replyTo, stamped } from "../../web/src/message.js";
 import { FakeNode, PEER, RUNTIME, settle } from "./fake_node.js";
+import { spoilt } from "./odd.js";
 
 const REMOTE = "hyperty-runtime://a.ex/rb";
 const DESCRIPTOR = "hyperty-catalogue://catalogue.a.ex/.well-known/protocolstub/webrtc";
@@ -235,4 +236,34 @@ test("the row of a runtime can be read by stubs", async () => {
   const strange = node.said({ type: "response", to: PEER }).at(-1).body.code;
   assert.deepEqual([own, strange], [200, 403]);
   assert.equal(runtime.registry.links.entries.length, 1);
+});
+
+test("a record with odd values leads to no link, or to one; messages go on", async () => {
+  const records = Object.fromEntries([...spoilt(REACHABLE)].map((record, at) => [`${PEER}/${at}`.replace("peer/", "peer-"), record]));
+  const { node, stubs, echo } = await linked({ ...records, [PEER]: REACHABLE });
+  for (const [url, record] of Object.entries(records)) {
+    if (record.url === PEER) record.url = url;
+    void echo.ask("create", url, { value: url });
+    await settle();
+    assert.equal(node.said({ to: url }).length, 1, url);
+  }
+  // What is known of each ends in its time.
+  await node.clock.turn(4000);
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const stub = stubs.filter(({ plan }) => plan?.remote === REMOTE).at(-1);
+  for (const value of ["created", "in-progress", "live"]) stub.report(value);
+  const bodies = [...spoilt({ value: 1, resource: `${PEER}#1`, version: 1, source: PEER, attribute: "n" })];
+  for (const [at, body] of bodies.entries()) {
+    for (const to of [echo.url, "comm://a.ex/theirs/changes", "comm://a.ex/theirs/children/resources", `${RUNTIME}/sm`, `${RUNTIME}/registry`]) {
+      stub.bring({ id: at + 1, type: "update", from: PEER, to, body });
+    }
+    await node.clock.turn(61);
+  }
+  const asking = echo.request(PEER, 3);
+  await settle();
+  const by = stub.messages.findLast(({ body }) => body.value === 3);
+  if (by) stub.bring(replyTo(by, 200, { value: "there" }));
+  else node.say(replyTo(node.said({ to: PEER }).at(-1), 200, { value: "there" }));
+  assert.equal(await asking, "there");
 });

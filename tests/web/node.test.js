@@ -499,6 +499,32 @@ test("objects that a hyperty begins to observe side by side all get their change
   await assert.rejects(echo.observe(urls[0]), { name: "Refusal", code: 409 });
 });
 
+test("nobody else speaks for an object that is being made", async () => {
+  const { node, runtime } = await echoing();
+  const asked = [];
+  const deploying = [runtime.deploy("reporter", { subscribe: (one) => void asked.push(one) }), runtime.deploy("other", {})];
+  await settle();
+  const [reporter, other] = await Promise.all(deploying);
+  node.addresses.push("comm://a.ex/mine");
+  node.answers = ({ to, type }) => (to === "domain://registry.a.ex" && type === "create" ? false : undefined);
+  const reporting = reporter.report("comm", {});
+  await settle();
+  const body = { message: { id: 1, type: "subscribe", from: PEER, to: "comm://a.ex/mine" } };
+  const forged = other.ask("forward", reporter.url, body);
+  for (const from of [PEER, "comm://a.ex/theirs"]) node.say({ id: 1, type: "forward", from, to: reporter.url, body });
+  await settle();
+  assert.deepEqual([asked, (await forged).body.code], [[], 400]);
+  // The object itself asks already.
+  const sm = "hyperty-runtime://a.ex/rb/sm";
+  node.say({ id: 1, type: "subscribe", from: sm, to: "comm://a.ex/mine/subscription", body: { source: PEER } });
+  await settle();
+  assert.deepEqual(asked.map(({ object, observer }) => [object, observer]), [["comm://a.ex/mine", PEER]]);
+  node.answers = () => undefined;
+  node.say({ ...node.said({ type: "create", to: "domain://registry.a.ex" }).at(-1), type: "response", from: "domain://registry.a.ex", to: `${RUNTIME}/registry`, body: { code: 200 } });
+  await settle();
+  await reporting;
+});
+
 test("a runtime that closes unregisters, gives addresses back and ends its session", async () => {
   const { node, runtime, echo } = await echoing();
   const closing = runtime.close();

@@ -50,3 +50,13 @@ def test_it_takes_the_part_of_a_runtime_in_scenarios_of_the_protocol():
 @needs_node
 def test_a_hyperty_in_a_worker_has_data_objects_of_its_own_and_none_of_others():
     node_test("worker.test.js")
+
+
+@needs_node
+def test_a_worker_with_its_port_in_its_hands_harms_neither_page_nor_objects_nor_session():
+    node_test("worker_port.test.js")
+
+
+@needs_node
+def test_values_that_nobody_expects_are_borne_wherever_they_come_from():
+    node_test("odd_values.test.js")

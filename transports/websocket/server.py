@@ -37,7 +37,8 @@ from transports.background import open_background
 from transports.errors import CloseReason, LinkClosedError
 from transports.gate import EVERYBODY, Everybody, Gate, Guest
 from transports.link import Kind, Link, Listener, ServedPaths, Upgrade
-from transports.socket_link import SocketLink, next_streams
+from transports.socket_link import SocketLink
+from transports.sockets import next_streams
 from transports.tls import AcceptedStream, TlsStream
 from transports.urls import own_origin, read_target
 

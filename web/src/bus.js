@@ -16,6 +16,7 @@ import {
   STUB_QUEUE,
 } from "./constants.js";
 import { Alarm } from "./clock.js";
+import { textOf } from "./json.js";
 import { Shares } from "./limits.js";
 import {
   instanceId,
@@ -60,6 +61,7 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  * @property {import("./ids.js").Ids} ids
  * @property {import("./clock.js").Clock} clock
  * @property {import("./counters.js").Counters} counters
+ * @property {Set<string>} confined addresses of the hyperties in Workers
  * @property {() => import("./message.js").SenderIdentity | null} own who this runtime is, as its
  *   node has said
  */
@@ -250,10 +252,19 @@ const isOfChildren = (to) => to.includes("/children/");
 function isMisnamed({ type, from, to, body }) {
   const url = type === "response" ? null : /^(.*)\/children\/[^/]+$/s.exec(to)?.[1];
   if (!url || from === url) return false;
-  const name = String(body.resource);
+  const name = textOf(body.resource);
   const isOwn = name.startsWith(from) && /^#[1-9][0-9]{0,15}$/.test(name.slice(from.length));
   return !isOwn || !/^(create|update|delete)$/.test(type);
 }
+
+/**
+ * Return whether a message is for a service that acts for a session, whoever of it has asked: its
+ * addresses, its paths, its records, and the session itself.
+ *
+ * @param {Message} message
+ */
+const isOfSession = ({ type, to }) =>
+  /^domain:\/\/msg-node\./.test(to) || (type !== "read" && /^domain:\/\/registry\./.test(to));
 
 /**
  * Return whether a stub brings a message from outside; what it says for itself it does not stamp.
@@ -503,6 +514,10 @@ export class MessageBus {
     }
     if (isMisnamed(message)) {
       const why = "not the child reporter: only its creator creates, changes and deletes a child";
+      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+    }
+    if (origin === "local" && !isBelow(by, this.#tools.runtime) && isOfSession(message)) {
+      const why = "only the parts of a runtime ask its node: what that does, it does for all hyperties";
       return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
     }
     if (this.#isForParts(message, origin)) {

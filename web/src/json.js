@@ -35,6 +35,21 @@ export class BadMessageError extends Error {
 export const isObject = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/**
+ * Return a text that somebody else has written; "" if it is none. Not every value of JSON can be
+ * made one: an object may name a `toString` of its own.
+ *
+ * @param {Json | undefined} value
+ */
+export const textOf = (value) => (typeof value === "string" ? value : "");
+
+/**
+ * Return a number that somebody else has written; 0 if it is none.
+ *
+ * @param {unknown} value
+ */
+export const numberOf = (value) => (typeof value === "number" ? value : 0);
+
 const encoder = new TextEncoder();
 
 /** @param {string} text */

@@ -313,10 +313,12 @@ export function normalAddress(text) {
 }
 
 /**
+ * Return what is one address, in canonical form.
+ *
  * @param {Json | undefined} value
  * @param {string} field
  */
-function address(value, field) {
+export function address(value, field) {
   if (typeof value !== "string") throw new BadMessageError(`${field} must be one address, as text`);
   return said(field, () => canonical(value));
 }

@@ -4,10 +4,10 @@ import { domainOf, isBelow } from "./address.js";
 import { Alarm, sleep } from "./clock.js";
 import { CHILD_TRIES, CODES, HAND_OVER_PAUSE } from "./constants.js";
 import { Refusal } from "./hyperty.js";
-import { BadMessageError, isObject } from "./json.js";
-import { codeOf, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
+import { BadMessageError, isObject, numberOf, textOf } from "./json.js";
+import { codeOf, isSuccess, reasonIn, refuse, replyTo, viaOf } from "./message.js";
 import { valueDigest } from "./trace.js";
-import { canBeSet, changed, checkedValue, checkPath, described } from "./value.js";
+import { canBeSet, changed, changeIn, checkedValue, checkPath, described } from "./value.js";
 import { ChildrenCopyCore, childrenOf, named, opIn, opOf } from "./sync/children.js";
 import { ObserverCore } from "./sync/copy.js";
 
@@ -461,7 +461,7 @@ export class ReportedObject extends Emitter {
     });
     const answer = await this.#ask("update", { resource: this.url, ...brought });
     this.value = changed(this.value, brought);
-    this.version = Number(answer.body.version);
+    this.version = numberOf(answer.body.version);
     return this.version;
   }
 
@@ -510,15 +510,15 @@ export class ReportedObject extends Emitter {
   listed({ value, operation, version }) {
     if (version !== this.#listed + 1) return void this.readObservers();
     this.#listed = version;
-    for (const one of Array.isArray(value) ? value : []) this.#observes(String(one), operation === "add");
+    for (const one of Array.isArray(value) ? value : []) this.#observes(textOf(one), operation === "add");
   }
 
   /** Read the list of observers. */
   async readObservers() {
     const { value } = (await this.#host.port.ask("read", `${this.url}/observers`, {})).body;
-    if (!isObject(value) || !Array.isArray(value.observers) || Number(value.version) < this.#listed) return;
-    this.#listed = Number(value.version);
-    const there = new Set(value.observers.map(String));
+    if (!isObject(value) || !Array.isArray(value.observers) || numberOf(value.version) < this.#listed) return;
+    this.#listed = numberOf(value.version);
+    const there = new Set(value.observers.map(textOf));
     for (const one of this.observers) if (!there.has(one)) this.#observes(one, false);
     for (const one of there) if (!this.#observers.has(one)) this.#observes(one, true);
   }
@@ -630,15 +630,16 @@ export class ObservedObject extends Emitter {
       return this.#giveUp(new Refusal(CODES.FORBIDDEN, "its reporter has expelled this hyperty"));
     }
     if (to === this.#host.url) return this.#shown(body.value);
-    const { version, attribute, source } = body;
-    if (from !== this.url || !Number.isInteger(version)) return;
+    if (from !== this.url) return;
     try {
-      checkPath(typeof attribute === "string" ? attribute : undefined);
+      const change = changeIn(body);
+      if (!change) return;
+      if (change.source !== undefined) this.#reporter = change.source;
+      this.feed({ on: "changed", change });
     } catch (error) {
-      return this.#giveUp(new Refusal(CODES.GONE, `its reporter sent a change that is none: ${error}`));
+      if (!(error instanceof BadMessageError)) throw error;
+      this.#giveUp(new Refusal(CODES.GONE, `its reporter sent a change that is none: ${error}`));
     }
-    if (typeof source === "string") this.#reporter = source;
-    this.feed({ on: "changed", change: /** @type {import("./sync/copy.js").Published} */ (body) });
   }
 
   /** @param {string} from */
@@ -649,11 +650,11 @@ export class ObservedObject extends Emitter {
   /** @param {Json | undefined} value */
   #shown(value) {
     const { version, data, reporter } = isObject(value) ? value : {};
-    if (typeof version !== "number" || !isObject(data)) {
+    if (!Number.isInteger(version) || numberOf(version) < 1 || !isObject(data)) {
       return this.#giveUp(new Refusal(CODES.GONE, "its reporter sent an object that is none"));
     }
     if (typeof reporter === "string") this.#reporter = reporter;
-    this.feed({ on: "snapshot-read", snapshot: { version, data } });
+    this.feed({ on: "snapshot-read", snapshot: { version: numberOf(version), data } });
   }
 
   /** @param {Refusal} refusal */
@@ -777,7 +778,7 @@ export class Objects {
         allow: allow.length ? allow : undefined,
         publicObservation: isPublic || undefined,
       }));
-      const url = String(answer.body.resource);
+      const url = textOf(answer.body.resource);
       const object = new ReportedObject(this, this.#host, url, { schema: address, name, data });
       this.#reported.set(url, object);
       await object.readObservers();
@@ -820,7 +821,7 @@ export class Objects {
     const { to, from, type, body } = message;
     const { url, port, runtime } = this.#host;
     if (to !== url) return this.#heard(message);
-    const object = this.#observed.get(String(body.resource));
+    const object = this.#observed.get(textOf(body.resource));
     const isShown = type === "update" && from === `${runtime}/sm`;
     const isExpelled = type === "unsubscribe" && object !== undefined;
     if (isShown || isExpelled) {
@@ -832,8 +833,10 @@ export class Objects {
       }
       return true;
     }
-    if (type === "forward" && (this.#creating || this.#reported.has(from)) && isObject(body.message)) {
-      const observer = String(body.message.from);
+    // While one is made, its address is not known: it is none of a hyperty, and asks here alone.
+    const isNew = this.#creating > 0 && !from.startsWith("hyperty:") && !viaOf(message).length;
+    if (type === "forward" && (isNew || this.#reported.has(from)) && isObject(body.message)) {
+      const observer = textOf(body.message.from);
       hyperty.decide(message, async () => {
         if (observer === url) return;
         if (!code.subscribe) throw new Refusal(CODES.FORBIDDEN, `${observer} is not invited to ${from}`);
@@ -845,7 +848,7 @@ export class Objects {
       const object = from.slice(0, -"/subscription".length);
       const { source, schema, value } = body;
       hyperty.decide(message, async () => {
-        await code.invited?.({ object, reporter: String(source), schema: String(schema), value: value ?? null }, hyperty);
+        await code.invited?.({ object, reporter: textOf(source), schema: textOf(schema), value: value ?? null }, hyperty);
       });
       return true;
     }

@@ -22,7 +22,7 @@ import {
   RETRY_COOL_DOWN,
 } from "./constants.js";
 import { Entity } from "./machine.js";
-import { isObject } from "./json.js";
+import { isObject, textOf } from "./json.js";
 import { codeOf, isSuccess, reasonIn } from "./message.js";
 import { NodeStub } from "./node.js";
 import { isByNode, Links } from "./routes.js";
@@ -302,7 +302,7 @@ export class Registry {
     const there = this.#stub;
     if (!there || message.from !== there.url) return true;
     const { domain, trace } = this.#tools;
-    const state = String(message.body.value);
+    const state = textOf(message.body.value);
     const was = there.state;
     there.state = state;
     trace.row("registry", "upd", "stubs", domain, `${there.url} ${state}`, "registry");
@@ -311,7 +311,7 @@ export class Registry {
       for (const watcher of this.#watchers) watcher(state === "live");
     }
     if (state === "live") {
-      const link = String(message.body.link);
+      const link = textOf(message.body.link);
       const isNew = this.#link !== null && this.#link !== link;
       this.#link = link;
       if (isNew) {
@@ -439,7 +439,7 @@ export class Registry {
     const { value } = answer.body;
     for (const one of isSuccess(answer) && Array.isArray(value) ? value : []) {
       if (!isObject(one) || one.runtime !== runtime || (one.user ?? null) !== user) continue;
-      this.keep(String(one.descriptor ?? one.name), String(one.url));
+      this.keep(textOf(one.descriptor ?? one.name), textOf(one.url));
     }
   }
 
@@ -541,7 +541,7 @@ export class Registry {
   async #readStatus(url, followers) {
     const answer = await this.read(url);
     const [record] = [answer.body.value].flat();
-    if (isObject(record)) this.#report(followers, String(record.status));
+    if (isObject(record)) this.#report(followers, textOf(record.status));
     else if (codeOf(answer) === CODES.NOT_FOUND) this.#report(followers, null);
   }
 

@@ -18,7 +18,7 @@ import {
   PROOF_TIMEOUT,
   REGISTRATION_EXPIRES,
 } from "./constants.js";
-import { isObject } from "./json.js";
+import { isObject, numberOf, textOf } from "./json.js";
 import { LinkTable, planOf } from "./links.js";
 import { Entity } from "./machine.js";
 import { codeOf, isRequest, isSuccess, refuse, replyTo } from "./message.js";
@@ -287,7 +287,7 @@ export class Links {
       this.#reading.delete(entity);
       const { value } = answer.body;
       const record = codeOf(answer) === CODES.OK && isObject(value) && value.url === entity ? value : null;
-      const life = record ? Math.min(Number(record.expires) || 1, REGISTRATION_EXPIRES) : NEGATIVE_CACHE;
+      const life = record ? Math.min(numberOf(record.expires) || 1, REGISTRATION_EXPIRES) : NEGATIVE_CACHE;
       this.#records.set(entity, { record, until: this.#now + life });
       trim(this.#records, OWNERS_KEPT);
       return record;
@@ -404,7 +404,7 @@ export class Links {
     if (request.type === "delete") {
       // A link has ended for good (I-P19).
       this.#port.post(replyTo(request, CODES.OK));
-      return this.#perform(this.#table.over(request.from, String(request.body.resource), this.#now));
+      return this.#perform(this.#table.over(request.from, textOf(request.body.resource), this.#now));
     }
     if (request.type !== "read") {
       return this.#port.post(refuse(request, CODES.MALFORMED, "the registry can only be read"));

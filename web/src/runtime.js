@@ -110,6 +110,7 @@ export class Runtime {
       ids: new Ids(),
       clock: options.clock ?? CLOCK,
       counters,
+      confined: new Set(),
       own: () => this.said.identity,
     };
     this.#bus = new MessageBus(this.#tools, options.policy);
@@ -358,19 +359,21 @@ export class Runtime {
       },
       onEnded: (why) => isStarted && onEnded(why),
     });
-    const close = this.#open(url, sandbox);
+    const shut = this.#open(url, sandbox);
+    this.#tools.confined.add(url);
+    const close = () => {
+      sandbox.close();
+      shut();
+      this.#tools.confined.delete(url);
+    };
     try {
       await sandbox.start();
     } catch (error) {
-      sandbox.close();
       close();
       throw error;
     }
     isStarted = true;
-    return () => {
-      sandbox.close();
-      close();
-    };
+    return close;
   }
 
   /**

@@ -143,7 +143,7 @@ export class Sandbox {
     } else if (said.do === "load" && !this.#hasLoaded) {
       this.#hasLoaded = true;
       void this.#load();
-    } else if (said.do === "failed") this.#end(String(said.why).slice(0, 500));
+    } else if (said.do === "failed") this.#end(typeof said.why === "string" ? said.why.slice(0, 500) : "it failed");
     // Nothing holds a flood of such words back from the page.
     else this.#end("it says what nobody has asked for");
   }

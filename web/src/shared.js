@@ -4,11 +4,12 @@ export { domainOf, isBelow, runtimeOf, schemeOf, statusOf, subscriptionManager }
 export { Alarm, sleep } from "./clock.js";
 export { blake2b } from "./digest.js";
 export { Refusal } from "./hyperty.js";
-export { BadMessageError, byteLength, checkSize, isObject, sorted } from "./json.js";
+export { BadMessageError, byteLength, checkSize, isObject, numberOf, sorted, textOf } from "./json.js";
 export { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "./keys.js";
-export { TokenBucket } from "./limits.js";
+export { Shares, TokenBucket } from "./limits.js";
 export { Entity } from "./machine.js";
 export {
+  address,
   codeOf,
   frames,
   instanceId,

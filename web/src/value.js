@@ -69,6 +69,20 @@ export function checkPath(path) {
 }
 
 /**
+ * Read a change that the reporter of an object has published; null: it is none.
+ *
+ * @param {JsonObject} body
+ * @returns {Change & {version: number} | null}
+ */
+export function changeIn({ version, attribute, ...change }) {
+  if (!Number.isInteger(version)) return null;
+  const path = attribute ?? undefined;
+  if (path !== undefined && typeof path !== "string") throw new BadMessageError("an attribute is named by a text");
+  checkPath(path);
+  return /** @type {Change & {version: number}} */ ({ ...change, version, attribute: path });
+}
+
+/**
  * Return a copy of what an object may have as its value, or a child.
  *
  * @template {Json} T

@@ -129,7 +129,7 @@ async function run({ url, runtime, name, source, credits, id, port }) {
         one?.resolve(message);
       }
     } else if (data.do === "deliver" && code) {
-      void hyperty.handle(code, parse(data.text)).then(() => post({ do: "taken" }));
+      void hyperty.handle(code, parse(data.text)).finally(() => post({ do: "taken" }));
     }
   };
   cut();

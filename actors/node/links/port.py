@@ -1,14 +1,16 @@
 """A connection as the bus holds it: its queue, which never waits, bounded (RELIABILITY L2)."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto, unique
 from itertools import chain
+from time import perf_counter
 from types import MappingProxyType
 from typing import Final, final
 
 import trio
 
+from actors.kit.counters import Traffic
 from actors.kit.supervision.actor import ActorRef
 from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor
@@ -17,12 +19,12 @@ from fsm.session.node_session_io import OutboundMessage, PeerForm
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Stamp
-from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
+from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES, WRITE_SLICE
 from specs.reply_code import LinkEnd
 from transports.errors import CloseReason
 from transports.link import Link
 
-__all__ = ["Nudge", "Outbox", "Port"]
+__all__ = ["Nudge", "Outbox", "Port", "TurnWrites"]
 
 
 @final
@@ -34,6 +36,7 @@ class Outbox:
 
     Attributes:
         framed: Bytes of the frames that are being written.
+        is_begun: Whether the link has taken entries that it has not written whole.
         is_held: Whether nothing is to be written yet.
         is_idle: Whether the writer must be woken for the next entry.
         is_leaving: Whether the writer was ordered to leave.
@@ -48,22 +51,26 @@ class Outbox:
         "_link",
         "_old",
         "_taken",
+        "_traffic",
         "_writing",
         "framed",
+        "is_begun",
         "is_held",
         "is_idle",
         "is_leaving",
     )  # fmt: skip
 
-    def __init__(self, limits: NodeLimits, link: Link) -> None:
+    def __init__(self, limits: NodeLimits, link: Link, traffic: Traffic) -> None:
         self._limits: Final = limits
         self._link: Final = link
+        self._traffic: Final = traffic
         self._taken: Sequence[OutboundMessage] = ()
         self._entries: deque[OutboundMessage] | None = None  # an empty one takes 760 bytes
         self._bytes = 0
         self._old: deque[OutboundMessage] | None = None
         self._budget: OutboxBudget | None = None
         self.framed = 0
+        self.is_begun = False
         self._is_closed = False
         self._writing = trio.CancelScope()
         self.is_held = False
@@ -106,11 +113,14 @@ class Outbox:
         self._hold(entry)
         return True
 
-    def take(self) -> list[OutboundMessage]:
-        """Take out the next entries, at most for one frame; the last ones are written."""
-        taken = [] if self.is_held else self._next()
-        self._taken = taken
-        return taken
+    def take(self) -> Sequence[OutboundMessage]:
+        """Take out the next entries, at most for one frame; the last ones are written.
+
+        Entries that the link has begun to write are returned again.
+        """
+        if not self.is_begun:
+            self._taken = () if self.is_held else self._next()
+        return self._taken
 
     def _next(self) -> list[OutboundMessage]:
         is_tight = self._budget is not None and self._budget.is_tight
@@ -126,9 +136,14 @@ class Outbox:
         self._bytes -= size
         return taken
 
-    def framing(self, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-        """Make the frames of the messages taken; they count until they have been written."""
-        made = tuple(frames)
+    def framing(self, acceptor: Acceptor) -> tuple[bytes, ...]:
+        """Make the frames of the messages taken; they count until they have been written.
+
+        There are none of those that the link has begun to write.
+        """
+        if self.is_begun:
+            return ()
+        made = tuple(acceptor.write(self._taken))
         if self._budget is not None and not self._is_closed:
             self.framed = sum(map(len, made))
             self._budget.count(self.framed)
@@ -140,7 +155,24 @@ class Outbox:
     def written(self) -> None:
         """Note that what was taken has left."""
         taken, self._taken = self._taken, ()
+        self.is_begun = False
+        self._traffic.sent += len(taken)
         self._let_go(taken)
+
+    def write_now(self, acceptor: Acceptor) -> bool:
+        """Write what waits as far as the link takes it at once; return whether nothing is left.
+
+        Args:
+            acceptor: Makes frames of the entries.
+        """
+        if self.is_leaving or not self._link.is_clear:
+            return False
+        if self.take():
+            self.is_begun = not self._link.write_now(self.framing(acceptor))
+            if self.is_begun:
+                return False
+            self.written()
+        return self.is_held or not self
 
     def writing(self) -> trio.CancelScope:
         """Return the scope to write in, until the queue is closed."""
@@ -227,6 +259,7 @@ class Port:
         close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
+        turn: Writes of the turn of the bus; None: the bus does not know it yet.
         asker: Known facts about the sender over that session.
     """
 
@@ -241,6 +274,7 @@ class Port:
         "number",
         "outbox",
         "runtime",
+        "turn",
     )  # fmt: skip
 
     def __init__(
@@ -259,6 +293,7 @@ class Port:
         self.end: LinkEnd | None = None
         self.runtime: str | None = None
         self.asker = Asker()
+        self.turn: TurnWrites | None = None
         self.outbox = outbox
         self._connection = connection
 
@@ -282,7 +317,8 @@ class Port:
         """Write what waits. Idempotent."""
         if self.outbox.is_held:
             self.outbox.is_held = False
-            self._nudge()
+            if self.outbox.is_idle:
+                self.wake()
 
     def granted(self, runtime: str) -> None:
         """Notify the connection that its peer has the session of a runtime."""
@@ -344,12 +380,87 @@ class Port:
         self.close_reason = close_reason
         self.end = self.end or end or _ENDS[close_reason]
 
-    def _nudge(self) -> None:
-        if self.outbox.is_idle and not self.outbox.is_held:
-            self.outbox.is_idle = False
+    def write_now(self) -> None:
+        """Write what waits as far as the link takes it at once; its task writes the rest."""
+        if self.outbox.write_now(self.acceptor):
+            self.outbox.is_idle = True
+        else:
+            self.wake()
+
+    def wake(self) -> None:
+        """Have the task of the link write what waits; it does so anyway when it is to leave."""
+        self.outbox.is_idle = False
+        if not self.outbox.is_leaving:
             self._connection.try_tell(Nudge.WRITE)
+
+    def _nudge(self) -> None:
+        if not self.outbox.is_idle or self.outbox.is_held:
+            return
+        if self.turn is None:
+            self.wake()
+        else:
+            self.outbox.is_idle = False
+            self.turn.add(self)
 
     def _leave(self) -> None:
         if not self.outbox.is_leaving:
             self.outbox.is_leaving = True
             self._connection.try_tell(Nudge.LEAVE)
+
+
+@final
+class TurnWrites:
+    """The links that got something to write, until the end of a turn of the bus writes it.
+
+    Each is written to once, in one call of the system for all that it got in the turn. When the
+    slice of time is over, the rest of a large fan-out is left to the next turns: links that got
+    something in those go first, and each kind has half of the slice. The bus writes at
+    least as long as it does other things, so that what waits does not grow for lack of turns.
+
+    Args:
+        clock: Returns seconds that pass also within a turn.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock: Final = clock
+        self._fresh: Final[deque[Port]] = deque()
+        self._late: Final[deque[Port]] = deque()
+        self._ended = 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is left for the next turn."""
+        return not self._late
+
+    def add(self, port: Port) -> None:
+        """Have a link written to; it is added once until then."""
+        self._fresh.append(port)
+
+    def write(self) -> None:
+        """Write for a slice of time; never waits."""
+        if not (self._fresh or self._late):
+            return
+        now = self._clock()
+        if not self._late:
+            self._write(self._fresh, now + WRITE_SLICE)
+            self._late.extend(self._fresh)
+        else:
+            slice_ = max(WRITE_SLICE, now - self._ended)
+            self._write(self._fresh, now + slice_ / 2)
+            self._write(self._late, now + slice_)
+            self._late.extend(self._fresh)
+        self._fresh.clear()
+        self._ended = self._clock()
+
+    def hand_over(self) -> None:
+        """Leave all writes to the tasks of the links: there are no more turns."""
+        for port in (*self._late, *self._fresh):
+            port.wake()
+        self._late.clear()
+        self._fresh.clear()
+
+    def _write(self, ports: deque[Port], until: float) -> None:
+        while ports:
+            ports.popleft().write_now()
+            if self._clock() >= until:
+                return

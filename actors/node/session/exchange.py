@@ -15,7 +15,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.node.components import Components, DisconnectNotices
-from actors.node.links.port import Port
+from actors.node.links.port import Port, TurnWrites
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
@@ -220,6 +220,7 @@ class Exchange:
         sessions: By runtime; a session is here until it is closed or expires.
         runtimes: By the number of the link that has its session.
         ports: By number, of links that may still be written to.
+        turn: Those of them that are to be written to at the end of the turn.
         components: Which parts of the node answer at which addresses.
         notices: Parts that must still be notified that a runtime has left.
         foreign: Which other domains can be reached, and how.
@@ -242,6 +243,7 @@ class Exchange:
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
+        self.turn = TurnWrites()
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
         self.tables = Tables(addresses, rules, self.components, trace)
@@ -269,6 +271,8 @@ class Exchange:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
+        if not self.turn.is_settled:
+            return trio.current_time()
         if not self.notices.is_settled or not self.state.is_settled:
             return trio.current_time() + PAUSE
         return self._alarms.deadline()

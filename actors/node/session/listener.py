@@ -73,7 +73,7 @@ class Connection(Actor[Nudge]):
         self._bus: Final = bus
         self._bounds: Final = bounds
         self._traffic: Final = bounds.counters.traffic[self._acceptor.wire]
-        self._outbox: Final = Outbox(bounds.limits, link)
+        self._outbox: Final = Outbox(bounds.limits, link, self._traffic)
         pace = bounds.limits.messages
         is_paced = math.isfinite(pace.per_second)
         self._at_once: Final = min(FRAME_MESSAGES, pace.burst) if is_paced else FRAME_MESSAGES
@@ -163,15 +163,14 @@ class Connection(Actor[Nudge]):
         if self._why:
             return
         with outbox.writing() as writing:
-            while entries := outbox.take():
+            while outbox.take():
                 writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
                 try:
-                    await self._link.send_many(outbox.framing(self._acceptor.write(entries)))
+                    await self._link.send_many(outbox.framing(self._acceptor))
                 except LinkError as exc:
                     self._leave(LinkEnd.BROKEN, str(exc))
                     return
                 outbox.written()
-                self._traffic.sent += len(entries)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)
             self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)

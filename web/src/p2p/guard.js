@@ -2,7 +2,7 @@
 
 import { domainOf, isBelow } from "../address.js";
 import { CLOCK_SKEW, MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP, TOKEN_CHARS } from "../constants.js";
-import { isObject } from "../json.js";
+import { isObject, textOf } from "../json.js";
 import { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "../keys.js";
 
 /** @typedef {import("../json.js").JsonObject} JsonObject */
@@ -20,9 +20,6 @@ import { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "../keys.js";
 const FINGERPRINT = /^sha-256 (?:[0-9A-F]{2}:){31}[0-9A-F]{2}$/;
 const MEDIA = /^m=application [0-9]{1,5} UDP\/DTLS\/SCTP webrtc-datachannel$/;
 
-/** @param {Json | undefined} value */
-const textOr = (value) => (typeof value === "string" ? value : "");
-
 /**
  * @param {Bond} bond
  * @param {string} owner
@@ -31,11 +28,11 @@ const textOr = (value) => (typeof value === "string" ? value : "");
  * @param {Json[]} candidates
  */
 async function covered({ signer, reader, object, answers, negotiation }, owner, shown, sdp, candidates) {
-  const certificate = fromBase64url(textOr(shown.certificate));
+  const certificate = fromBase64url(textOf(shown.certificate));
   return [
     ...[signer, reader, owner, object, answers, String(negotiation), await sha256Hex(certificate)],
-    ...(await Promise.all([shown.assertion, shown.statement, sdp].map((one) => sha256Hex(textOr(one))))),
-    textOr(shown.fingerprint),
+    ...(await Promise.all([shown.assertion, shown.statement, sdp].map((one) => sha256Hex(textOf(one))))),
+    textOf(shown.fingerprint),
     ...candidates.map((one) => {
       const { kind, address, secret, host = null } = isObject(one) ? one : {};
       return JSON.stringify([kind, address, secret, host]);
@@ -121,18 +118,18 @@ export async function verified(identity, data, bond) {
   if (!isObject(security)) return without("what the peer offers is no signature");
   try {
     const { publicKey, signature } = security;
-    const key = textOr(publicKey);
-    const fingerprint = textOr(security.fingerprint);
-    const parts = await covered(bond, textOr(owner), security, sdp ?? "", Array.isArray(candidates) ? candidates : []);
-    const isRight = isBelow(textOr(owner), bond.signer) &&
-      (await isSigned(key, purposeOf(bond), parts, textOr(signature)));
+    const key = textOf(publicKey);
+    const fingerprint = textOf(security.fingerprint);
+    const parts = await covered(bond, textOf(owner), security, sdp ?? "", Array.isArray(candidates) ? candidates : []);
+    const isRight = isBelow(textOf(owner), bond.signer) &&
+      (await isSigned(key, purposeOf(bond), parts, textOf(signature)));
     if (!isRight) return without("what the peer offers is not signed by the key that it names");
     if (sdp !== null) {
       if (!FINGERPRINT.test(fingerprint)) return without("the peer offers no fingerprint");
       const flaw = flawOf(sdp, fingerprint, bond.answers !== "");
       if (flaw) return without(`what the peer offers is refused: ${flaw}`);
     }
-    const said = await stated(identity, textOr(security.statement), bond.signer, await thumbprintOf(key));
+    const said = await stated(identity, textOf(security.statement), bond.signer, await thumbprintOf(key));
     if (typeof said === "string" && identity.require === "domain") {
       return without(`its domain has to vouch for the peer: ${said}`);
     }
@@ -161,12 +158,12 @@ async function signedIceOf(key, bond, sdp, listed) {
     if (!isObject(one)) continue;
     const { candidate, sdpMid, sdpMLineIndex, signature } = one;
     const ice = {
-      candidate: textOr(candidate),
+      candidate: textOf(candidate),
       sdpMid: typeof sdpMid === "string" ? sdpMid : null,
       sdpMLineIndex: typeof sdpMLineIndex === "number" ? sdpMLineIndex : null,
     };
     const isFit = ice.candidate.length <= MAX_ICE_CANDIDATE && (!ice.candidate || / udp /i.test(ice.candidate));
-    if (isFit && (await isSigned(key, "p2p-ice", await coveredOfIce(bond, sdp, ice), textOr(signature)))) {
+    if (isFit && (await isSigned(key, "p2p-ice", await coveredOfIce(bond, sdp, ice), textOf(signature)))) {
       found.push(ice);
     }
   }

@@ -5,6 +5,7 @@
  */
 
 import { ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
+import { numberOf } from "../json.js";
 import { instanceId, isResponse } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -115,7 +116,7 @@ export class PairOrder {
       if (!load.pairs) this.#load.delete(link);
       for (const give of held) give();
     };
-    const passed = Math.min(Math.max(Number(age) || 0, 0), REPLY_TIMEOUT);
+    const passed = Math.min(Math.max(numberOf(age), 0), REPLY_TIMEOUT);
     const cancel = this.#clock.at(this.#clock.now() + REPLY_TIMEOUT - passed, release);
     load.pairs += 1;
     this.#load.set(link, load);

@@ -17,14 +17,14 @@ import {
   RETRY_AFTER,
   STUB_QUEUE,
 } from "../constants.js";
-import { BadMessageError, isObject } from "../json.js";
+import { BadMessageError, isObject, textOf } from "../json.js";
 import { sha256Hex } from "../keys.js";
 import { TokenBucket } from "../limits.js";
 import { Entity } from "../machine.js";
 import { codeOf, isRequest, isResponse, isSuccess, reasonIn, refuse, replyTo, viaOf } from "../message.js";
 import { ObserverCore } from "../sync/copy.js";
 import { isLink } from "../sync/reported.js";
-import { checkPath } from "../value.js";
+import { changeIn } from "../value.js";
 import { Channel, OPTIONS } from "./channel.js";
 import { afterTheEnd, LinkEnd } from "./end.js";
 import { signed, signedIce, verified } from "./guard.js";
@@ -54,6 +54,15 @@ const HELLO = /^[0-9a-f]{32}$/;
 
 /** @param {Message} answer */
 const whyOf = (answer) => (isSuccess(answer) ? "" : reasonIn(answer) || `refused with ${codeOf(answer)}`);
+
+/** @param {JsonObject} body */
+function changeOf(body) {
+  try {
+    return changeIn(body);
+  } catch {
+    return null;
+  }
+}
 
 /** A data channel that is being opened, in one negotiation. */
 class Opening {
@@ -594,15 +603,8 @@ class LinkStub {
       end.peerObject = null;
       return this.feed(end, { on: "peer-deleted" });
     }
-    const { version, attribute } = body;
-    try {
-      checkPath(typeof attribute === "string" ? attribute : undefined);
-    } catch {
-      return;
-    }
-    if (Number.isInteger(version)) {
-      this.#feedCopy(end, { on: "changed", change: /** @type {import("../sync/copy.js").Published} */ (body) });
-    }
+    const change = changeOf(body);
+    if (change) this.#feedCopy(end, { on: "changed", change });
   }
 
   /**
@@ -819,7 +821,7 @@ export class Requester extends LinkStub {
   invited(message) {
     const url = message.from.replace(/\/subscription$/, "");
     this.keep(message, url);
-    this.feed(this.#end, { on: "peer-invited", url, source: String(message.body.source) });
+    this.feed(this.#end, { on: "peer-invited", url, source: textOf(message.body.source) });
   }
 
   /** @param {Message} command */
@@ -873,7 +875,7 @@ export class Handler extends LinkStub {
   invited(message) {
     const { source, value } = message.body;
     const remote = isObject(value) ? value.runtime : null;
-    const peer = String(source);
+    const peer = textOf(source);
     if (typeof remote !== "string" || !isBelow(peer, remote) || remote === this.runtime) {
       return this.answer(message, CODES.MALFORMED, "the requester is no stub of the runtime it names");
     }
@@ -909,7 +911,7 @@ export class Handler extends LinkStub {
   listensFor(request) {
     const { resources } = request.body;
     const isKnown = request.type === "subscribe" && Array.isArray(resources) &&
-      resources.every((one) => this.ends.has(String(one)));
+      resources.every((one) => this.ends.has(textOf(one)));
     if (!isKnown) return this.answer(request, CODES.NOT_FOUND, "there is no such link");
     this.answer(request, CODES.OK);
   }

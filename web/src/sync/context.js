@@ -1,8 +1,9 @@
 /** What the parts of a sync manager use. */
 
-import { isBelow } from "../address.js";
-import { CODES } from "../constants.js";
+import { isBelow, runtimeOf } from "../address.js";
+import { CODES, MAX_SUBSCRIPTIONS } from "../constants.js";
 import { BadMessageError } from "../json.js";
+import { Shares } from "../limits.js";
 import { refuse, replyTo } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -20,8 +21,13 @@ import { refuse, replyTo } from "../message.js";
 /** @type {Links} */
 export const NO_LINKS = { linkTo: () => null, speaksFor: async () => false, want: () => {} };
 
+/** Objects of all hyperties in Workers: of three paths each, they have half of those of a session. */
+const CONFINED_OBJECTS = Math.floor(MAX_SUBSCRIPTIONS / 6);
+
 /** What the parts of a sync manager use. */
 export class SyncContext {
+  #room = new Shares(CONFINED_OBJECTS);
+
   /** @type {Links} */
   links = NO_LINKS;
 
@@ -63,6 +69,21 @@ export class SyncContext {
    */
   refuse(request, code, why) {
     this.port.post(refuse(request, code, why));
+  }
+
+  /**
+   * Take room for an object; a hyperty in a Worker leaves room for others.
+   *
+   * @param {string} component that reports it, or is the first to observe it
+   * @returns {() => void} gives the room back
+   */
+  roomFor(component) {
+    const hyperty = runtimeOf(component);
+    if (!this.tools.confined.has(hyperty)) return () => {};
+    if (!this.#room.enter(hyperty)) {
+      throw new BadMessageError("a hyperty in a Worker has no more data objects", CODES.TOO_LARGE);
+    }
+    return () => this.#room.leave(hyperty);
   }
 
   /** @param {string} address */

@@ -4,7 +4,7 @@
  */
 
 import { CODES } from "../constants.js";
-import { BadMessageError } from "../json.js";
+import { BadMessageError, textOf } from "../json.js";
 import { isRequest, isResponse } from "../message.js";
 import { ObservedObjects } from "./observed.js";
 import { ReportedObjects } from "./reported.js";
@@ -69,8 +69,7 @@ export class SyncManager {
   /** @param {Message} message */
   #byComponent(message) {
     const { type, body, from } = message;
-    const { resource } = body;
-    const isByObject = from === `${resource}/subscription`;
+    const isByObject = from === `${textOf(body.resource)}/subscription`;
     if (!this.#context.bus.isLocal(from) && !(isByObject && /^(un)?subscribe$/.test(type))) {
       const why = "a sync manager serves the components of its own runtime only";
       throw new BadMessageError(why, CODES.FORBIDDEN);

@@ -1,10 +1,10 @@
 /** The objects that components of this runtime observe (`actors/runtime/sync/observer.py`). */
 
-import { domainOf, subscriptionManager } from "../address.js";
+import { domainOf, isBelow, subscriptionManager } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
 import { CODES, HAND_OVER_PAUSE, LEAVE_TRIES, READ_PAUSE, RECONNECT_TRIES } from "../constants.js";
 import { isObject } from "../json.js";
-import { codeOf, isSuccess, reasonIn, refuse } from "../message.js";
+import { address, codeOf, isSuccess, reasonIn, refuse } from "../message.js";
 import { childrenOf, publishedOf, RESOURCES } from "./children.js";
 import { RenewalsCore } from "./leases.js";
 import { textIn } from "./context.js";
@@ -48,9 +48,13 @@ class Observed {
   /** Requests that wait for the path to be closed. @type {Message[]} */
   waiting = [];
 
-  /** @param {string} url */
-  constructor(url) {
+  /**
+   * @param {string} url
+   * @param {() => void} leave gives its room back
+   */
+  constructor(url, leave) {
     this.url = url;
+    this.leave = leave;
     this.gone = () => {};
     /** @type {Promise<void>} */
     this.end = new Promise((resolve) => (this.gone = resolve));
@@ -112,7 +116,7 @@ export class ObservedObjects {
 
   /** @param {Message} request */
   observe(request) {
-    const url = textIn(request.body, "resource");
+    const url = address(request.body.resource, "resource");
     const there = this.#all.get(url);
     const resources = childrenOf(url).length && request.body.p2p !== true ? [RESOURCES] : [];
     this.#context.answer(request, CODES.TRYING, { resources });
@@ -125,17 +129,18 @@ export class ObservedObjects {
    * @param {string} url
    */
   #observe(request, url) {
-    const isFirst = !this.#all.has(url);
-    const there = this.#all.get(url) ?? new Observed(url);
-    this.#all.set(url, there);
     const { from, id, body } = request;
+    const isFirst = !this.#all.has(url);
+    const there = this.#all.get(url) ?? new Observed(url, this.#context.roomFor(from));
+    this.#all.set(url, there);
     there.observers.set(from, id);
     there.asking.add(`${from} ${id}`);
     if (isFirst) {
       // It answers from there when the object is deleted.
       this.#context.bus.grant(this.#context.port.url, `${url}/changes`);
       this.#context.listen(`${url}/changes`);
-      this.#follow(there, from);
+      // Of what is reported here, its reporter decides who hears of it; a node does so of the rest.
+      if (this.#reporterOf(url) === null) this.#follow(there, from);
     }
     const { p2p } = body;
     this.#move(there, there.route.prefer(from, there.isOfLink ? false : typeof p2p === "boolean" ? p2p : null));
@@ -454,14 +459,16 @@ export class ObservedObjects {
     else this.#context.answer(request, CODES.OK);
   }
 
-  /** @param {string} observer */
-  async leaveAll(observer) {
+  /** @param {string} component */
+  async leaveAll(component) {
     /** @type {Promise<void>[]} */
     const ends = [];
     for (const there of this.#all.values()) {
-      if (!there.observers.has(observer)) continue;
-      void this.#letGo(there, observer, null);
-      ends.push(there.end);
+      for (const observer of there.observers.keys()) {
+        if (!isBelow(observer, component)) continue;
+        void this.#letGo(there, observer, null);
+        ends.push(there.end);
+      }
     }
     await Promise.all(ends);
   }
@@ -533,6 +540,7 @@ export class ObservedObjects {
     this.#context.bus.revoke(this.#context.port.url, `${url}/changes`);
     await this.#closePath(there);
     this.#all.delete(url);
+    there.leave();
     there.gone();
     if (request) this.#context.answer(request, CODES.OK);
     for (const waiting of there.waiting) this.#observe(waiting, url);

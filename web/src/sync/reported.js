@@ -1,6 +1,6 @@
 /** The objects that this runtime reports (`actors/runtime/sync/reporter`). */
 
-import { runtimeOf, schemeOf, subscriptionManager } from "../address.js";
+import { isBelow, runtimeOf, schemeOf, subscriptionManager } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
 import {
   CODES,
@@ -10,9 +10,9 @@ import {
   READ_PAUSE,
   REPEAT_LAST,
 } from "../constants.js";
-import { BadMessageError, isObject } from "../json.js";
+import { BadMessageError, isObject, textOf } from "../json.js";
 import { Entity } from "../machine.js";
-import { codeOf, isFinal, isRequest, isSuccess, reasonIn, viaOf } from "../message.js";
+import { address, codeOf, isFinal, isRequest, isSuccess, reasonIn, viaOf } from "../message.js";
 import { valueDigest } from "../trace.js";
 import { checkedValue, checkPath, valueAt } from "../value.js";
 import { childrenOf, ChildSet, opIn, publishedOf, RESOURCES } from "./children.js";
@@ -75,10 +75,12 @@ class Reported {
   /**
    * @param {ReporterCore} core
    * @param {string} url
+   * @param {() => void} leave gives its room back
    */
-  constructor(core, url) {
+  constructor(core, url, leave) {
     this.core = core;
     this.url = url;
+    this.leave = leave;
     this.listed = isOfPart(core.snapshot.reporter) ? null : 0;
     /** Is called when nothing is left of it. */
     this.gone = () => {};
@@ -146,7 +148,7 @@ export class ReportedObjects {
     const { body, from } = request;
     if ("authorise" in body) return this.#invite(request);
     if ("observer" in body) {
-      return this.#obey(request, { on: "allow-asked", by: from, observer: textIn(body, "observer") });
+      return this.#obey(request, { on: "allow-asked", by: from, observer: address(body.observer, "observer") });
     }
     const { value, schema } = body;
     if ("delegate" in body || "part" in body || "resume" in body || !isObject(value)) {
@@ -163,14 +165,17 @@ export class ReportedObjects {
   async #create(request, schema, { data, name, resources }) {
     const context = this.#context;
     const { from, body } = request;
+    let leave = () => {};
     try {
       const scheme = schemeFor(schema, from);
       const checked = checkedValue(isObject(data) ? data : {});
+      const allow = (Array.isArray(body.allow) ? body.allow : []).map((one) => address(one, "allow"));
+      leave = context.roomFor(from);
       const [url] = await context.registry.allocate(scheme);
       const path = await this.#path("subscribe", url);
       if (!isSuccess(path)) {
         void context.registry.free([url]);
-        return context.refuse(request, codeOf(path), `no path to the object: ${reasonIn(path)}`);
+        throw new BadMessageError(`no path to the object: ${reasonIn(path)}`, codeOf(path));
       }
       /** @type {DataObject} */
       const created = {
@@ -184,15 +189,17 @@ export class ReportedObjects {
         resources: Array.isArray(resources) ? /** @type {string[]} */ (resources) : [],
         created: new Date().toISOString(),
       };
-      const allow = Array.isArray(body.allow) ? /** @type {string[]} */ (body.allow) : [];
       const isPublic = body.publicObservation === true;
-      const reported = new Reported(new ReporterCore(created, allow, isPublic), url);
+      const reported = new Reported(new ReporterCore(created, allow, isPublic), url, leave);
       this.#open(reported);
+      // From now on, its end gives the room back.
+      leave = () => {};
       for (const guest of [...allow, ...(isPublic ? [PUBLIC] : [])]) {
         context.trace.row("sm", "add", "guests", url, guest, from);
       }
       await this.#register(request, reported);
     } catch (error) {
+      leave();
       const code = Number(/** @type {{code?: number}} */ (error).code) || CODES.INTERNAL;
       context.refuse(request, code, /** @type {Error} */ (error).message);
     }
@@ -285,7 +292,7 @@ export class ReportedObjects {
   /** @param {Message} request */
   expel(request) {
     const { body, from } = request;
-    this.#obey(request, { on: "expel-asked", by: from, observer: textIn(body, "observer") });
+    this.#obey(request, { on: "expel-asked", by: from, observer: address(body.observer, "observer") });
   }
 
   /**
@@ -312,7 +319,7 @@ export class ReportedObjects {
     if (core.snapshot.reporter !== from) {
       throw new BadMessageError("only the reporter invites", CODES.FORBIDDEN);
     }
-    const observer = Array.isArray(body.authorise) ? textIn({ observer: body.authorise[0] }, "observer") : "";
+    const observer = address(Array.isArray(body.authorise) ? body.authorise[0] : null, "observer");
     const effects = core.feed({ on: "authorised", observer });
     if (!isRefused(effects)) this.#context.trace.row("sm", "add", "guests", url, observer, from);
     this.#perform(url, request, effects);
@@ -670,6 +677,7 @@ export class ReportedObjects {
     this.#follow(this.#routes.left(url, []));
     this.#repeats.forget(url);
     if (reported.deleting) this.#context.answer(reported.deleting, CODES.OK);
+    reported.leave();
     bus.revoke(port.url, url);
     for (const sender of [url, `${url}/subscription`]) tools.ids.forget(sender);
     reported.gone();
@@ -755,7 +763,7 @@ export class ReportedObjects {
   #reportChild({ url, core, children }, message, isForAll) {
     const direct = this.#routes.direct(url);
     const { resource } = message.body;
-    const kept = children.kept.get(String(resource));
+    const kept = children.kept.get(textOf(resource));
     if (!isForAll && !direct.length) return;
     const body = { resource, version: message.id, value: kept?.value };
     const type = kept ? "update" : "delete";
@@ -806,13 +814,15 @@ export class ReportedObjects {
   }
 
   /**
-   * Delete what a reporter reports.
+   * Delete what a component reports, also from addresses below its own.
    *
    * @param {string} reporter
    */
   async leave(reporter) {
-    const own = [...this.#all.values()].filter((one) => one.core.snapshot.reporter === reporter);
-    for (const { url, core } of own) if (!core.isDeleted) this.#feed(url, { on: "delete-asked", by: reporter });
+    const own = [...this.#all.values()].filter((one) => isBelow(one.core.snapshot.reporter, reporter));
+    for (const { url, core } of own) {
+      if (!core.isDeleted) this.#feed(url, { on: "delete-asked", by: core.snapshot.reporter });
+    }
     await Promise.all(own.map((one) => one.end));
   }
 

@@ -16,7 +16,7 @@ from tests.support.malicious_node import Attack, victims
 from tests.support.runtime.domain import P2P_KINDS
 from transports.codec import encode
 from transports.link import Kind
-from transports.socket_link import bind_tcp, bind_unix, dial_tcp, dial_unix
+from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix
 from transports.system import open_system_network
 from transports.tls import PinnedTls
 

@@ -1,0 +1,254 @@
+"""At the end of a turn of the bus links are written to at once, for a slice of time (L1)."""
+
+import math
+import socket
+
+import attrs
+import pytest
+import trio
+
+from actors.kit.counters import Traffic
+from actors.node.limits import DEFAULT_LIMITS, NodeLimits
+from actors.node.links.acceptor import LinkAcceptor
+from actors.node.links.port import Nudge, Outbox, Port, TurnWrites
+from fsm.limits.token_bucket import Rate
+from fsm.session.node_session_io import OutboundMessage
+from fsm.session.outbox_budget import OutboxBudget
+from specs.limits.protocol import FRAME_MESSAGES, WRITE_SLICE
+from specs.message import Message, MessageType
+from tests.support.node.node_peer import RA, RB, open_world
+from transports.codec import encode
+from transports.errors import CloseReason
+from transports.link import Kind, Upgrade
+from transports.socket_link import RawLink
+from transports.system import open_system_network
+
+
+def entry(number: int, size: int = 10) -> OutboundMessage:
+    message = Message(number, MessageType.UPDATE, "a", "b", {"value": "x" * size})
+    return OutboundMessage(message, encode(message))
+
+
+@attrs.define(eq=False)
+class Clock:
+    """Time of which each look takes a bit, as a write does."""
+
+    step: float = 0.0
+    now: float = 1.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+class Writer:
+    """The reference to a link's task, which only notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Nudge] = []
+
+    def try_tell(self, message: Nudge) -> bool:
+        self.told.append(message)
+        return True
+
+
+@attrs.define(eq=False)
+class End:
+    """A link of a node as the bus holds it, and the socket of its peer."""
+
+    port: Port
+    writer: Writer
+    traffic: Traffic
+    budget: OutboxBudget
+    theirs: socket.socket
+
+    def read(self) -> list[bytes]:
+        """Return the lines that have arrived."""
+        try:
+            return self.theirs.recv(1 << 20).replace(b"}{", b"}\n{").split(b"\n")
+        except BlockingIOError:
+            return []
+
+
+@pytest.fixture
+async def open_end():
+    """Make ends of links over sockets."""
+    links, sockets = [], []
+
+    def make(turn: TurnWrites, *, is_tight: bool = False) -> End:
+        ours, theirs = socket.socketpair()
+        if is_tight:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        name = f"link {len(links)}"
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        link = RawLink((Kind.STREAM, name, Upgrade()), stream)
+        links.append(link)
+        sockets.append(theirs)
+        writer, traffic, budget = Writer(), Traffic(), OutboxBudget(1 << 30)
+        outbox = Outbox(DEFAULT_LIMITS, link, traffic)
+        outbox.count_in(budget)
+        port = Port(len(links), name, LinkAcceptor(), outbox, writer)
+        port.turn = turn
+        return End(port, writer, traffic, budget, theirs)
+
+    yield make
+    for one in sockets:
+        one.close()
+    for link in links:
+        await trio.aclose_forcefully(link)
+
+
+async def test_what_a_link_got_in_a_turn_is_written_at_its_end(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn)
+    entries = [entry(1), entry(2)]
+    for one in entries:
+        assert end.port.put(one)
+    assert end.read() == []
+
+    turn.write()
+    assert end.read() == [one.line for one in entries]
+    assert (end.writer.told, end.traffic.sent, end.budget.used) == ([], 2, 0)
+    assert turn.is_settled
+
+
+async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn, is_tight=True)
+    end.port.put(entry(1, 200_000))
+    turn.write()
+
+    assert end.writer.told == [Nudge.WRITE]
+    assert end.port.outbox.is_begun
+    assert (end.traffic.sent, end.port.outbox.take()[0].message.id) == (0, 1)
+    assert end.budget.used > 500_000  # as a line, as it was read, and as a frame
+    end.port.put(entry(2))
+    turn.write()
+    assert end.writer.told == [Nudge.WRITE]
+
+
+async def test_more_than_a_frame_is_left_to_the_task_of_the_link(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn)
+    for number in range(FRAME_MESSAGES + 1):
+        end.port.put(entry(number + 1))
+    turn.write()
+
+    assert len(end.read()) == FRAME_MESSAGES
+    assert (len(end.port.outbox), end.writer.told) == (1, [Nudge.WRITE])
+
+
+async def test_what_is_cut_in_the_turn_comes_back_and_is_not_written(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn)
+    one = entry(1)
+    end.port.put(one)
+
+    assert end.port.cut(CloseReason.SLOW_CONSUMER) == [one]
+    turn.write()
+    assert end.read() == []
+    assert end.writer.told == [Nudge.LEAVE]
+
+
+async def test_a_link_that_is_left_has_its_last_words_written_by_its_task(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn)
+    end.port.put(entry(1))
+    end.port.finish(CloseReason.DONE)
+    turn.write()
+
+    assert end.read() == []
+    assert len(end.port.outbox) == 1
+    assert end.writer.told == [Nudge.LEAVE]
+
+
+async def test_a_link_that_is_held_is_written_to_when_it_is_released(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn)
+    end.port.put(entry(1))
+    end.port.hold()
+    turn.write()
+    assert (end.read(), end.writer.told) == ([], [])
+
+    end.port.release()
+    assert end.writer.told == [Nudge.WRITE]
+
+
+async def test_a_large_fan_out_is_written_in_slices(open_end):
+    clock = Clock()
+    turn = TurnWrites(clock)
+    ends = [open_end(turn) for _ in range(10)]
+    for end in ends:
+        end.port.put(entry(1))
+
+    clock.step = WRITE_SLICE / 3.5
+    turn.write()
+    assert not turn.is_settled
+    assert [len(end.read()) for end in ends] == [1] * 4 + [0] * 6
+    clock.step = 0.0
+    turn.write()
+    assert turn.is_settled
+    assert [len(end.read()) for end in ends] == [0] * 4 + [1] * 6
+
+
+async def test_later_links_do_not_wait_for_a_fan_out_nor_that_for_them(open_end):
+    clock = Clock()
+    turn = TurnWrites(clock)
+    crowd = [open_end(turn) for _ in range(10)]
+    others = [open_end(turn) for _ in range(10)]
+    for end in crowd:
+        end.port.put(entry(1))
+    clock.step = WRITE_SLICE
+    turn.write()
+    for end in others:
+        end.port.put(entry(2))
+
+    clock.step = WRITE_SLICE / 7.5
+    turn.write()
+    assert sum(len(end.read()) for end in others) == 4
+    assert sum(len(end.read()) for end in crowd) == 1 + 4
+
+
+async def test_writing_takes_as_long_as_what_is_done_between(open_end):
+    """Else what waits would grow while many messages come, and links would be cut for it."""
+    clock = Clock()
+    turn = TurnWrites(clock)
+    ends = [open_end(turn) for _ in range(10)]
+    for end in ends:
+        end.port.put(entry(1))
+    clock.step = WRITE_SLICE
+    turn.write()
+
+    clock.now += 8 * WRITE_SLICE
+    turn.write()
+    assert turn.is_settled
+    assert [len(end.read()) for end in ends] == [1] * 10
+
+
+async def test_without_further_turns_the_tasks_of_the_links_write(open_end):
+    clock = Clock(WRITE_SLICE)
+    turn = TurnWrites(clock)
+    ends = [open_end(turn) for _ in range(3)]
+    for end in ends:
+        end.port.put(entry(1))
+    turn.write()
+    turn.hand_over()
+
+    assert turn.is_settled
+    assert [end.writer.told for end in ends] == [[], [Nudge.WRITE], [Nudge.WRITE]]
+
+
+async def test_over_real_sockets_a_peer_that_reads_late_gets_all_in_order():
+    limits = NodeLimits(outbox_bytes=math.inf, messages=Rate(math.inf, 1))
+    async with (
+        open_system_network() as network,
+        open_world(network, limits=limits) as world,
+    ):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        sent = [
+            await ra.post("create", f"{RA}/ua", f"{RB}/ua", value="x" * size)
+            for size in [10, 16_000, 16_000, 16_000] * 30
+        ]
+
+        assert [await rb.hear() for _ in sent] == sent
