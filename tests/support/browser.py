@@ -19,6 +19,8 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
 
+from tests.support.ports import free_port
+
 START = 60  # seconds that a browser may take to start on a machine whose cores are busy
 ATTEMPTS = 5  # to start a program
 PATIENCE = 30  # seconds that a page may take until what is waited for is there
@@ -307,7 +309,8 @@ async def _process(command: list, folder: str, sign: bytes) -> AsyncIterator[str
 
 @asynccontextmanager
 async def _chromium(folder: str, *options: str) -> AsyncIterator[str]:
-    driver = [shutil.which("chromedriver"), "--port=0"]
+    # A port of its own choice would have to be free at two addresses at once.
+    driver = [shutil.which("chromedriver"), f"--port={free_port()}"]
     async with _process(driver, folder, b"started successfully on port ") as port:
         profile = f"--user-data-dir={folder}/profile"
         wanted = {
