@@ -328,8 +328,8 @@ class _Tools:
         mini_bus = await supervisor.start_child(ChildSpec("minibus", make_bus))
         return _Sandbox(self, tracer, supervisor, mini_bus)
 
-    def _lost(self, lost: Lost) -> bool:
-        return self.outlet.offer(PipeMessage(Word.LOST, rest=encode(lost.delivery.message)))
+    async def _lost(self, lost: Lost) -> None:
+        await self.outlet.send(PipeMessage(Word.LOST, rest=encode(lost.delivery.message)))
 
 
 @final

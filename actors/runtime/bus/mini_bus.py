@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never, final
 
 from typing_extensions import override
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.delivery import RECEIVER_FULL
@@ -173,12 +174,12 @@ class MiniBus(Actor[MiniBusMessage]):
     always lead to the Message BUS (BUS-05).
     """
 
-    def __init__(self, lost: Callable[[Lost], bool], hops: HopTrace) -> None:
+    def __init__(self, lost: Callable[[Lost], Awaitable[None]], hops: HopTrace) -> None:
         """Construct it.
 
         Args:
             lost: Reports to the Message BUS the messages that no component has room for, or listens
-                to.
+                to; waits while the Message BUS has no room for the report.
             hops: Takes the trace records.
         """
         self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MINI_BUS)
@@ -190,23 +191,28 @@ class MiniBus(Actor[MiniBusMessage]):
     async def handle(self, message: MiniBusMessage) -> None:
         match message:
             case Delivery():
-                self._deliver(message)
+                lost = self._deliver(message)
+                if lost is not None:
+                    await self._report(lost)
             case ListenerAdded(address, listener, writer, done):
                 self._hops.rows(self._routing.add(address, listener, writer))
                 done.send(None)
                 while self._early:
-                    self._deliver(self._early.popleft())
+                    lost = self._deliver(self._early.popleft())
+                    if lost is not None:
+                        await self._report(lost)
             case ListenerRemoved(address, listener, writer, done):
                 self._hops.rows(self._routing.remove(address, listener, writer))
                 done.send(None)
             case _:
                 assert_never(message)
 
-    def _deliver(self, delivery: Delivery) -> None:
+    def _deliver(self, delivery: Delivery) -> Lost | None:
+        """Deliver a message; return the report if no component has it."""
         message = delivery.message
         if not self._routing and len(self._early) < STUB_QUEUE:
             self._early.append(delivery)
-            return
+            return None
         listeners = self._routing.find_routed(delivery.route, message.to)
         had_room = False
         is_event = is_inbox(message.to)
@@ -218,12 +224,16 @@ class MiniBus(Actor[MiniBusMessage]):
                 had_room = True
                 if delivery.purpose is not Purpose.ANNOUNCE:
                     self._hops.say(Op.DELIVER, message, listener=listener.name)
-        if not had_room and delivery.purpose is not Purpose.ANNOUNCE:
-            self._lose(_undelivered(delivery, listeners))
+        if had_room or delivery.purpose is Purpose.ANNOUNCE:
+            return None
+        return _undelivered(delivery, listeners)
 
-    def _lose(self, lost: Lost) -> None:
-        # The requester gets 408 if not even the bus has room.
-        if not self._lost(lost) and not lost.delivery.message.is_request:
+    async def _report(self, lost: Lost) -> None:
+        # What comes meanwhile waits in the mailbox, and is refused by the Message BUS if that is
+        # full: no request ends without its reason.
+        try:
+            await self._lost(lost)
+        except ActorStoppedError:
             self._hops.dropped(lost.delivery.message, DropReason.OVERFLOW)
 
 

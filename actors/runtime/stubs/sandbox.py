@@ -234,7 +234,7 @@ class Sandboxes:
 
     def _mini_bus(self, url: str) -> MiniBus:
         hops = HopTrace(self._tracer, f"minibus:{url}", self._counters)
-        return MiniBus(self._bus.try_tell, hops)
+        return MiniBus(self._bus.tell, hops)
 
     def _build(self, component: Component, mini_bus: ActorRef[MiniBusMessage]) -> Actor[Delivery]:
         port = HypertyPort if component.origin is Origin.LOCAL else SandboxPort

@@ -5,6 +5,7 @@ import pytest
 import trio
 
 from actors.kit.counters import Counters
+from actors.kit.errors import ActorStoppedError
 from actors.kit.log import Level, configure_log
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
@@ -88,16 +89,23 @@ async def test_a_copy_for_a_full_receiver_among_several_is_a_drop(autojump_clock
         await world.supervisor.stop_child(B)
 
 
-async def test_an_event_that_a_sandbox_cannot_even_report_lost_is_counted():
-    """OBS-06: the bus has no room for the report."""
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_sandbox_reports_what_it_cannot_deliver_or_counts_it(is_gone):
+    """OBS-06: the report waits for room in the bus; without a bus, it is a drop."""
     counters = Counters()
     lost = []
-    bus = MiniBus(lambda one: bool(lost.append(one)), HopTrace(NULL_TRACER, "minibus", counters))
+
+    async def report(one):
+        lost.append(one)
+        if is_gone:
+            raise ActorStoppedError("bus")
+
+    bus = MiniBus(report, HopTrace(NULL_TRACER, "minibus", counters))
     bus._routing.add(B, _Full(), "test")
     for message in (event(1, to=f"{B}/changes"), ask(2)):
         await bus.handle(Delivery(message, B))
     assert [one.code for one in lost] == [503, 503]
-    assert [drop.id for drop in counters.ledger().last] == [1]
+    assert [drop.id for drop in counters.ledger().last] == ([1, 2] if is_gone else [])
 
 
 class _Full:
