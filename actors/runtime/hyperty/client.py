@@ -286,6 +286,8 @@ class HypertyClient:
             except BadMessageError as exc:
                 # What is caught here refers to a copy of the body.
                 if exc.code != Code.TOO_LARGE:
+                    # Whoever repeats it lets others run.
+                    await trio.lowlevel.checkpoint()
                     return refuse(message, exc.code, exc.reason)
             else:
                 answer = await self._context.insist(message, attempts)

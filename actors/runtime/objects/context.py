@@ -4,8 +4,9 @@ There is one context for all lives of a hyperty, which the program that deployed
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from types import TracebackType
 from typing import Final, final
 from weakref import WeakSet
 
@@ -194,11 +195,52 @@ class ChildrenHeard(ABC):
 
 @final
 class _Window:
-    """The open requests to one receiver, and the tasks that have one or wait for one."""
+    """The open requests to one receiver, and the tasks that have one or wait for one.
 
-    def __init__(self) -> None:
-        self.places: Final = trio.Semaphore(OPEN_REQUESTS)
-        self.tasks = 0
+    It is an async context manager that any number of tasks may be in at the same time: one that
+    is made for each request takes as long as several of the steps of the request.
+    """
+
+    __slots__ = ("_all", "_places", "_tasks", "_to")
+
+    def __init__(self, all_: "dict[str, _Window]", to: str) -> None:
+        self._all = all_
+        self._to = to
+        self._places = trio.Semaphore(OPEN_REQUESTS)
+        self._tasks = 0
+
+    async def __aenter__(self) -> None:
+        """Take a place; no checkpoint while there is one."""
+        self._all[self._to] = self
+        self._tasks += 1
+        try:
+            self._places.acquire_nowait()
+        except trio.WouldBlock:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        is_in = False
+        try:
+            await self._places.acquire()
+            is_in = True
+        finally:
+            if not is_in:
+                self._left()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the place back."""
+        self._places.release()
+        self._left()
+
+    def _left(self) -> None:
+        self._tasks -= 1
+        if not self._tasks:
+            del self._all[self._to]
 
 
 @final
@@ -271,26 +313,17 @@ class HypertyContext:
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
         return await self.port.request(message)
 
-    @asynccontextmanager
-    async def window(self, to: str) -> AsyncIterator[None]:
-        """Wait until fewer than `OPEN_REQUESTS` requests to a receiver are open; count one more.
+    def window(self, to: str) -> AbstractAsyncContextManager[None]:
+        """Return a context in which one more request to a receiver is open.
 
-        That many are accepted there of one sender; a further one would be refused.
+        Entering waits until fewer than `OPEN_REQUESTS` are: that many are accepted there of one
+        sender, and a further one would be refused. It is no checkpoint while there are fewer. If
+        cancelled on entering, nothing is counted.
 
         Args:
             to: Address of the receiver.
-
-        If cancelled on entering, nothing is counted.
         """
-        window = self._windows.setdefault(to, _Window())
-        window.tasks += 1
-        try:
-            async with window.places:
-                yield
-        finally:
-            window.tasks -= 1
-            if not window.tasks:
-                del self._windows[to]
+        return self._windows.get(to) or _Window(self._windows, to)
 
     async def insist(self, message: Message, attempts: int) -> Message:
         """Send a request, and send it again while no answer comes; return its final answer.
