@@ -38,6 +38,7 @@ from actors.runtime.health import RuntimeHealth, serving_health
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.link_guard import Beliefs, LinkGuard
+from actors.runtime.objects.windows import RequestWindows
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p.profile import LINK_MAKERS
@@ -341,6 +342,7 @@ async def _start(
         policing=plan.policing,
         status=status,
         transfers=Transfers(config.largest_body),
+        windows=RequestWindows(),
     )
 
 

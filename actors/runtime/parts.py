@@ -17,6 +17,7 @@ from actors.runtime.bus.transfers import Transfers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.following import Followers
+from actors.runtime.objects.windows import RequestWindows
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
@@ -70,6 +71,7 @@ class RuntimeParts:
         policing: The policies of the runtime; None: the application decides itself.
         status: The status of the runtime.
         transfers: What the bodies in chunks of its hyperties share.
+        windows: The open requests of its hyperties.
     """
 
     config: RuntimeConfig
@@ -94,6 +96,7 @@ class RuntimeParts:
     policing: Policing | None
     status: RuntimeStatus
     transfers: Transfers
+    windows: RequestWindows
 
     @property
     def user(self) -> str | None:

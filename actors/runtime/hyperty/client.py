@@ -79,9 +79,9 @@ class HypertyClient:
         cannot be reached or a queue is full; `retryAfter` of its body then says after how many
         seconds another attempt may succeed, if that is known.
 
-        While `OPEN_REQUESTS` requests of the hyperty to the same receiver are open, and while its
-        node does not take messages as fast as they come, the call waits. The time of the request
-        begins afterwards.
+        While `OPEN_REQUESTS` requests of the hyperty to the same receiver are open, or
+        `PEER_WAITING` of its runtime, and while its node does not take messages as fast as they
+        come, the call waits. The time of the request begins afterwards.
 
         A value over `BODY_BYTES` travels in chunks; its answer is awaited from the last one on, and
         the receiver gets it whole.

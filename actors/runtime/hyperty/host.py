@@ -391,6 +391,7 @@ class HypertyHosts:
                 parts.tracer,
                 parts.store,
                 transfers=parts.transfers,
+                windows=parts.windows,
             )
             self._is_first = False
         return HypertyHost(self._make, self.context, self._life)

@@ -5,8 +5,7 @@ There is one context for all lives of a hyperty, which the program that deployed
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from types import TracebackType
+from contextlib import contextmanager, suppress
 from typing import Final, final
 from weakref import WeakSet
 
@@ -20,6 +19,7 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.objects.error import ObjectError
+from actors.runtime.objects.windows import RequestPlace, RequestWindows
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.registration import CHANGES
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
@@ -29,7 +29,7 @@ from specs.bodies.sync import ObjectAnew, ObjectName, ReadAttribute
 from specs.child import parent_of
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.limits.bus import MAX_ATTEMPTS, OPEN_REQUESTS
+from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.sync import HAND_OVERS
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
@@ -194,56 +194,6 @@ class ChildrenHeard(ABC):
 
 
 @final
-class _Window:
-    """The open requests to one receiver, and the tasks that have one or wait for one.
-
-    It is an async context manager that any number of tasks may be in at the same time: one that
-    is made for each request takes as long as several of the steps of the request.
-    """
-
-    __slots__ = ("_all", "_places", "_tasks", "_to")
-
-    def __init__(self, all_: "dict[str, _Window]", to: str) -> None:
-        self._all = all_
-        self._to = to
-        self._places = trio.Semaphore(OPEN_REQUESTS)
-        self._tasks = 0
-
-    async def __aenter__(self) -> None:
-        """Take a place; no checkpoint while there is one."""
-        self._all[self._to] = self
-        self._tasks += 1
-        try:
-            self._places.acquire_nowait()
-        except trio.WouldBlock:
-            await self._wait()
-
-    async def _wait(self) -> None:
-        is_in = False
-        try:
-            await self._places.acquire()
-            is_in = True
-        finally:
-            if not is_in:
-                self._left()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Give the place back."""
-        self._places.release()
-        self._left()
-
-    def _left(self) -> None:
-        self._tasks -= 1
-        if not self._tasks:
-            del self._all[self._to]
-
-
-@final
 class HypertyContext:
     """The context of one hyperty: what it can do in its runtime, and no other hyperty in its name.
 
@@ -254,6 +204,7 @@ class HypertyContext:
         tracer: Takes the steps of its copies of data objects.
         store: Store of its copies; None: they are not stored.
         transfers: What the bodies in chunks of the process share; None: it has none else.
+        windows: The open requests of the process; None: it has no other hyperty.
 
     Attributes:
         url: Address of the hyperty.
@@ -275,6 +226,7 @@ class HypertyContext:
         store: RuntimeStore | None = None,
         *,
         transfers: Transfers | None = None,
+        windows: RequestWindows | None = None,
     ) -> None:
         self.store: Final = store or RuntimeStore(None)
         self.transfers: Final = transfers or Transfers()
@@ -291,7 +243,7 @@ class HypertyContext:
         self.discoverer: Final = Discoverer(
             domain_of(runtime), f"{runtime}/registry", self.ask, self.post
         )
-        self._windows: Final[dict[str, _Window]] = {}
+        self._windows: Final = windows or RequestWindows()
         self.configuration: JsonObject = {}
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
         self._reporters: Final[dict[str, str]] = {}
@@ -313,17 +265,16 @@ class HypertyContext:
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
         return await self.port.request(message)
 
-    def window(self, to: str) -> AbstractAsyncContextManager[None]:
+    def window(self, to: str) -> RequestPlace:
         """Return a context in which one more request to a receiver is open.
 
-        Entering waits until fewer than `OPEN_REQUESTS` are: that many are accepted there of one
-        sender, and a further one would be refused. It is no checkpoint while there are fewer. If
-        cancelled on entering, nothing is counted.
+        Entering waits while `OPEN_REQUESTS` of the hyperty are, or as many of all hyperties as the
+        receiver takes of one runtime: a further one would be refused.
 
         Args:
             to: Address of the receiver.
         """
-        return self._windows.get(to) or _Window(self._windows, to)
+        return self._windows.place(self.url, to)
 
     async def insist(self, message: Message, attempts: int) -> Message:
         """Send a request, and send it again while no answer comes; return its final answer.

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.limits.shares import WorkShares
+from fsm.limits.shares import OpenShares, WorkShares
 
 MOST, ROOM, EACH = 16, 12, 8
 
@@ -69,3 +69,47 @@ def test_all_work_begins_once_or_is_given_up(steps):
         running += some.leave(ended)
     assert sorted(done + given_up) == list(range(came))
     assert some.clear() == []
+
+
+# ---- requests of one process
+
+
+def test_senders_of_a_process_take_turns_at_a_receiver():
+    some = OpenShares(4, 3)
+    assert [some.enter("a") for _ in range(6)] == [True] * 3 + [False] * 3
+    assert [some.enter("b") for _ in range(3)] == [True, False, False]
+    assert [some.leave("a") for _ in range(3)] == ["a", "b", "a"]
+    assert some.leave("b") == "b"
+
+
+def test_who_gives_up_is_not_given_a_place():
+    some = OpenShares(1, 1)
+    assert some.enter("a")
+    assert not some.enter("b")
+    some.give_up("b")
+    assert some.leave("a") is None
+    assert some.is_idle
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["enter", "leave", "give up"]))))
+def test_no_place_is_given_twice_and_none_stays_empty(moves):
+    some = OpenShares(4, 2)
+    has, waits = dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
+    for sender, move in moves:
+        if move == "enter":
+            (has if some.enter(sender) else waits)[sender] += 1
+        elif move == "leave" and has[sender]:
+            has[sender] -= 1
+            following = some.leave(sender)
+            if following is not None:
+                waits[following] -= 1
+                has[following] += 1
+        elif move == "give up" and waits[sender]:
+            waits[sender] -= 1
+            some.give_up(sender)
+        assert sum(has.values()) <= 4
+        assert max(has.values()) <= 2
+        assert min(waits.values()) >= 0
+        # Nobody waits beside a place that is free to them.
+        assert not any(waits[one] and has[one] < 2 and sum(has.values()) < 4 for one in "abc")
+        assert some.is_idle == (not any(has.values()) and not any(waits.values()))

@@ -1,0 +1,76 @@
+"""Requests of one process at one receiver: the senders take turns, and a wait can be given up."""
+
+import pytest
+import trio
+
+import actors
+from actors.hyperties import Caller, Echo
+from actors.runtime.objects.windows import RequestWindows
+from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
+from specs.reply_code import Code
+
+TO = "hyperty://a.example/receiver"
+
+
+async def hold(windows, sender, order, done):
+    async with windows.place(sender, TO):
+        order.append(sender)
+        await done.wait()
+
+
+async def test_a_sender_that_asks_much_does_not_keep_another_waiting():
+    windows, order, first, rest = RequestWindows(), [], trio.Event(), trio.Event()
+    async with trio.open_nursery() as nursery:
+        for number in range(4 * OPEN_REQUESTS):
+            done = first if number < 3 else rest
+            nursery.start_soon(hold, windows, "ab"[number % 2], order, done)
+            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(order) == PEER_WAITING == 2 * OPEN_REQUESTS
+        nursery.start_soon(hold, windows, "c", order, rest)
+        await trio.testing.wait_all_tasks_blocked()
+        assert "c" not in order
+        first.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert sorted(order[PEER_WAITING:]) == ["a", "b", "c"]
+        rest.set()
+    assert len(order) == 4 * OPEN_REQUESTS + 1
+    assert not windows._windows
+
+
+async def test_a_wait_that_is_given_up_leaves_nothing():
+    windows, order, done = RequestWindows(), [], trio.Event()
+    async with trio.open_nursery() as nursery:
+        for _ in range(OPEN_REQUESTS):
+            nursery.start_soon(hold, windows, "a", order, done)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            async with windows.place("a", TO):
+                pytest.fail("there is no place")
+        assert scope.cancelled_caught
+        async with windows.place("a", f"{TO}/else"):
+            done.set()
+    assert not windows._windows
+
+
+async def test_many_hyperties_that_ask_one_at_once_are_all_answered():
+    """The requests wait at their senders; none is refused for lack of room."""
+    many, codes = 30, []
+    async with (
+        actors.open_node(actors.NodeConfig(domain="a.example")) as node,
+        actors.open_runtime(
+            actors.RuntimeConfig(domain="a.example", name="r", node=node.url)
+        ) as runtime,
+        trio.open_nursery() as nursery,
+    ):
+        echo = await runtime.deploy(Echo)
+        callers = [await runtime.deploy(Caller) for _ in range(many)]
+
+        async def ask(caller, number):
+            codes.append((await caller.request(echo.url, number)).code)
+
+        for caller in callers:
+            for number in range(2 * PEER_WAITING // many):
+                nursery.start_soon(ask, caller, number)
+    assert set(codes) == {Code.OK}
