@@ -63,6 +63,15 @@ _TABLE: Final = "components"
 _CHANGES: Final = "changes"
 
 
+_NODES, _REGISTRIES = "domain://msg-node.", "domain://registry."
+
+
+def _is_of_session(request: Message) -> bool:
+    """Return whether a node does what is asked for a session, whoever of it has asked."""
+    is_written = request.type is not MessageType.READ and request.to.startswith(_REGISTRIES)
+    return is_written or request.to.startswith(_NODES)
+
+
 @final
 class Admission:
     """The grants of one runtime, and the checks that need them.
@@ -303,9 +312,12 @@ class Admission:
         Only parts of the runtime command its stubs (P2P-29): other runtimes, and hyperties here,
         could otherwise end sessions and links. The code of a stub of a node may be another
         domain's: although its own address is below that of the runtime, it asks no part of it.
+        Nor do hyperties ask a node for what it does for the whole session: one could end that,
+        and free the addresses, remove the paths and change the records of others.
         """
         commanded = "a stub takes commands from the parts of its own runtime only"
         asking = "a stub asks nothing of the runtime that it is a stub of"
+        serving = "only the parts of a runtime ask its node: it does that for all hyperties here"
 
         def refused(why: str) -> Refusal:
             return Refusal(row.drop, why, row.refusal, in_place=row.refusal or Code.FORBIDDEN)
@@ -318,12 +330,16 @@ class Admission:
                 return refused(asking) if is_below(message.to, self._runtime) else None
             is_stub = stub is not None and stub is not Origin.LOCAL
             if not is_stub or (is_own and self.origin(by) is Origin.LOCAL):
-                return None
+                is_others = not is_stub and _is_of_session(message) and not self._is_part(by)
+                return refused(serving) if is_others else None
             # Of stubs of links, another runtime asks for a link.
             is_command = stub is Origin.NODE_STUB or message.type in _COMMANDS
             return refused(commanded) if is_command else None
 
         return check
+
+    def _is_part(self, by: str) -> bool:
+        return is_below(by, self._runtime) or self.origin(by) is not Origin.LOCAL
 
     def loop(self, row: Interception) -> Stage:
         """Make the check that a message does not go round (STB-06)."""
