@@ -216,7 +216,8 @@ test("it does nothing to what the session of its page has, and ends neither that
   }
   assert.deepEqual(node.messages.slice(before), []);
   assert.equal(runtime.state, "live");
-  // To search is free to all.
+  // To search, and to call devices, is free to all: no session loses by it.
+  assert.equal(await harm.say("execute", `${NODE}/push`, { value: "lunch" }), 200);
   assert.equal(await harm.say("read", REGISTRY, { resource: honest.url }), 200);
 });
 

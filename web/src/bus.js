@@ -264,7 +264,7 @@ function isMisnamed({ type, from, to, body }) {
  * @param {Message} message
  */
 const isOfSession = ({ type, to }) =>
-  /^domain:\/\/msg-node\./.test(to) || (type !== "read" && /^domain:\/\/registry\./.test(to));
+  /^domain:\/\/msg-node\.[^/]+\/(session|sm|.*address-allocation)(\/|$)/.test(to) || (type !== "read" && /^domain:\/\/registry\./.test(to));
 
 /**
  * Return whether a stub brings a message from outside; what it says for itself it does not stamp.

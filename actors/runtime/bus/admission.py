@@ -4,6 +4,7 @@
 over a link until its sender is proven by a registry record (I-B10, S1).
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never, final
 
@@ -63,13 +64,19 @@ _TABLE: Final = "components"
 _CHANGES: Final = "changes"
 
 
-_NODES, _REGISTRIES = "domain://msg-node.", "domain://registry."
+_BACKENDS: Final = "domain://"
+_REGISTRIES: Final = "domain://registry."
+_SERVICE: Final = re.compile(r"domain://msg-node\.[^/]+/(session|sm|.*address-allocation)(/|$)")
 
 
 def _is_of_session(request: Message) -> bool:
     """Return whether a node does what is asked for a session, whoever of it has asked."""
-    is_written = request.type is not MessageType.READ and request.to.startswith(_REGISTRIES)
-    return is_written or request.to.startswith(_NODES)
+    to = request.to
+    if not to.startswith(_BACKENDS):
+        # Nearly all.
+        return False
+    is_written = request.type is not MessageType.READ and to.startswith(_REGISTRIES)
+    return is_written or _SERVICE.match(to) is not None
 
 
 @final
