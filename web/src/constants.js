@@ -114,6 +114,7 @@ export const UNAUTHENTICATED_LINKS = 2000;
 export const UNAUTHENTICATED_PER_HOST = 100;
 export const OUTBOX_BUDGET = 268435456;
 export const WRITE_BYTES = 65536;
+export const WRITE_SLICE = 0.002;
 export const WRITE_TIMEOUT = 10.0;
 export const SOCKET_BYTES = 131072;
 export const FRAME_TIMEOUT = 30.0;
