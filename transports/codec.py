@@ -54,11 +54,16 @@ __all__ = [
     "unstamped_line",
 ]
 
-_OPENERS: Final = (b"{", b"[")
 _NESTED: Final = frozenset({dict, list})
 
-_SHORT: Final = 512
-"""Bytes up to which the characters of a message are counted faster than its parts (ours)."""
+_SHORT: Final = 4 * MAX_JSON_KEYS
+"""Bytes of JSON in which no object has too many keys: each has two quotes, a colon and a value."""
+
+_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_OUTLINE: Final = bytes(one for one in range(256) if one not in b'{}[]:"')
+
+_SHAPES: Final = 32
+"""Numbers of keys of objects that are looked for in JSON before its parts are (ours)."""
 
 
 def check_size(text: bytes, value: Json) -> None:
@@ -73,15 +78,56 @@ def check_size(text: bytes, value: Json) -> None:
         BadMessageError: A limit is exceeded; the code is 413.
     """
     has_texts = len(text) > MAX_JSON_TEXT
-    is_surely_small = (len(text) > _SHORT and _is_flat(value)) or _has_few_parts(text)
-    if has_texts or not is_surely_small:
+    if has_texts or not (_is_flat(value) or _has_few_parts(text) or _is_small(text)):
         _look(value, has_texts=has_texts)
 
 
 def _has_few_parts(text: bytes) -> bool:
-    """Return whether there are too few brackets and colons to exceed a limit."""
-    openers = sum(map(text.count, _OPENERS))
-    return openers <= MAX_JSON_DEPTH and text.count(b":") <= MAX_JSON_KEYS
+    """Return whether JSON is too short for too many keys, and has too few brackets to be deep."""
+    return len(text) <= _SHORT and text.count(b"{") + text.count(b"[") <= MAX_JSON_DEPTH
+
+
+def _is_small(text: bytes) -> bool:
+    """Return whether JSON is surely within the limits: its parts are looked at by their outline.
+
+    Its brackets and colons are all that is kept of it. That takes a few passes over the text, and
+    no step for each part.
+
+    Args:
+        text: The JSON, which is valid.
+    """
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"--").replace(b'\\"', b"--")
+    outline = text.translate(_BRACKETS, _NO_OUTLINE).replace(b'""', b"")
+    if b'"' in outline:  # of texts with a bracket or colon, one or several together
+        outline = b"".join(outline.split(b'"')[::2])
+    return _is_shallow(outline.replace(b":", b"")) and _has_few_keys(outline)
+
+
+def _is_shallow(brackets: bytes) -> bool:
+    for _ in range(MAX_JSON_DEPTH):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return True
+    return False
+
+
+def _has_few_keys(outline: bytes) -> bool:
+    """Return whether surely no object has too many keys.
+
+    Of an innermost object only its colons are left. All with as many keys are removed at once.
+    """
+    if outline.count(b":") <= MAX_JSON_KEYS:
+        return True
+    for _ in range(_SHAPES):
+        end = outline.find(b"]") + 1
+        if not end:
+            return True
+        shape = outline[outline.rfind(b"[", 0, end) : end]
+        if len(shape) > MAX_JSON_KEYS + len(b"[]"):
+            return False
+        outline = outline.replace(shape, b"")
+    return False
 
 
 def _is_flat(value: Json) -> bool:
@@ -148,7 +194,7 @@ def check_large(text: bytes | bytearray, body: JsonObject) -> None:
 
 
 def _check_parts(text: bytes | bytearray) -> None:
-    if sum(map(text.count, _OPENERS)) > TRANSFER_PARTS:
+    if text.count(b"{") + text.count(b"[") > TRANSFER_PARTS:
         why = f"the body has more than {TRANSFER_PARTS} opening brackets"
         raise BadMessageError(why, Code.TOO_LARGE)
 
