@@ -95,6 +95,7 @@ def test_the_same_is_decided_with_and_without_memory(names, observation):
             if dice.random() < 0.7:
                 change(dice, tables, parts)
             type_, (by, from_, to) = dice.choice(types), dice.choice(several)
+            by = by if dice.random() < 0.8 else dice.choice(PEERS)
             body = dice.choice(BODIES[:2] if dice.random() < 0.6 else BODIES)
             if "/children/" in to and dice.random() < 0.5:
                 body = {**body, "resource": f"{from_}#1"}
@@ -109,6 +110,19 @@ def test_the_same_is_decided_with_and_without_memory(names, observation):
             seen["admitted" if isinstance(admission, Admitted) else "refused"] += 1
             seen[type(route).__name__] += 1
     assert min(seen.values()) > EXAMPLES / 10, seen
+
+
+def test_what_a_node_of_another_domain_may_send_depends_on_the_parts_of_this_one():
+    """S14: they may change without a change of a table."""
+    parts = {"global://registry"}
+    tables = tables_of(RightsRules(), parts)
+    by = PEERS[-1]
+    tables.came(by, PeerForm.OWN)
+    message = Message(1, MessageType.READ, f"{by}/sm", "global://registry")
+
+    assert isinstance(tables.remembered.admit(message, by), Admitted)
+    parts.clear()
+    assert isinstance(tables.remembered.admit(message, by), Refusal)
 
 
 class Asked:
