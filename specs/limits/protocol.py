@@ -138,6 +138,9 @@ GOODBYE_TIMEOUT: Final = 1.0
 MAILBOX: Final = 1024
 """Messages in one actor's mailbox (MEASURED C: no gain above 1024)."""
 
+IDLE_WORKERS: Final = 16
+"""Tasks of one actor that wait for further work; each takes some 3 KiB (ours)."""
+
 EVENTS_WAITING: Final = 512
 """Messages in the mailbox of a hyperty at which further events for it are dropped (ours: half)."""
 

@@ -66,6 +66,10 @@ class _Port(MiniBusPort):
         await self._bus.tell(Submitted(message, by or self.url))
 
     @override
+    def try_answer(self, answer: Message) -> bool:
+        return self._bus.try_tell(Submitted(answer, self.url))
+
+    @override
     async def request(self, message: Message) -> Message:
         return await self.insist(message, 1)
 

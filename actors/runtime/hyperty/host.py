@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never, final
 
 import attrs
@@ -11,6 +12,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.workers import Workers
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.bodies import SPECIAL, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.hyperty import (
@@ -66,10 +68,15 @@ T = TypeVar("T")
 @final
 @attrs.frozen
 class _Work:
-    """A request, and the body that came in chunks for it."""
+    """A request, and the body that came in chunks for it.
+
+    Attributes:
+        context: Context variables as they were when it came.
+    """
 
     request: Message
     whole: WholeBody | None
+    context: Context = attrs.field(factory=copy_context)
     peer: str = attrs.field(init=False)
 
     @peer.default
@@ -123,7 +130,7 @@ class HypertyHost(Actor[Delivery]):
         self._faults = faults
         self._port = context.port
         self._shares: WorkShares[_Work] = WorkShares(CONCURRENT, WAITING, PEER_WAITING)
-        self._previous: trio.Event | None = None
+        self._workers = Workers(self, self._answer)
         self._bodies = KeptBodies(context)
         self._is_watching = False
         self._hyperty.enter(context, self)
@@ -148,16 +155,11 @@ class HypertyHost(Actor[Delivery]):
             work = _Work(asked, whole)
             begins, given_up = self._shares.enter(work.peer, work)
             if begins:
-                self._begin(work)
+                self._workers.give(work, work.context)
             if given_up is not None:
                 await self._give_up(given_up, "too many requests wait for it", RETRY_AFTER)
         else:
             await self._kept(self._heard, request)
-
-    def _begin(self, work: "_Work") -> None:
-        begun = trio.Event()
-        self.spawn(self._answer, work, self._previous, begun)
-        self._previous = begun
 
     async def _give_up(self, work: "_Work", why: str, retry_after: float | None = None) -> None:
         if work.whole is not None:
@@ -239,29 +241,24 @@ class HypertyHost(Actor[Delivery]):
             self.spawn(self._context.read_observers, message.from_, observers)
         return True
 
-    async def _answer(
-        self,
-        work: "_Work",
-        previous: trio.Event | None,
-        begun: trio.Event,
-    ) -> None:
+    async def _answer(self, work: "_Work") -> None:
         """Handle a request and send exactly one answer, also after a crash or a cancellation."""
         request, whole = work.request, work.whole
-        answer = refuse(request, Code.UNAVAILABLE, _STOPPED)
+        answer: Message | None = None
         try:
-            if previous is not None:
-                await previous.wait()
-            begun.set()
             done = await self._kept(self._replied, request)
             answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
         finally:
-            begun.set()
             for _, following in self._shares.leave(work.peer):
-                self._begin(following)
+                self._workers.give(following, following.context)
             if whole is not None:
                 self._bodies.release(whole)
-            with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
-                await self._port.post(answer)
+            if answer is None:
+                answer = refuse(request, Code.UNAVAILABLE, _STOPPED)
+            if not self._port.try_answer(answer):
+                until = trio.current_time() + GOODBYE_TIMEOUT
+                with trio.CancelScope(deadline=until, shield=True):
+                    await self._port.post(answer)
 
     async def _replied(self, request: Message) -> Message:
         """Return the answer of the hyperty to a request, as it can be sent."""
