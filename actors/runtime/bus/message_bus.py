@@ -125,7 +125,7 @@ class MessageBus(Actor[BusMessage]):
     async def handle(self, message: BusMessage) -> None:
         match message:
             case Submitted():
-                self._submit(message)
+                self._forwarding.submit(message, trio.current_time())
             case HandedBack() | HandedOn() | Lost():
                 self._hand(message)
             case Announced() | CaughtUp():
@@ -203,9 +203,6 @@ class MessageBus(Actor[BusMessage]):
                     added.send(None)
             case _:
                 assert_never(message)
-
-    def _submit(self, submitted: Submitted) -> None:
-        self._forwarding.submit(submitted, trio.current_time())
 
     def _write(self, message: RoutingMessage) -> None:
         routing = self._forwarding.routing
