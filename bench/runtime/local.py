@@ -1,7 +1,7 @@
 """Messages from hyperty to hyperty of one runtime, by MiniBUS and Message BUS, all checks on.
 
-Judged are those between hyperties, which have a task for each request. What the same way
-takes between bare components, that answer in their own mailbox, is shown beside it.
+Judged are those between hyperties, whose handlers may wait and whose bodies are copied. What the
+same way takes between bare components, that answer in their own mailbox, is shown beside it.
 """
 
 import time
@@ -53,7 +53,7 @@ class Rates:
 
     Attributes:
         bare: Between components that are actors themselves.
-        hyperties: Between hyperties, which have a task for each request.
+        hyperties: Between hyperties, whose handlers may wait.
     """
 
     bare: float
