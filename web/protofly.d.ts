@@ -213,7 +213,19 @@ export interface P2pOptions {
   /** Whether links use TURN servers only, so that no peer learns an address of the user; false. */
   relayOnly?: boolean;
   /** Who has to vouch for the other end, at least: with a token for a login its domain, else none. */
-  require?: "domain" | "none";
+  require?: "identity-provider" | "domain" | "none";
+  /** Identity providers that are believed, by the name that their tokens have (`iss`). */
+  issuers?: Record<string, Issuer>;
+}
+
+/** An identity provider whose tokens say who a peer is. */
+export interface Issuer {
+  /** Its set of keys (RFC 7517), or a function that gets it each time that a peer shows a token. */
+  keys: JsonObject | (() => JsonObject | Promise<JsonObject>);
+  /** What its tokens are meant for; without it, the domain of the peer, or its node. */
+  audience?: string[];
+  /** Clients to which they may have been issued, besides. */
+  clients?: string[];
 }
 
 /** A direct link, or one that is being set up. */
@@ -289,6 +301,7 @@ export class Runtime {
   /** Sender, statement and keys of the domain, as the node has said. */
   readonly said: {
     readonly identity: SenderIdentity | null;
+    readonly assertion: string | null;
     readonly statement: string | null;
     readonly domainKeys: JsonObject | null;
   };

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { openRuntime, RefusedError } from "../../web/src/index.js";
+import { openKey, openRuntime, RefusedError } from "../../web/src/index.js";
 import { FakeNode, PEER, request, RUNTIME, SESSION, settle, STUB } from "./fake_node.js";
 
 async function opened(more = {}, node = new FakeNode()) {
@@ -66,6 +66,23 @@ test("a login gets a token for each open, and none for a re-open", async () => {
   await node.clock.turn(1);
   const shown = node.controls.filter(({ method }) => method !== "ping").map(({ method, params }) => [method, params.token]);
   assert.deepEqual(shown, [["open", "login-1"], ["re-open", "token-1"], ["re-open", "token-2"], ["open", "login-2"]]);
+});
+
+test("peers are shown the token of a login if it is bound to the key, and no other", async () => {
+  const pair = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+  const { thumbprint } = await openKey(pair);
+  const token = (claims) => `e30.${btoa(JSON.stringify(claims))}.c2ln`;
+  for (const [claims, isShown] of [
+    [{ cnf: { jkt: thumbprint } }, true], [{ cnf: { jkt: "another" } }, false], [{}, false], [null, false], [[], false],
+  ]) {
+    const shown = token(claims);
+    const node = new FakeNode();
+    const opening = openRuntime({ domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", key: pair, token: shown, connect: node.connect, clock: node.clock });
+    while (!node.controls.length) await new Promise((next) => setTimeout(next, 1));
+    const runtime = await opening;
+    assert.equal(node.controls[0].params.token, shown);
+    assert.equal(runtime.said.assertion, isShown ? shown : null);
+  }
 });
 
 test("a node that refuses says why", async () => {

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from random import Random
 
+from tests.web.assertion_cases import assertion_cases
 from tests.web.golden import golden
 from tests.web.npm import needs_node
 
@@ -60,3 +62,10 @@ def test_a_worker_with_its_port_in_its_hands_harms_neither_page_nor_objects_nor_
 @needs_node
 def test_values_that_nobody_expects_are_borne_wherever_they_come_from():
     node_test("odd_values.test.js")
+
+
+@needs_node
+def test_a_page_believes_of_peers_what_programs_believe_of_identity_providers(tmp_path):
+    file = tmp_path / "assertions.json"
+    file.write_text(json.dumps(assertion_cases(Random(7), 300)))  # noqa: S311
+    node_test("issuers.test.js", GOLDEN=str(file))

@@ -1,4 +1,10 @@
-/** The key of a runtime, and proofs that it holds it: `actors/keys/runtime_key.py`. */
+/** The key of a runtime, and proofs that it holds it (`actors/keys/runtime_key.py`); signed tokens. */
+
+import { TOKEN_CHARS } from "./constants.js";
+import { isObject, textOf } from "./json.js";
+
+/** @typedef {import("./json.js").Json} Json */
+/** @typedef {import("./json.js").JsonObject} JsonObject */
 
 const PREFIX = "protofly/1";
 const ALGORITHM = "Ed25519";
@@ -15,6 +21,14 @@ export function fromBase64url(text) {
   const plain = atob(text.replace(/-/g, "+").replace(/_/g, "/"));
   return Uint8Array.from(plain, (one) => one.charCodeAt(0));
 }
+
+/**
+ * Return what is in a part of a token; nothing is verified.
+ *
+ * @param {string} part
+ * @returns {any}
+ */
+export const partOf = (part) => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(fromBase64url(part)));
 
 /** @param {string | Uint8Array<ArrayBuffer>} content */
 async function sha256(content) {
@@ -108,4 +122,65 @@ export async function isSigned(publicKey, purpose, parts, signature) {
  */
 export async function signedParts(domain, runtime, challenge, token) {
   return [domain, runtime, challenge, token === null ? "" : await sha256Hex(token)];
+}
+
+// ---- tokens (`actors/keys/token.py`)
+
+/** @param {string} namedCurve */
+const curve = (namedCurve) => ({ name: "ECDSA", namedCurve });
+
+/** How each algorithm is imported and verified, and the keys that it takes.
+ * @type {Record<string, [string, any, any]>} */
+const ALGORITHMS = {
+  Ed25519: ["OKP Ed25519", { name: "Ed25519" }, "Ed25519"],
+  ES256: ["EC P-256", curve("P-256"), { name: "ECDSA", hash: "SHA-256" }],
+  ES384: ["EC P-384", curve("P-384"), { name: "ECDSA", hash: "SHA-384" }],
+  RS256: ["RSA undefined", { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" }, "RSASSA-PKCS1-v1_5"],
+  PS256: ["RSA undefined", { name: "RSA-PSS", hash: "SHA-256" }, { name: "RSA-PSS", saltLength: 32 }],
+};
+const RSA_BITS = 2048;
+
+/** @param {unknown} alg */
+const usual = (alg) => (alg === "EdDSA" ? "Ed25519" : alg);
+
+/**
+ * Return the one algorithm of a key; that of an RSA key without `alg` is RS256.
+ *
+ * @param {JsonObject} jwk
+ */
+function algorithmOf({ alg, kty, crv, use = "sig" }) {
+  const fits = Object.keys(ALGORITHMS).filter((name) => ALGORITHMS[name][0] === `${kty} ${crv}`);
+  const named = alg === undefined ? fits[0] : usual(alg);
+  return use === "sig" ? fits.find((one) => one === named) : undefined;
+}
+
+/**
+ * Return the claims of a token once its signature is verified; null: none of these keys signed it.
+ *
+ * @param {string} text
+ * @param {Json | undefined} set of keys
+ * @param {RegExp} kinds
+ * @returns {Promise<JsonObject | null>}
+ */
+export async function signedClaims(text, set, kinds) {
+  if (text.length > TOKEN_CHARS || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)) return null;
+  const [head, body, signature] = text.split(".");
+  const { alg, kid, typ = "JWT", ...odd } = partOf(head);
+  if (Object.keys(odd).length || !kinds.test(textOf(typ))) return null;
+  const keys = isObject(set) && Array.isArray(set.keys) ? set.keys : [];
+  const covers = new TextEncoder().encode(`${head}.${body}`);
+  for (const jwk of keys) {
+    if (!isObject(jwk) || (kid !== undefined && jwk.kid !== kid)) continue;
+    const name = algorithmOf(jwk);
+    if (name === undefined || name !== usual(alg)) continue;
+    const [, how, verifying] = ALGORITHMS[name];
+    const { kty, crv, x, y, n, e } = /** @type {any} */ (jwk);
+    const key = await crypto.subtle.importKey("jwk", { kty, crv, x, y, n, e }, how, false, ["verify"]);
+    if (/** @type {any} */ (key.algorithm).modulusLength < RSA_BITS) continue;
+    if (await crypto.subtle.verify(verifying, key, fromBase64url(signature), covers)) {
+      const claims = partOf(body);
+      return isObject(claims) ? claims : null;
+    }
+  }
+  return null;
 }

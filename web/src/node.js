@@ -15,7 +15,7 @@ import {
   PACE_SLICE,
 } from "./constants.js";
 import { BadMessageError, byteLength, isObject } from "./json.js";
-import { fromBase64url, signedParts } from "./keys.js";
+import { partOf, signedParts } from "./keys.js";
 import {
   codeOf,
   frames,
@@ -50,7 +50,8 @@ const PROTOCOL = "protofly.v1";
 /**
  * What a node has said of this runtime.
  * @typedef {{identity: import("./message.js").SenderIdentity | null, statement: string | null,
- *   domainKeys: JsonObject | null}} Said
+ *   domainKeys: JsonObject | null,
+ *   assertion: string | null}} Said
  */
 
 /**
@@ -410,6 +411,12 @@ export class NodeStub {
     }
     this.#token = token;
     this.#options.onSaid({ identity: readSender(value.identity) });
+    if (method === "open") {
+      const shown = this.#link?.shown ?? null;
+      const jkt = this.#options.key?.thumbprint;
+      // Peers learn of a login by its token, if that is of no use to others.
+      this.#options.onSaid({ assertion: jkt && claimsOf(shown).cnf?.jkt === jkt ? shown : null });
+    }
     const isEmptied = value.emptied === true;
     this.#feed({ on: "answered", method, code, why, token, isEmptied, rate: rateOf(value) });
   }
@@ -433,11 +440,21 @@ export class NodeStub {
  * @param {string | null} statement
  */
 function lifeOf(statement) {
+  const { exp } = claimsOf(statement);
+  return typeof exp === "number" ? exp - Date.now() / 1000 : null;
+}
+
+/**
+ * Return what a token claims; nothing is verified.
+ *
+ * @param {string | null} token
+ * @returns {any}
+ */
+function claimsOf(token) {
   try {
-    const claims = JSON.parse(new TextDecoder().decode(fromBase64url((statement ?? "").split(".")[1])));
-    return typeof claims.exp === "number" ? claims.exp - Date.now() / 1000 : null;
+    return partOf((token ?? "").split(".")[1]) ?? {};
   } catch {
-    return null;
+    return {};
   }
 }
 

@@ -39,7 +39,10 @@ import { Trace } from "./trace.js";
  * @typedef {object} P2pOptions
  * @property {RTCIceServer[]} [iceServers] STUN and TURN servers; without them, those of the domain
  * @property {boolean} [relayOnly] whether links use TURN servers only; false
- * @property {"domain" | "none"} [require] who has to vouch for a peer; with a login the domain
+ * @property {"identity-provider" | "domain" | "none"} [require] who has to vouch for a peer; with a
+ *   login the domain
+ * @property {Record<string, import("./p2p/issuers.js").Issuer>} [issuers] identity providers that are
+ *   believed, by the name that their tokens have (`iss`)
  */
 
 /**
@@ -124,7 +127,7 @@ export class Runtime {
     this.counters = counters;
     /** Sender, statement and keys of the domain, as the node has said.
      * @type {import("./node.js").Said} */
-    this.said = { identity: null, statement: null, domainKeys: null };
+    this.said = { identity: null, assertion: null, statement: null, domainKeys: null };
     const { token } = options;
     this.registry = new Registry(this.#tools, this.#bus, (part, take) => this.part(part, take), {
       nodeUrl: options.node,
@@ -278,8 +281,8 @@ export class Runtime {
     const manager = await this.sync();
     const { linkStubs } = await import("./more.js");
     const { iceServers = null, relayOnly = false } = options;
-    const require = options.require ?? (this.#options.token === undefined ? "none" : "domain");
-    const identity = { key, said, domain, require };
+    const { issuers = {}, require = this.#options.token === undefined ? "none" : "domain" } = options;
+    const identity = { key, said, domain, require, issuers };
     const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers, relayOnly });
     manager.useLinks(await this.registry.useLinks(stubs));
   }

@@ -1,9 +1,10 @@
 /** Signs what this runtime offers at direct links, and verifies what peers offer. */
 
 import { domainOf, isBelow } from "../address.js";
-import { CLOCK_SKEW, MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP, TOKEN_CHARS } from "../constants.js";
+import { CLOCK_SKEW, MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP } from "../constants.js";
 import { isObject, textOf } from "../json.js";
-import { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "../keys.js";
+import { fromBase64url, isSigned, sha256Hex, signedClaims, thumbprintOf } from "../keys.js";
+import { asserted } from "./issuers.js";
 
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 /** @typedef {import("../json.js").Json} Json */
@@ -15,7 +16,8 @@ import { fromBase64url, isSigned, sha256Hex, thumbprintOf } from "../keys.js";
  */
 
 /** @typedef {{key: import("../keys.js").RuntimeKey, said: import("../node.js").Said, domain: string,
- *   require: "domain" | "none"}} Identity */
+ *   require: "identity-provider" | "domain" | "none",
+ *   issuers: Record<string, import("./issuers.js").Issuer>}} Identity */
 
 const FINGERPRINT = /^sha-256 (?:[0-9A-F]{2}:){31}[0-9A-F]{2}$/;
 const MEDIA = /^m=application [0-9]{1,5} UDP\/DTLS\/SCTP webrtc-datachannel$/;
@@ -64,7 +66,13 @@ const purposeOf = ({ answers }) => (answers ? "p2p-answer" : "p2p-offer");
  * @returns {Promise<JsonObject>}
  */
 export async function signed({ key, said }, bond, owner, sdp, fingerprint) {
-  const shown = { publicKey: key.public, fingerprint, statement: said.statement ?? undefined };
+  const { assertion, statement } = said;
+  const shown = {
+    publicKey: key.public,
+    fingerprint,
+    assertion: assertion ?? undefined,
+    statement: statement ?? undefined,
+  };
   const signature = await key.sign(purposeOf(bond), await covered(bond, owner, shown, sdp, []));
   return { ...shown, signature };
 }
@@ -129,12 +137,10 @@ export async function verified(identity, data, bond) {
       const flaw = flawOf(sdp, fingerprint, bond.answers !== "");
       if (flaw) return without(`what the peer offers is refused: ${flaw}`);
     }
-    const said = await stated(identity, textOf(security.statement), bond.signer, await thumbprintOf(key));
-    if (typeof said === "string" && identity.require === "domain") {
-      return without(`its domain has to vouch for the peer: ${said}`);
-    }
-    const vouched = typeof said === "string" ? { user: null, vouchedBy: "none", until: Infinity } : said;
-    const { until, ...sender } = vouched;
+    const vouched = await vouching(identity, security, bond.signer, await thumbprintOf(key));
+    if (typeof vouched === "string") return without(vouched);
+    const { over, ...sender } = vouched;
+    const until = performance.now() / 1000 + over - Date.now() / 1000;
     const standing = { identity: { runtime: bond.signer, ...sender }, fingerprint, until };
     const ice = await signedIceOf(key, bond, sdp ?? "", Array.isArray(iceCandidates) ? iceCandidates : []);
     return { sdp, ice, standing };
@@ -170,12 +176,35 @@ async function signedIceOf(key, bond, sdp, listed) {
   return found;
 }
 
-/** @type {Record<string, [AlgorithmIdentifier & {namedCurve?: string}, AlgorithmIdentifier | EcdsaParams]>} */
-const ALGORITHMS = {
-  EdDSA: [{ name: "Ed25519" }, "Ed25519"],
-  Ed25519: [{ name: "Ed25519" }, "Ed25519"],
-  ES256: [{ name: "ECDSA", namedCurve: "P-256" }, { name: "ECDSA", hash: "SHA-256" }],
-};
+/**
+ * Return who vouches for a peer, and what is said of it; a text: why that is not enough.
+ *
+ * @param {Identity} identity
+ * @param {JsonObject} shown
+ * @param {string} runtime
+ * @param {string} thumbprint
+ */
+async function vouching(identity, { assertion, statement }, runtime, thumbprint) {
+  const { require, issuers } = identity;
+  const token = await asserted(issuers, textOf(assertion), domainOf(runtime), thumbprint);
+  const said = await stated(identity, textOf(statement), runtime, thumbprint);
+  const isToken = typeof token !== "string";
+  const isSaid = typeof said !== "string";
+  const isAboutIt = isToken && (token.runtime ?? runtime) === runtime;
+  if (isAboutIt && isSaid && (said.user ?? token.user) !== token.user) {
+    return "its domain and its identity provider name different users";
+  }
+  if (isAboutIt && token.runtime) {
+    return { user: token.user, vouchedBy: "identity-provider", over: token.over };
+  }
+  if (require === "identity-provider") {
+    const why = isToken ? `it is about ${token.runtime ?? "no runtime"}` : token;
+    return `an identity provider has to vouch for the peer: ${why}`;
+  }
+  if (isSaid) return said;
+  if (require !== "none") return `its domain has to vouch for the peer: ${said}`;
+  return { user: null, vouchedBy: "none", over: Infinity };
+}
 
 /**
  * Return what the own domain states of a key, or why that does not count.
@@ -186,26 +215,14 @@ const ALGORITHMS = {
  * @param {string} thumbprint
  */
 async function stated({ said, domain }, text, runtime, thumbprint) {
-  if (!text || text.length > TOKEN_CHARS) return "it shows nothing of the kind";
+  if (!text) return "it shows nothing of the kind";
   if (domainOf(runtime) !== domain) return `the keys of ${domainOf(runtime)} are not known here`;
-  const [head, body, signature, ...rest] = text.split(".");
-  /** @param {string} part */
-  const read = (part) => JSON.parse(new TextDecoder().decode(fromBase64url(part)));
-  const { alg, kid, typ } = read(head);
-  const { keys } = said.domainKeys ?? {};
-  const jwk = (Array.isArray(keys) ? keys : []).find((one) => isObject(one) && one.kid === kid);
-  const how = ALGORITHMS[alg];
-  if (rest.length || typ !== "protofly-statement+jwt" || !jwk || !how) return "no key of the domain signed it";
-  const { alg: _, use: __, key_ops: ___, ...bare } = /** @type {any} */ (jwk);
-  const key = await crypto.subtle.importKey("jwk", bare, how[0], false, ["verify"]);
-  const covers = new TextEncoder().encode(`${head}.${body}`);
-  if (!(await crypto.subtle.verify(how[1], key, fromBase64url(signature), covers))) {
-    return "no key of the domain signed it";
-  }
-  const { iss, sub, cnf, iat, exp, user = null } = read(body);
+  const claims = await signedClaims(text, said.domainKeys, /^protofly-statement\+jwt$/).catch(() => null);
+  if (!claims) return "no key that is believed signed it";
+  const { iss, sub, cnf, iat, exp, user = null } = /** @type {any} */ (claims);
   const now = Date.now() / 1000;
   if (iss !== domain || sub !== runtime || cnf?.jkt !== thumbprint) return "it is about another";
   if (!(exp > now && iat <= now + CLOCK_SKEW)) return "its time is over, or has not begun";
   const vouchedBy = user === null ? "none" : "domain";
-  return { user, vouchedBy, until: performance.now() / 1000 + exp - now };
+  return { user, vouchedBy, over: exp };
 }
