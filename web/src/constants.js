@@ -46,6 +46,7 @@ export const HANDSHAKE_TIMEOUT = 5.0;
 export const DRAIN_TIMEOUT = 5.0;
 export const GOODBYE_TIMEOUT = 1.0;
 export const MAILBOX = 1024;
+export const IDLE_WORKERS = 16;
 export const EVENTS_WAITING = 512;
 export const MODELS_FOLLOWING = 4096;
 export const TRACE_BUFFER = 65536;
