@@ -5,8 +5,9 @@ A program that embeds them takes all names from here: `actors.open_node`,
 type checkers see all of them.
 
 `actors.kit` defines actors; `actors.runtime` and `actors.node` are built of it and
-communicate only by messages on links; `actors.embedding` opens them in a program;
-`actors.commands` are the commands of a shell; `actors.testing` is for tests of applications.
+communicate only by messages on links; `actors.embedding` and `actors.embedded_node` open them in a
+program; `actors.commands` are the commands of a shell; `actors.testing` is for tests of
+applications.
 """
 
 from importlib import import_module
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from actors.catalogue.source import Places, read_places
     from actors.catalogue.trust_file import Trust, read_trust
     from actors.deployed import Deployed, DeployedApart
-    from actors.embedding import Runtime, open_node, open_runtime
+    from actors.embedded_node import open_node
+    from actors.embedding import Runtime, open_runtime
     from actors.http.config import HttpConfig, ShownCatalogue
     from actors.keys.push import PushError, PushKeys
     from actors.keys.signing import SigningKey, read_key
@@ -221,7 +223,8 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.client": ("CatalogueAccess", "CatalogueStore"),
         "actors.catalogue.source": ("Places", "read_places"),
         "actors.catalogue.trust_file": ("Trust", "read_trust"),
-        "actors.embedding": ("Runtime", "open_node", "open_runtime"),
+        "actors.embedded_node": ("open_node",),
+        "actors.embedding": ("Runtime", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
         "actors.http.config": ("HttpConfig", "ShownCatalogue"),
         "actors.keys.signing": ("SigningKey", "read_key"),

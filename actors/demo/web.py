@@ -8,7 +8,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from actors.demo.robot import CHAT, TODO, Robot
-from actors.embedding import open_node, open_runtime
+from actors.embedded_node import open_node
+from actors.embedding import open_runtime
 from actors.http.config import HttpConfig
 from actors.http.web_files import WEB
 from actors.node.config import NodeConfig

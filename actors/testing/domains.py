@@ -7,7 +7,8 @@ from typing import Final, final
 
 import attrs
 
-from actors.embedding import Runtime, open_node, open_runtime
+from actors.embedded_node import open_node
+from actors.embedding import Runtime, open_runtime
 from actors.node.app import Node
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig

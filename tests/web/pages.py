@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import attrs
 import trio
 
-from actors.embedding import open_node
+from actors.embedded_node import open_node
 from actors.http.config import HttpConfig
 from actors.node.config import NodeConfig
 from tests.support.ports import free_port

@@ -4,7 +4,8 @@ import pytest
 import trio
 
 import actors
-from actors.embedding import open_node, open_runtime
+from actors.embedded_node import open_node
+from actors.embedding import open_runtime
 from actors.node.config import NodeConfig
 from tests.support.browser import needs_chromium, open_browser
 from tests.support.ports import free_port

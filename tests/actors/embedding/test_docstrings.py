@@ -10,6 +10,7 @@ _OURS = frozenset({"actors", "fsm", "specs", "transports"})
 
 _MODULES = (
     "actors",
+    "actors.embedded_node",
     "actors.embedding",
     "actors.hyperties",
     "actors.testing.recorder",

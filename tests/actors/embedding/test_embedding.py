@@ -257,6 +257,16 @@ def test_another_name_is_an_error_like_any():
         _ = actors.open_door
 
 
+def test_a_program_with_a_runtime_alone_loads_no_part_of_the_node():
+    program = "import sys, actors; actors.open_runtime; print(*sys.modules)"
+    done = subprocess.run(  # noqa: S603 - the program is ours
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.split()
+    assert "actors.runtime.app" in loaded
+    assert not [name for name in loaded if name.startswith("actors.node")]
+
+
 def test_the_import_itself_brings_nothing_with_it():
     program = "import sys, actors; print(*sys.modules)"
     done = subprocess.run(  # noqa: S603 - the program is ours
