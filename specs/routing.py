@@ -6,11 +6,14 @@ their table; the first that objects ends the message's route. Tests compare what
 the routers do with these rows.
 """
 
+import re
 from enum import StrEnum
 from typing import Final
 
 import attrs
 
+from specs.limits.protocol import HOP_LIMIT
+from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 
 
@@ -221,3 +224,24 @@ NODE_CHECKS: Final = (
     Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "MN-03, I-M8, I-B9"),
 )
 """Order of checks at a node, once per message (I-M8)."""
+
+
+_BACKENDS: Final = "domain://"
+_REGISTRIES: Final = "domain://registry."
+_SERVICE: Final = re.compile(r"domain://msg-node\.[^/]+/(session|sm|.*address-allocation)(/|$)")
+
+
+def is_of_session(request: Message) -> bool:
+    """Return whether a node does what is asked for a session, whoever of it has asked."""
+    to = request.to
+    if not to.startswith(_BACKENDS):
+        # Nearly all.
+        return False
+    is_written = request.type is not MessageType.READ and to.startswith(_REGISTRIES)
+    return is_written or _SERVICE.match(to) is not None
+
+
+def goes_round(message: Message) -> bool:
+    """Return whether a message has crossed a stub twice, or too many of them (STB-06)."""
+    via = message.via
+    return len(via) > HOP_LIMIT or len(set(via)) != len(via)

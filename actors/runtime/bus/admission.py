@@ -4,7 +4,6 @@
 over a link until its sender is proven by a registry record (I-B10, S1).
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never, final
 
@@ -38,10 +37,9 @@ from specs.addresses.address import (
     status_of,
 )
 from specs.child import misnamed, parent_of
-from specs.limits.protocol import HOP_LIMIT
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
-from specs.routing import Direction, Exempt, Interception
+from specs.routing import Direction, Exempt, Interception, goes_round, is_of_session
 from specs.trace import Op
 
 __all__ = ["Admission", "SenderProofs", "Stage"]
@@ -62,21 +60,6 @@ _COMMANDS: Final = frozenset({MessageType.EXECUTE, MessageType.SUBSCRIBE})
 
 _TABLE: Final = "components"
 _CHANGES: Final = "changes"
-
-
-_BACKENDS: Final = "domain://"
-_REGISTRIES: Final = "domain://registry."
-_SERVICE: Final = re.compile(r"domain://msg-node\.[^/]+/(session|sm|.*address-allocation)(/|$)")
-
-
-def _is_of_session(request: Message) -> bool:
-    """Return whether a node does what is asked for a session, whoever of it has asked."""
-    to = request.to
-    if not to.startswith(_BACKENDS):
-        # Nearly all.
-        return False
-    is_written = request.type is not MessageType.READ and to.startswith(_REGISTRIES)
-    return is_written or _SERVICE.match(to) is not None
 
 
 @final
@@ -337,7 +320,7 @@ class Admission:
                 return refused(asking) if is_below(message.to, self._runtime) else None
             is_stub = stub is not None and stub is not Origin.LOCAL
             if not is_stub or (is_own and self.origin(by) is Origin.LOCAL):
-                is_others = not is_stub and _is_of_session(message) and not self._is_part(by)
+                is_others = not is_stub and is_of_session(message) and not self._is_part(by)
                 return refused(serving) if is_others else None
             # Of stubs of links, another runtime asks for a link.
             is_command = stub is Origin.NODE_STUB or message.type in _COMMANDS
@@ -353,7 +336,7 @@ class Admission:
         objection = Refusal(row.drop, "it went round in a circle", row.refusal)
 
         def check(message: Message, _by: str) -> Refusal | None:
-            return objection if "via" in message.body and _loops(message.via) else None
+            return objection if "via" in message.body and goes_round(message) else None
 
         return check
 
@@ -464,10 +447,6 @@ class Admission:
 def _is_shared(address: str) -> bool:
     """Return whether several runtimes answer from an address (C-81)."""
     return last_segment(address) == _CHANGES or parent_of(address) is not None
-
-
-def _loops(via: tuple[str, ...]) -> bool:
-    return len(via) > HOP_LIMIT or len(set(via)) != len(via)
 
 
 def _upwards(address: str) -> Iterator[str]:
