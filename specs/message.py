@@ -175,8 +175,9 @@ def instance_id(message: Message) -> str:
     if message.is_response:
         source = message.body.get("source")
         by = f"@{source}" if isinstance(source, str) else ""
-        nth = "" if message.is_final else _nth(message)
-        return f"{message.to}#{message.id}>{message.from_}!{message.code}{nth}{by}"
+        code = message.code
+        nth = "" if code >= FIRST_FINAL else _nth(message)
+        return f"{message.to}#{message.id}>{message.from_}!{code}{nth}{by}"
     return f"{message.from_}#{message.id}"
 
 

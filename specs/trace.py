@@ -147,6 +147,8 @@ class Fact:
 class Stamp:
     """The fields every record starts with: process, actor and time.
 
+    Records less than 50 us apart may have the times of the first of them; `ln` has their order.
+
     Attributes:
         run: Identifier of this start of the process, never reused; see `trace_folder`.
         node: Name of the process in the run, as in `node=<name>` of the path.

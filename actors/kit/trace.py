@@ -339,14 +339,17 @@ def _digested(value: Json, left_out: frozenset[str]) -> Json:
     """
     if isinstance(value, dict):
         return {
-            key: _digested(part, left_out) for key, part in value.items() if key not in left_out
+            # Most parts are texts: a call for each of them would take as long as the hash.
+            key: part if type(part) is str else _digested(part, left_out)
+            for key, part in value.items()
+            if key not in left_out
         }
+    if type(value) is int:
+        return value if -MAX_ID <= value <= MAX_ID else _floating(value)
     if isinstance(value, list):
         return [_digested(part, left_out) for part in value]
     if type(value) is float:
         return int(value) if value.is_integer() and abs(value) <= MAX_ID else value
-    if type(value) is int and not -MAX_ID <= value <= MAX_ID:
-        return _floating(value)
     return value
 
 
@@ -376,6 +379,14 @@ class Tracer(ABC):
     watches: bool = False
     dropped: int = 0
 
+    @property
+    def messages(self) -> "Tracer":
+        """The tracer that takes what happened to messages: this one, or one that it passes it to.
+
+        A component asks once, so that a tracer in between costs a message nothing.
+        """
+        return self
+
     @abstractmethod
     def record(self, actor: str, fact: Fact) -> None:
         """Keep a fact; never waits, never raises.
@@ -403,6 +414,17 @@ class Tracer(ABC):
             message: The message.
         """
         self.record(actor, self.message_fact(op, message, **more))
+
+    def admitted(self, actor: str, message: Message, by: str) -> None:
+        """Keep that a message came in and was admitted: two records of `message`.
+
+        Args:
+            actor: Name of the reporting actor.
+            message: The message.
+            by: Address of the component that submitted it.
+        """
+        self.message(actor, Op.SUBMIT, message, by=by)
+        self.message(actor, Op.ADMIT, message, by=by)
 
     @final
     def message_fact(self, op: Op, message: Message, **more: Unpack[More]) -> Fact:

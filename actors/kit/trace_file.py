@@ -2,26 +2,26 @@
 
 The files are parts of bounded size with whole lines only.
 
-Records are encoded where they are made and written by a thread. When the disk is
+Records are kept on a page, encoded when it is full, and written by a thread. When the disk is
 slower than the process, the buffer fills, further records are counted and not kept,
 and a `dropped` record has their number as soon as there is room again.
 """
 
+import math
 import os
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Final, Protocol, Unpack, final
+from time import monotonic_ns, time_ns
+from typing import Final, Protocol, TypeAlias, Unpack, final
 from uuid import uuid4
-from weakref import ref
 
 import attrs
-import orjson
 import trio
+from orjson import dumps
 from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
@@ -30,7 +30,7 @@ from actors.kit.trace import More, Ruling, Tracer, message_fields, ruling_fields
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
-from specs.message import Message
+from specs.message import Message, instance_id
 from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 
 __all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
@@ -44,7 +44,7 @@ _WIRE_NAMES: Final = {
 _PRIVATE, _PRIVATE_FOLDER = 0o600, 0o700
 
 _KEPT: Final = 1024
-"""Texts kept at most; each is some 400 bytes (ours)."""
+"""Beginnings of records that are remembered at most; each is some 100 bytes (ours)."""
 
 
 class PartFile(Protocol):
@@ -107,6 +107,7 @@ class TraceParts:
         self._open = opener
         self._numbers = count()
         self._waiting: deque[bytes] = deque()
+        self._written = 0
         self._file: PartFile | None = None
         self._room = 0
 
@@ -115,15 +116,19 @@ class TraceParts:
         """True if a write failed and its lines still wait."""
         return bool(self._waiting)
 
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines, each with its newline, after what the last write left.
+    def write(self, pages: Sequence[bytes]) -> None:
+        """Write pages of whole lines, after what the last write left.
 
         Raises:
             OSError: The disk is full or gone; nothing is lost, call again later.
         """
-        self._waiting.extend(lines)
+        self._waiting.extend(pages)
         while self._waiting:
-            self._write_some(*self._gather())
+            if self._file is None or self._room <= 0:
+                self.close()
+                self._file = self._open(self.directory / f"part-{next(self._numbers):05}.jsonl")
+                self._room = self._part_bytes
+            self._write_first(self._file)
 
     def close(self) -> None:
         """Close the part that is open."""
@@ -131,84 +136,37 @@ class TraceParts:
             self._file.close()
             self._file = None
 
-    def _gather(self) -> tuple[PartFile, bytes]:
-        """Take what fits into the open part, at least one line."""
-        if self._file is None or self._room < len(self._waiting[0]):
-            self.close()
-            self._file = self._open(self.directory / f"part-{next(self._numbers):05}.jsonl")
-            self._room = self._part_bytes
-        size = sum(map(len, self._waiting))
-        if size <= self._room:
-            self._room -= size
-            whole = b"".join(self._waiting)
-            self._waiting.clear()
-            return self._file, whole
-        taken = [self._waiting.popleft()]
-        self._room -= len(taken[0])
-        while self._waiting and len(self._waiting[0]) <= self._room:
-            self._room -= len(self._waiting[0])
-            taken.append(self._waiting.popleft())
-        return self._file, b"".join(taken)
-
-    def _write_some(self, file: PartFile, data: bytes) -> None:
-        rest = memoryview(data)
-        try:
-            while rest:
-                rest = rest[file.write(rest) or 0 :]
-        finally:
-            if rest:
-                self._waiting.appendleft(bytes(rest))
-                self._room += len(rest)
+    def _write_first(self, file: PartFile) -> None:
+        page = memoryview(self._waiting[0])
+        while self._written < len(page):
+            self._written += file.write(page[self._written :]) or 0
+        self._waiting.popleft()
+        self._room -= self._written
+        self._written = 0
 
 
-@final
-class _MessageText:
-    """Writes the fields of `message_fact` as the inside of a JSON object.
+_About: TypeAlias = Message | Step | Fact
 
-    A message passes many hops, and at all of them most fields are the same; so
-    that text is made once for each instance and kept while the instance lives.
-    """
+_Entry: TypeAlias = tuple[str, str, tuple[Op, ...], _About, More | Ruling | None]
+"""What a component reported, not encoded yet: times, actor, what happened, to what, and further
+fields. It has a record for each `Op`. A message without an `Op` was ruled about; a step and a fact
+have none."""
 
-    def __init__(self, *, has_bodies: bool, has_names: bool) -> None:
-        self._has_bodies = has_bodies
-        self._has_names = has_names
-        self._heads: dict[tuple[str, Op], bytes] = {}
-        self._kept: dict[int, tuple[ref[Message], bytes]] = {}
-
-    def write(self, actor: str, op: Op, message: Message, more: More) -> bytes:
-        """Return all fields, the actor's first, without the braces.
-
-        Raises:
-            TypeError: Something has no place in JSON.
-        """
-        head = self._heads.get((actor, op)) or self._write_head(actor, op)
-        kept = self._kept.get(id(message))
-        # Another message may have had this id, and be gone.
-        same = self._write_same(message) if kept is None or kept[0]() is not message else kept[1]
-        return b"%b,%b,%b" % (head, same, orjson.dumps(more)[1:-1]) if more else head + b"," + same
-
-    def _write_head(self, actor: str, op: Op) -> bytes:
-        head = orjson.dumps({"actor": actor, "k": Kind.MSG, "op": op})[1:-1]
-        if len(self._heads) >= _KEPT:
-            self._heads.clear()
-        self._heads[actor, op] = head
-        return head
-
-    def _write_same(self, message: Message) -> bytes:
-        fields = message_fields(message, has_body=self._has_bodies, has_name=self._has_names)
-        text = orjson.dumps({_WIRE_NAMES[name]: value for name, value in fields.items()})[1:-1]
-        if len(self._kept) >= _KEPT:
-            self._kept.clear()
-        self._kept[id(message)] = (ref(message), text)
-        return text
+_ADMITTED: Final = (Op.SUBMIT, Op.ADMIT)
 
 
 @final
 class FileTracer(Tracer):
-    """Stamps and encodes facts; `keep_trace` takes the lines from it.
+    """Keeps what is reported on a page, and encodes a page at a time; `keep_trace` takes the pages.
+
+    To report costs the component next to nothing; to encode many records at once costs half as
+    much for each. At all hops of a message most fields are the same: their text is made once for
+    all records of a page. A page keeps its messages, which are never changed in place.
 
     Attributes:
         run: Name of this run: when it started, in UTC, and what makes it unique.
+        has_lines: Set when there is something to take.
+        is_due: Set when so much is waiting that it should be taken at once.
     """
 
     hops = True
@@ -225,106 +183,171 @@ class FileTracer(Tracer):
         self.names = names
         self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid4().hex[:8]}"
         self.dropped = 0
-        self._undeclared = 0
-        self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
-        self._texts = _MessageText(has_bodies=bodies, has_names=names)
-        self._buffer = buffer
-        self._lines: list[bytes] = []
-        self._last = 0
         self.has_lines = trio.Event()
-        self.is_half_full = trio.Event()
+        self.is_due = trio.Event()
+        self._undeclared = 0
+        self._process = _inside({"run": self.run, "node": node})
+        self._heads: dict[tuple[object, ...], tuple[str, ...]] = {}
+        self._now = trio.lowlevel.current_clock().current_time
+        self._stamp, self._stale = "", -math.inf
+        self._last = 0
+        self._buffer = buffer
+        self._page: list[_Entry] = []
+        self._space = 0
+        self._pages: list[bytes] = []
+        self._waiting = 0
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        if self._has_room():
-            self._append(actor, fact)
-            self._ring()
+        self._keep(actor, (), fact)
 
     @override
     def step(self, actor: str, step: Step) -> None:
-        if self._has_room():
-            self._write({"actor": actor, **step_fields(step)})
-            self._ring()
+        self._keep(actor, (), step)
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        if self._has_room():
-            try:
-                self._stamp(self._texts.write(actor, op, message, more))
-            except TypeError:
-                self._drop(1)
-            self._ring()
+        self._keep(actor, (op,), message, more)
+
+    @override
+    def admitted(self, actor: str, message: Message, by: str) -> None:
+        self._keep(actor, _ADMITTED, message, {"by": by})
 
     @override
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        if self._has_room():
-            fields = ruling_fields(message, ruling)
-            self._write({"actor": actor} | {k: v for k, v in fields.items() if v is not None})
-            self._ring()
-
-    def _has_room(self) -> bool:
-        """Return whether one more can be kept; if not, it is counted."""
-        if len(self._lines) >= self._buffer:
-            self._drop(1)
-            return False
-        if self._undeclared:
-            self._write_drops()
-        return True
-
-    def _ring(self) -> None:
-        if not self.has_lines.is_set():
-            self.has_lines.set()
-        if 2 * len(self._lines) >= self._buffer:
-            self.is_half_full.set()
+        self._keep(actor, (), message, ruling)
 
     def take(self) -> list[bytes]:
-        """Take the lines gathered so far, the count of drops with them."""
+        """Take the pages gathered so far, the count of drops with them."""
         if self._undeclared:
-            self._write_drops()
-        lines, self._lines = self._lines, []
+            self._declare()
+        self._encode()
+        pages, self._pages = self._pages, []
+        self._waiting = self._space = 0
         self.has_lines = trio.Event()
-        self.is_half_full = trio.Event()
-        return lines
+        self.is_due = trio.Event()
+        return pages
 
     def end(self) -> None:
         """Write that the run ended orderly; there is always room for this."""
         if self._undeclared:
-            self._write_drops()
-        self._append("trace", Fact(k=Kind.END))
+            self._declare()
+        self._put("trace", Fact(k=Kind.END))
 
-    def _write_drops(self) -> None:
+    def _keep(
+        self,
+        actor: str,
+        ops: tuple[Op, ...],
+        about: _About,
+        more: More | Ruling | None = None,
+    ) -> None:
+        if len(self._page) < self._space or self._turn(len(ops) or 1):
+            now = self._now()
+            if now >= self._stale:
+                self._stale = now + limits.TRACE_TICK
+                self._stamp = f'"wall_ns":{time_ns()},"mono_ns":{monotonic_ns()},"t":{now:.6f}'
+            self._page.append((self._stamp, actor, ops, about, more))
+
+    def _turn(self, records: int) -> bool:
+        """Turn the page; return whether the next has room. If not, the records are dropped."""
+        self._encode()
+        self.has_lines.set()
+        if self._waiting >= limits.TRACE_DUE:
+            self.is_due.set()
+        self._space = min(limits.TRACE_PAGE, self._buffer - self._waiting)
+        if self._space <= 0:
+            self.dropped += records
+            self._undeclared += records
+            return False
+        if self._undeclared:
+            self._declare()
+        return True
+
+    def _declare(self) -> None:
         count, self._undeclared = self._undeclared, 0
-        self._append("trace", Fact(k=Kind.DROPPED, count=count))
+        self._put("trace", Fact(k=Kind.DROPPED, count=count))
 
-    def _drop(self, count: int) -> None:
-        self.dropped += count
-        self._undeclared += count
+    def _put(self, actor: str, fact: Fact) -> None:
+        """Keep a fact also if there is no room."""
+        self._space = max(self._space, len(self._page) + 1)
+        self._keep(actor, (), fact)
 
-    def _append(self, actor: str, fact: Fact) -> None:
-        fields = {name: getattr(fact, field) for field, name in _WIRE_NAMES.items()}
-        self._write({"actor": actor} | {k: v for k, v in fields.items() if v is not None})
+    def _encode(self) -> None:
+        """Encode what is on the page."""
+        if not self._page:
+            return
+        process, number, lines = self._process, self._last, list[str]()
+        # What is on the page lives, so that no two messages of it have the same id.
+        texts: dict[int, str] = {}
+        for stamp, actor, ops, about, more in self._page:
+            try:
+                if isinstance(about, Message) and ops:
+                    heads = self._heads.get((actor, ops)) or self._learnt(
+                        (actor, ops), *({"actor": actor, "k": Kind.MSG, "op": op} for op in ops)
+                    )
+                    text = texts.get(id(about)) or texts.setdefault(id(about), self._text(about))
+                    if more:
+                        text = f"{text},{dumps(more)[1:-1].decode()}"
+                else:
+                    heads, text = self._other(actor, about, more)
+            except TypeError:
+                # Text that is no Unicode, or a number that JSON has no place for: a bug above.
+                heads, text = (_LOST,) * (len(ops) or 1), ""
+                self.dropped += len(heads)
+            for head in heads:
+                number += 1
+                lines.append(f'{{{process},"ln":{number},{stamp},{head}{text}}}\n')
+        self._pages.append("".join(lines).encode())
+        self._waiting += number - self._last
+        self._last = number
+        self._page.clear()
 
-    def _write(self, fields: Mapping[str, object]) -> None:
-        try:
-            self._stamp(orjson.dumps(fields)[1:-1])
-        except TypeError:
-            # Text that is no Unicode, a number JSON has no place for: a bug above.
-            self._drop(1)
+    def _other(
+        self, actor: str, about: _About, more: More | Ruling | None
+    ) -> tuple[tuple[str, ...], str]:
+        """Return what records of the kind begin with, and how this one ends."""
+        match about:
+            case Step():
+                step = (actor, about.machine, about.old, about.new, about.cause)
+                heads = self._heads.get(step) or self._learnt(
+                    step, {"actor": actor, **step_fields(about), "key": None, "why": None}
+                )
+                return heads, _inside({"key": about.key, "why": about.why or None})
+            case Message():
+                ruling: Ruling = more or {}  # type: ignore[assignment] # it was ruled about
+                kind = (actor, *ruling.items())
+                heads = self._heads.get(kind) or self._learnt(
+                    kind, {"actor": actor, **ruling_fields(about, ruling), "mid": None}
+                )
+                return heads, f'"mid":{dumps(instance_id(about)).decode()}'
+            case Fact():
+                fields = {name: getattr(about, field) for field, name in _WIRE_NAMES.items()}
+                return ("",), _inside({"actor": actor} | fields)
 
-    def _stamp(self, fields: bytes) -> None:
-        """Put process, actor and time in front, and keep the line."""
-        self._last += 1
-        self._lines.append(
-            b'%b,"ln":%d,"wall_ns":%d,"mono_ns":%d,"t":%.6f,%b}\n'
-            % (
-                self._head,
-                self._last,
-                time.time_ns(),
-                time.monotonic_ns(),
-                trio.current_time(),
-                fields,
-            )
-        )
+    def _learnt(self, key: tuple[object, ...], *kinds: Mapping[str, object]) -> tuple[str, ...]:
+        """Return, and remember, what records of some kinds begin with."""
+        if len(self._heads) >= _KEPT:
+            self._heads.clear()
+        heads = self._heads[key] = tuple(f"{_inside(kind)}," for kind in kinds)
+        return heads
+
+    def _text(self, message: Message) -> str:
+        fields = message_fields(message, has_body=self.bodies, has_name=self.names)
+        # No quotation mark stands alone inside a text, so that this is the name of a field.
+        return dumps(fields)[1:-1].decode().replace('"from_":', '"from":', 1)
+
+
+def _inside(fields: Mapping[str, object]) -> str:
+    """Return the fields that have a value as the inside of a JSON object.
+
+    Raises:
+        TypeError: Text is no Unicode, or JSON has no place for a number.
+    """
+    return dumps({k: v for k, v in fields.items() if v is not None})[1:-1].decode()
+
+
+_LOST: Final = _inside({"actor": "trace", "k": Kind.DROPPED, "count": 1})
+"""Stands in the place of a record that cannot be encoded."""
 
 
 @asynccontextmanager
@@ -385,15 +408,17 @@ async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[Non
 async def _write_on(tracer: FileTracer, parts: TraceParts) -> None:
     is_alarmed, lost_before = False, 0
     while True:
-        if not parts.is_behind:
+        if parts.is_behind:
+            await trio.sleep(limits.TRACE_FLUSH)
+        else:
             await tracer.has_lines.wait()
-        with trio.move_on_after(limits.TRACE_FLUSH):
-            await tracer.is_half_full.wait()
-        lines = [] if parts.is_behind else tracer.take()
+            with trio.move_on_after(limits.TRACE_FLUSH):
+                await tracer.is_due.wait()
+        pages = [] if parts.is_behind else tracer.take()
         lost_before = lost_before if is_alarmed else tracer.dropped
         try:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(parts.write, lines)
+                await trio.to_thread.run_sync(parts.write, pages)
         except OSError as error:
             if not is_alarmed:
                 _log.error("the trace cannot be written", reason=error.strerror)
@@ -407,10 +432,11 @@ async def _write_on(tracer: FileTracer, parts: TraceParts) -> None:
 
 
 def _write_last(tracer: FileTracer, parts: TraceParts) -> None:
-    lines = tracer.take()
+    pages = tracer.take()
     try:
-        parts.write(lines)
+        parts.write(pages)
     except OSError as error:
-        _log.error("the end of the trace is lost", reason=error.strerror, lines=len(lines))
+        lines = sum(page.count(b"\n") for page in pages)
+        _log.error("the end of the trace is lost", reason=error.strerror, lines=lines)
     finally:
         parts.close()

@@ -71,6 +71,11 @@ class StepFeed(Tracer):
         left = tuple(one for one in self._offers.get(machine, ()) if one != offer)
         self._offers[machine] = left
 
+    @property
+    @override
+    def messages(self) -> Tracer:
+        return self._tracer.messages
+
     @override
     def record(self, actor: str, fact: Fact) -> None:
         self._tracer.record(actor, fact)

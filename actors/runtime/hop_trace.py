@@ -31,6 +31,7 @@ class HopTrace:
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
         self._tracer = tracer
+        self._messages = tracer.messages
         self._actor = actor
         self._counters = counters
         self._listen = tracer.hops
@@ -48,7 +49,7 @@ class HopTrace:
             message: The message.
         """
         if self._listen or (op is Op.CALLBACK and self._watches and is_sampled(message.id)):
-            self._tracer.message(self._actor, op, message, **more)
+            self._messages.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
         """Say that a message came in and may go on.
@@ -58,8 +59,7 @@ class HopTrace:
             by: Address of the submitting component.
         """
         if self._listen:
-            self._tracer.message(self._actor, Op.SUBMIT, message, by=by)
-            self._tracer.message(self._actor, Op.ADMIT, message, by=by)
+            self._messages.admitted(self._actor, message, by)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
         """Say that a message came in and goes no further.
@@ -84,7 +84,7 @@ class HopTrace:
             ruling: The decision, and where it comes from.
         """
         if self._listen:
-            self._tracer.ruled(
+            self._messages.ruled(
                 self._actor,
                 message,
                 direction=ruling.direction,
@@ -128,7 +128,7 @@ class HopTrace:
         """
         if self._listen:
             seq = self._crossed[link, op] = self._crossed.get((link, op), 0) + 1
-            self._tracer.message(self._actor, op, message, stub=stub, link=link, seq=seq)
+            self._messages.message(self._actor, op, message, stub=stub, link=link, seq=seq)
 
     def rows(self, changes: list[RowChanged]) -> None:
         """Say that rows of a table changed."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Final, Unpack, final
+from typing import Final, final
 
 import attrs
 import orjson
@@ -19,15 +19,15 @@ from typing_extensions import override
 from actors.cli.output import open_tracer
 from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
-from actors.kit.trace import More, Ruling, Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.engine import Step
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT, P2P_TIMEOUT
-from specs.message import Message, MessageType
+from specs.message import MessageType
 from specs.reply_code import Code
-from specs.trace import Fact, Op
+from specs.trace import Fact
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -68,13 +68,10 @@ class _Watch(Tracer):
         self.is_live = trio.Event()
         self._inner = inner
 
+    @property
     @override
-    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        self._inner.message(actor, op, message, **more)
-
-    @override
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        self._inner.ruled(actor, message, **ruling)
+    def messages(self) -> Tracer:
+        return self._inner.messages
 
     @override
     def record(self, actor: str, fact: Fact) -> None:

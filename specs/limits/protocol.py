@@ -150,6 +150,16 @@ MODELS_FOLLOWING: Final = 4096
 TRACE_BUFFER: Final = 65_536
 """Trace records waiting to be written before some are dropped (ours)."""
 
+TRACE_PAGE: Final = 256
+"""Trace records encoded at a time (ours): as text they fit into the cache of a core."""
+
+TRACE_TICK: Final = 50e-6
+"""Seconds for which records have the time of the first of them (ours)."""
+
+TRACE_DUE: Final = 4096
+"""Trace records waiting at which they are written at once (ours): fewer cost a wake-up of the
+writer each, more cost memory that is not in the cache of a core any more."""
+
 TRACE_FLUSH: Final = 0.2
 """Seconds between flushes of the trace (DESIGN section 7)."""
 

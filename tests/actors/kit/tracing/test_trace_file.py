@@ -23,6 +23,7 @@ from actors.kit.trace_file import (
     open_trace,
 )
 from specs.identity import SenderIdentity, VouchedBy
+from specs.limits.protocol import TRACE_DUE, TRACE_PAGE
 from specs.message import Message, MessageType
 from specs.trace import SCHEMA, Fact, Kind, Op, Stamp, trace_folder, writer_of
 
@@ -140,17 +141,40 @@ async def test_a_cancellation_leaves_no_end_but_all_that_was_reported(tmp_path):
     assert [record["k"] for record in read(tmp_path)] == ["start", "msg"]
 
 
-async def test_parts_are_bounded_and_hold_whole_lines(tmp_path):
-    async with small_trace(tmp_path, buffer=500, part_bytes=10_000) as tracer:
-        for _ in range(200):
+async def test_parts_have_whole_pages_and_end_when_they_are_full(tmp_path):
+    async with small_trace(tmp_path, buffer=5000, part_bytes=100_000) as tracer:
+        for _ in range(6 * TRACE_PAGE):
             tracer.record("bus", FACT)
 
-    parts = sorted(tmp_path.glob("run=*/node=ra/part-*.jsonl"))
-    assert len(parts) > 3
-    assert max(part.stat().st_size for part in parts) <= 10_000
-    assert all(part.read_bytes().endswith(b"}\n") for part in parts)
+    *full, last = sorted(tmp_path.glob("run=*/node=ra/part-*.jsonl"))
+    page = TRACE_PAGE * max(map(len, last.read_bytes().splitlines(keepends=True)))
+    assert len(full) >= 2
+    assert all(100_000 <= part.stat().st_size < 100_000 + page for part in full)
+    assert all(part.read_bytes().endswith(b"}\n") for part in (*full, last))
     assert is_gap_free(read(tmp_path))
-    assert len(read(tmp_path)) == 202
+    assert len(read(tmp_path)) == 6 * TRACE_PAGE + 2
+
+
+async def test_many_records_do_not_wait_for_the_next_flush(tmp_path):
+    async with small_trace(tmp_path, 2 * TRACE_DUE, part_bytes=10**9) as tracer:
+        for _ in range(TRACE_DUE):
+            tracer.record("bus", FACT)
+        assert not tracer.is_due.is_set()
+        tracer.record("bus", FACT)
+        assert tracer.is_due.is_set()
+        (part,) = tmp_path.glob("run=*/node=*/part-*.jsonl")
+        await until(lambda: part.stat().st_size > 100 * TRACE_DUE)
+
+
+async def test_both_hops_of_an_admission_without_room_are_counted(tmp_path):
+    message = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2")
+    async with small_trace(tmp_path, buffer=10) as tracer:
+        for _ in range(10):
+            tracer.record("bus", FACT)
+        tracer.admitted("bus", message, message.from_)
+
+    assert [record["count"] for record in read(tmp_path) if record["k"] == "dropped"] == [2]
+    assert tracer.dropped == 2
 
 
 async def test_records_beyond_the_buffer_are_counted_and_reported(tmp_path):

@@ -4,8 +4,10 @@ import attrs
 import orjson
 import pytest
 
-from actors.kit.trace import message_fact, ruling_fact
+from actors.kit.trace import message_fact, ruling_fact, step_fact
 from actors.kit.trace_file import FileTracer
+from fsm.engine import Step
+from specs.limits.protocol import TRACE_TICK
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code
 from specs.trace import Op
@@ -22,7 +24,7 @@ STAMP = ("run", "node", "ln", "wall_ns", "mono_ns", "t")
 
 
 def reported(tracer):
-    records = [orjson.loads(line) for line in tracer.take()]
+    records = [orjson.loads(line) for page in tracer.take() for line in page.splitlines()]
     return [{key: part for key, part in one.items() if key not in STAMP} for one in records]
 
 
@@ -57,9 +59,46 @@ async def test_a_message_is_never_taken_for_one_that_had_its_place_in_memory():
     assert [record["id"] for record in reported(tracer)] == list(range(1, 50))
 
 
+async def test_an_admission_is_reported_as_its_two_hops():
+    tracer = FileTracer("ra")
+    tracer.admitted("bus", REQUEST, "hyperty://a.ex/1")
+    for op in (Op.SUBMIT, Op.ADMIT):
+        tracer.message("bus", op, REQUEST, by="hyperty://a.ex/1")
+    *short, submitted, admitted = reported(tracer)
+    assert short == [submitted, admitted]
+
+
+@pytest.mark.parametrize("why", ["", "asked to"])
+async def test_a_step_is_reported_like_its_fact(why):
+    tracer = FileTracer("ra")
+    for key in ("a", "b"):
+        step = Step("session", key, None, "open", "opened", why)
+        tracer.step("bus", step)
+        tracer.record("bus", step_fact(step))
+    steps = reported(tracer)
+    assert steps[::2] == steps[1::2]
+
+
+async def test_records_of_one_moment_have_the_time_of_the_first(mock_clock):
+    tracer = FileTracer("ra")
+    for pause in (0, TRACE_TICK / 4, TRACE_TICK):
+        mock_clock.jump(pause)
+        tracer.message("bus", Op.SUBMIT, REQUEST)
+    (page,) = tracer.take()
+    records = [orjson.loads(line) for line in page.splitlines()]
+    first, same, later = ([one[name] for name in ("wall_ns", "mono_ns", "t")] for one in records)
+    assert first == same
+    assert all(new > old for new, old in zip(later, first, strict=True))
+
+
 async def test_an_unrecordable_message_is_counted():
     tracer = FileTracer("ra")
     broken = attrs.evolve(REQUEST, to="hyperty://b.ex/\ud800")
     tracer.message("bus", Op.SUBMIT, broken)
+    tracer.admitted("bus", broken, "S")
     tracer.ruled("bus", attrs.evolve(REQUEST, from_="hyperty://b.ex/\ud800"), decision="permit")
-    assert tracer.dropped == 2
+    tracer.message("bus", Op.SUBMIT, REQUEST, by="\ud800")
+    tracer.message("bus", Op.SUBMIT, REQUEST)
+    records = reported(tracer)
+    assert [record["k"] for record in records] == ["dropped"] * 5 + ["msg"]
+    assert sum(record.get("count", 0) for record in records) == tracer.dropped == 5
