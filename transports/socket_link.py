@@ -145,17 +145,15 @@ class SocketLink(Link):
     @property
     @override
     def is_clear(self) -> bool:
-        # A task that writes leaves its last byte in the outbox until it has been written. TLS may
-        # keep a part of what it has taken.
-        is_done = not self._outbox and not self._is_write_ended
-        return is_done and not isinstance(self._stream, TlsStream)
+        # A task that writes leaves its last byte in the outbox until it has been written.
+        return not self._outbox and not self._is_write_ended
 
     @override
     def write_now(self, frames: Sequence[bytes]) -> bool:
         self._check_sizes(frames)
         data = self._wrapped(frames)
         try:
-            written = os.write(self._stream.socket.fileno(), data)
+            written = _written_now(self._stream, data)
         except OSError:  # there is no room, or no peer: then the next flush meets the error, too
             written = 0
         if written == len(data):
@@ -337,7 +335,7 @@ class SocketLink(Link):
             self._drained.set()
 
 
-def _written_now(stream: AcceptedStream, data: bytearray) -> int:
+def _written_now(stream: AcceptedStream, data: bytes | bytearray) -> int:
     """Write what the system takes at once; return how many bytes."""
     if isinstance(stream, TlsStream):
         return stream.socket.send_now(data)

@@ -358,17 +358,22 @@ class TlsSocket:
         return done
 
     def send_now(self, data: bytes | bytearray) -> int:
-        """Write the beginning of some bytes as far as the system takes them now; return how many.
+        """Write the beginning of some bytes if the system takes it whole now; return how many.
+
+        If it does not, they may have been encrypted already, as after a cancelled `send`.
 
         Raises:
             OSError: The connection broke, or TLS failed.
         """
         if self._owed or self._pen.locked():
             return 0
-        done = self._tls.write(data[:_RECORD])
+        self._owed = self._tls.write(data[:_RECORD])
         self._unsent.extend(self._outgoing.read())
         with suppress(BlockingIOError):
             del self._unsent[: os.write(self.fileno(), self._unsent)]
+        if self._unsent:
+            return 0
+        done, self._owed = self._owed, 0
         return done
 
     async def recv(self, size: int) -> bytes:

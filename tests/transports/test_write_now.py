@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 from websockets.server import ServerProtocol
 
+from actors.keys.certificate import make_certificate
 from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.chance import examples
-from tests.support.runtime.links import CHANNELS, PLACES, Encrypted, open_place
+from tests.support.runtime.links import CHANNELS, PLACES, open_place
 from tests.support.wire.raw_websocket import handshake
 from transports.errors import FrameTooLargeError, LinkBrokenError
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import RawLink, SocketLink, StreamLink
+from transports.tls import AcceptedStream, PinnedTls, TlsStream
 from transports.websocket.server import WebSocketProtocol, WebSocketServerLink
 
 LARGEST = b"x" * MAX_FRAME_BYTES
@@ -75,9 +77,8 @@ async def test_a_link_is_not_clear_while_a_task_writes_or_after_its_end(ends):
 
 async def test_links_with_a_socket_of_their_own_are_clear_from_the_start(place, pair):
     """All others leave each write to a task."""
-    is_encrypted = isinstance(place.network, Encrypted)
     for end in (pair.dialler, pair.acceptor):
-        assert end.is_clear == (isinstance(end, SocketLink) and not is_encrypted)
+        assert end.is_clear == isinstance(end, SocketLink)
 
 
 # ---- of those with a socket of their own
@@ -87,7 +88,7 @@ def stream_link(stream: trio.SocketStream) -> Link:
     return StreamLink((Kind.UNIX, "a", Upgrade()), stream)
 
 
-def raw_link(stream: trio.SocketStream) -> Link:
+def raw_link(stream: AcceptedStream) -> Link:
     return RawLink((Kind.STREAM, "a", Upgrade()), stream)
 
 
@@ -217,4 +218,59 @@ async def test_of_a_frame_over_the_limit_nothing_is_written():
         with pytest.raises(FrameTooLargeError):
             link.write_now([b"unsent", LARGEST + b"x"])
         assert read_some(theirs, 10) == b""
+        assert link.is_clear
+
+
+@asynccontextmanager
+async def encrypted_pair():
+    """Open a link with TLS over a socket that holds little, and the end of its peer."""
+    own, other = make_certificate(), make_certificate()
+    here, there = PinnedTls(lambda: own), PinnedTls(lambda: other)
+    here.pin(other.der)
+    there.pin(own.der)
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+    streams = [trio.SocketStream(trio.socket.from_stdlib_socket(one)) for one in (ours, theirs)]
+    near = TlsStream(streams[0], here.listening)
+    far = TlsStream(streams[1], there.dialling, is_dialled=True)
+    async with trio.open_nursery() as nursery:
+        for end in (near, far):
+            nursery.start_soon(end.socket.shake_hands)
+    link = raw_link(near)
+    yield link, far
+    for end in (link, far):
+        await trio.aclose_forcefully(end)
+
+
+async def test_over_tls_both_ways_arrive_whole_and_in_order():
+    sent = [bytes([97 + number]) * size for number, size in enumerate([10, 9000, 40_000, 1, 0, 70])]
+    async with encrypted_pair() as (link, far), trio.open_nursery() as nursery:
+
+        async def send_all() -> None:
+            for frame in sent:
+                await send(link, [frame])
+                await link.send_many([frame])
+                await send(link, [frame])
+
+        nursery.start_soon(send_all)
+        read = b""
+        while len(read) < 3 * sum(map(len, sent)):
+            await wait_all_tasks_blocked()
+            read += await far.socket.recv(5000)
+    assert read == b"".join(frame * 3 for frame in sent)
+
+
+async def test_over_tls_a_rest_whose_write_is_cancelled_comes_before_all_else():
+    async with encrypted_pair() as (link, far):
+        taken = await clog(link, b"abc" * 1000)
+        assert not link.is_clear
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await link.send_many(())
+        read = b""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.send, b"end")
+            while not read.endswith(b"end"):
+                read += await far.socket.recv(5000)
+        assert read == b"abc" * 1000 * taken + b"end"
         assert link.is_clear

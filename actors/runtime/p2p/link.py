@@ -88,12 +88,16 @@ class P2PLink:
         self._core = P2PTransferCore(trio.current_time())
         self._lines: deque[bytes] = deque()
         self._wake = trio.Event()
+        self._is_waiting = False
+        self._had_company = False
+        self._is_begun = False
+        self._has_said_bye = False
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self._why = ""
 
     def send(self, message: Message) -> bool:
-        """Take a message to be written; False: too many wait.
+        """Take a message to be written by `flush`; False: too many wait.
 
         Raises:
             BadMessageError: It cannot be written at all; 413: it is too large.
@@ -104,18 +108,16 @@ class P2PLink:
         if not self._core.send(message):
             return False
         self._lines.append(line)
-        self._wake.set()
         return True
 
     async def take(self, delivery: Delivery) -> bool:
-        """Do with a delivery of the bus what it is for; False: too many wait.
+        """Do with a delivery of the bus what it is for, up to `flush`; False: too many wait.
 
         Raises:
             BadMessageError: It cannot be written at all; 413: it is too large.
         """
         if delivery.behind is not None:
             self._core.announce(delivery.behind)
-            self._wake.set()
         match delivery.purpose:
             case Purpose.SEND:
                 return self.send(delivery.message)
@@ -125,6 +127,24 @@ class P2PLink:
                 return is_taken
             case Purpose.ANNOUNCE:
                 return True
+
+    def flush(self) -> None:
+        """Write what waits, as far as the pipe takes it at once; the writing task does the rest.
+
+        An acknowledgement waits for company there.
+        """
+        core = self._core
+        if self._scope.cancel_called:
+            return  # what waits is owed to others now
+        if core.may_wait:
+            if not self._is_waiting:
+                self._wake.set()
+        elif core.has_output:
+            if self._pipe.is_clear and not self._has_said_bye:
+                self._had_company = True
+                self._is_begun = not self._pipe.write_now(self._taken_output())
+            if self._is_begun or self._has_said_bye or core.has_output:
+                self._wake.set()
 
     async def _hand_back_turned(self) -> None:
         turned = self._core.take_turned()
@@ -181,7 +201,7 @@ class P2PLink:
                 # It came as the stub let go of the link; its sender has no acknowledgement.
                 return
             await self._take(frame)
-            self._wake.set()
+            self.flush()
         self._end(f"the peer ended it: {self._core.end.value}")
 
     async def _take(self, frame: bytes) -> None:
@@ -237,28 +257,39 @@ class P2PLink:
 
     async def _write(self) -> None:
         try:
-            while not await self._wrote_goodbye():
-                continue
+            while not self._has_said_bye or self._is_begun:
+                await self._write_next()
             self._end("closed by this end")
         except LinkError as exc:
             self._end(str(exc))
 
-    async def _wrote_goodbye(self) -> bool:
-        """Wait for output and write it; return whether the last message was part of it."""
-        while not self._core.has_output:
+    async def _write_next(self) -> None:
+        """Write what the pipe has begun to write, or output, or wait for some."""
+        if self._is_begun:
+            await self._pipe.send_many(())
+            self._is_begun = False
+        elif not self._core.has_output:
             await self._woken()
-        if self._core.may_wait:
+        elif self._core.may_wait:
             await self._wait_for_company()
-        written = self._core.take_output(FRAME_MESSAGES, trio.current_time())
-        await self._pipe.send_many(tuple(frames(self._lines_of(written))))
-        return any(isinstance(item, Bye) for item in written)
+        else:
+            await self._pipe.send_many(self._taken_output())
 
     async def _wait_for_company(self) -> None:
         """Keep an acknowledgement back: the answer to what was read is mostly ready soon."""
-        with trio.move_on_after(ACK_DELAY):
-            await self._woken()
+        self._is_waiting, self._had_company = True, False
+        with trio.move_on_after(ACK_DELAY) as patience:
             while self._core.may_wait:
                 await self._woken()
+        self._is_waiting = False
+        if patience.cancelled_caught and not self._had_company:
+            await self._pipe.send_many(self._taken_output())
+
+    def _taken_output(self) -> tuple[bytes, ...]:
+        """Take out what is to be written next, as frames."""
+        taken = self._core.take_output(FRAME_MESSAGES, trio.current_time())
+        self._has_said_bye = any(isinstance(item, Bye) for item in taken)
+        return tuple(frames(self._lines_of(taken)))
 
     async def _woken(self) -> None:
         await self._wake.wait()

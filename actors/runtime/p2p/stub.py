@@ -229,6 +229,7 @@ class P2PStub(Actor[P2PMessage]):
         self._invitations: dict[str, Message] = {}
         self._command: Message | None = None
         self._unread: set[Link] = set()
+        self._unwritten: set[P2PLink] = set()
 
     # --- what subclasses say --------------------------------------------------------------
 
@@ -268,6 +269,12 @@ class P2PStub(Actor[P2PMessage]):
                 held, _ = self._ends.get(name, (None, None))
                 if held is not None:
                     await self._feed_input(held, self.objects.seen_again(held))
+
+    @override
+    async def drained(self) -> None:
+        for link in self._unwritten:
+            link.flush()
+        self._unwritten.clear()
 
     async def _delivered(self, delivery: Delivery) -> None:
         message = delivery.message
@@ -336,6 +343,7 @@ class P2PStub(Actor[P2PMessage]):
 
     async def _write(self, link: P2PLink, delivery: Delivery, name: str) -> None:
         message = delivery.message
+        self._unwritten.add(link)
         try:
             is_taken = await link.take(delivery)
         except BadMessageError as error:
