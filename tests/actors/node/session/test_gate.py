@@ -86,7 +86,7 @@ async def test_no_header_changes_the_host_of_a_client():
         assert reported[5] == b"HTTP/1.1 429 Too Many Requests"
 
 
-async def test_half_handshakes_do_not_exclude_other_peers(hasty_clock):
+async def test_half_handshakes_do_not_exclude_other_peers():
     async with real_world(limits=FEW) as world, AsyncExitStack() as stack:
         slow = [
             await stack.enter_async_context(await connect(world, f"127.0.0.{2 + n % 6}"))
@@ -102,7 +102,7 @@ async def test_half_handshakes_do_not_exclude_other_peers(hasty_clock):
         assert turned_away(world)["made-room"] >= 40
 
 
-async def test_links_without_a_session_do_not_exclude_other_peers(hasty_clock):
+async def test_links_without_a_session_do_not_exclude_other_peers():
     async with real_world(limits=FEW) as world, AsyncExitStack() as stack:
         for number in range(60):
             stream = await connect(world, f"127.0.0.{2 + number % 6}")
