@@ -2,7 +2,7 @@
 
 Hosts that open connections and never log in must not keep others out. So no link is refused
 because too many are open. Instead the oldest link without a session is closed: the oldest
-of the same host if that host has too many, else the oldest of all, once it has had a second. An
+of the same host if that host has too many, else the oldest of all, once it has had some time. An
 honest client has a session after milliseconds, and its link no longer counts.
 """
 

@@ -217,9 +217,10 @@ ACCEPT_BATCH: Final = 32
 ACCEPT_REST: Final = 0.01
 """Seconds a listener rests while no further connection can be served (ours)."""
 
-ACCEPT_GRACE: Final = 1.0
+ACCEPT_GRACE: Final = 0.3
 """Seconds that a connection has before it may be closed in favour of a new one; so long new ones
-wait in the queue of the system: ten thousand that come at once are all let in (ours)."""
+wait in the queue of the system (ours: 2,000 in that time are more than a node can answer, so that
+neither a mass of runtimes that come back nor a flood of silent connections keeps others out)."""
 
 ACCEPT_PAUSE: Final = 0.1
 """Seconds a listener rests when the system has no socket left to give (Trio's figure)."""
