@@ -279,6 +279,7 @@ class P2PLink:
         """Keep an acknowledgement back: the answer to what was read is mostly ready soon."""
         self._is_waiting, self._had_company = True, False
         with trio.move_on_after(ACK_DELAY) as patience:
+            await self._woken()
             while self._core.may_wait:
                 await self._woken()
         self._is_waiting = False
