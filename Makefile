@@ -80,8 +80,10 @@ web: $(STAMP)
 
 # The versions and hashes that are installed, after a change of the dependencies in pyproject.toml.
 # `make lock ARGS=--upgrade` takes newer versions, `make lock ARGS="--upgrade-package trio"` of one.
+# With extras: pip takes a requirement with one as not pinned if the pin has none.
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+	--no-strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command "make lock"
 
 lock: $(STAMP)
 	@$(LOCK) $(ARGS) --output-file requirements/build.txt requirements/build.in
