@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "requirements"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = ("build", "dev", "run")
+LOCKS = ("build", "brokers", "dev", "run")
 OWN = PROJECT["project"]["name"]
 
 
@@ -54,6 +55,27 @@ def test_each_entry_has_a_version_and_a_hash_and_no_place(name):
         assert "--hash=sha256:" in line, line[:80]
     text = (FOLDER / f"{name}.txt").read_text()
     assert re.search(r"://|--(extra-)?index|--find-links", text) is None
+
+
+@pytest.mark.parametrize("name", ["dev", "run"])
+def test_an_entry_has_the_extras_that_others_ask_for(name):
+    """Otherwise pip takes it as not pinned, as soon as there is a newer version."""
+    extras = {canonicalize_name(one.name): one.extras for one, _ in entries(name)}
+    asked = {
+        (one, str(other))
+        for one in extras
+        for other in map(Requirement, needed_by(one))
+        if other.extras and (other.marker is None or other.marker.evaluate({"extra": ""}))
+        if not other.extras <= extras.get(canonicalize_name(other.name), other.extras)
+    }
+    assert asked == set()
+
+
+def needed_by(name):
+    try:
+        return requires(name) or ()
+    except PackageNotFoundError:  # it is not for this platform
+        return ()
 
 
 def test_the_locks_fit_what_the_project_needs():
