@@ -4,8 +4,10 @@ import os
 import platform
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import MappingProxyType
 from typing import Final
 
@@ -33,7 +35,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.routed": (),
         "node.latency": (),
         "node.brokers": (),
-        "node.growth": ("--most-addresses", "100000", "--most-records", "100000"),
+        "node.growing_node": ("--most-addresses", "100000", "--most-records", "100000"),
         "node.load": ("--seconds", "10"),
         "node.slowloris": ("--seconds", "8"),
         "node.slow_reader": ("--seconds", "14", "--rounds", "1"),
@@ -72,7 +74,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.routed": ("--messages", "400", "--rounds", "1"),
         "node.brokers": ("--messages", "400", "--rounds", "1"),
         "node.latency": ("--messages", "40", "--rounds", "1"),
-        "node.growth": (
+        "node.growing_node": (
             "--most-sessions",
             "100",
             "--most-addresses",
@@ -103,6 +105,9 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Options that make each as small as it can be: it shows that it runs, its figures mean little."""
+
+_LOGGED: Final = 50
+"""Lines of the log of a bench that are shown when it fails."""
 
 
 @click.command()
@@ -148,10 +153,17 @@ def _cells(line: str) -> str:
 
 
 def _run(name: str, *options: str) -> tuple[str, int]:
-    """Run one in a process of its own: none warms up or slows down another."""
+    """Run one in a process of its own: none warms up or slows down another.
+
+    What it logs is shown only if it fails: some let hyperties fail by the thousand.
+    """
     command = [sys.executable, "-m", f"bench.{name}", "--json", *options]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603  our own module
-    line = done.stdout.strip()
+    with TemporaryFile("w+") as log:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False)  # noqa: S603  our own module
+        line = done.stdout.strip()
+        if not line:
+            log.seek(0)
+            sys.stderr.writelines(deque(log, maxlen=_LOGGED))
     return line or _failed(name, done.returncode), done.returncode
 
 

@@ -11,6 +11,16 @@ WAITING: Final = 1024
 PEER_WAITING: Final = 512
 """Of these, from one runtime (ours): what two of its hyperties may have open."""
 
+TRACEBACKS: Final = 1.0
+"""Exceptions of one hyperty that are logged with their tracebacks, in a second (ours); of others
+the log has one line each."""
+
+TRACEBACKS_AT_ONCE: Final = 10
+"""Of these, how many at once after a rest (ours)."""
+
+LOGGED_ERROR: Final = 200
+"""Characters of an exception in such a line (ours)."""
+
 REFUSALS_KEPT: Final = 1024
 """Refusals that a node remembers, to say why a message was refused (ours; each is some 1 KiB)."""
 

@@ -23,10 +23,12 @@ from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
+from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.registry.discovery import texts_of
 from fsm.sync.value.json import json_size
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
+from specs.limits.bus import LOGGED_ERROR, TRACEBACKS, TRACEBACKS_AT_ONCE
 from specs.limits.discovery import MESSAGE_SCHEMA_BYTES
 from specs.message import Message
 from specs.reply_code import Code
@@ -124,6 +126,8 @@ class Lifecycle(Faults):
         self.errors = 0
         self._entropy = entropy
         self._monitor = monitor
+        # To write one takes as long as thirty requests.
+        self._tracebacks = TokenBuckets[None](Rate(TRACEBACKS, TRACEBACKS_AT_ONCE))
         self._failure: HypertyFailedError | None = None
         self._ended = trio.Event()
 
@@ -132,7 +136,12 @@ class Lifecycle(Faults):
         correlation = self._entropy(_ID_BYTES).hex()
         if self._monitor is not None:
             self._monitor.crashed(self.url, error)
-        self.noted(correlation, handler, exc_info=error)
+        if self._tracebacks.try_spend(None, trio.current_time()):
+            self.noted(correlation, handler, exc_info=error)
+        else:
+            self.noted(
+                correlation, handler, error=f"{type(error).__name__}: {error}"[:LOGGED_ERROR]
+            )
         return correlation
 
     def noted(self, correlation: str, handler: str, **fields: object) -> None:

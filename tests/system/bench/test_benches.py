@@ -22,7 +22,8 @@ from transports.link import DIRECT, Kind
 LONG = {
     "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
     "runtime.hostile_sandbox", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
-    "node.login", "node.routed", "node.growth", "node.dashboard", "node.brokers", "judge",
+    "node.login", "node.routed", "node.growing_node", "node.dashboard", "node.brokers",
+    "judge",
     "machines", "peers", "growth", "command", "product", "small_files",
 }  # fmt: skip
 """Those that take more than five seconds at their smallest."""

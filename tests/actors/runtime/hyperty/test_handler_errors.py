@@ -9,6 +9,7 @@ import trio.testing
 
 import actors
 from actors.kit.supervision.monitor import Crash
+from specs.limits.bus import TRACEBACKS, TRACEBACKS_AT_ONCE
 from tests.actors.runtime.hyperty.mirror import Mirror
 from tests.support.log import captured_log
 from transports.memory import MemoryNetwork
@@ -99,6 +100,22 @@ async def test_an_exception_is_logged_once_under_the_id_of_its_answer(autojump_c
     assert line["correlation"] == ID.search(why)[1]
     assert isinstance(line["exc_info"], RuntimeError)
     assert line["exc_info"].__traceback__ is not None
+
+
+async def test_one_that_fails_all_the_time_logs_few_tracebacks(autojump_clock):
+    """R11: a traceback takes as long as thirty requests of others."""
+    with captured_log() as lines:
+        async with runtime() as here, await here.deploy(Shop, "shop") as shop:
+            caller = await here.deploy(Mirror)
+            for _ in range(TRACEBACKS_AT_ONCE + 5):
+                await caller.request(shop.url, "raise")
+            await trio.sleep(1 / TRACEBACKS)
+            await caller.request(shop.url, "raise")
+    failed = [one for one in lines if one["event"] == "handler failed"]
+    traced = [isinstance(one.get("exc_info"), RuntimeError) for one in failed]
+    assert traced == [True] * TRACEBACKS_AT_ONCE + [False] * 5 + [True]
+    told = {(one["error"], len(one["correlation"])) for one in failed if "error" in one}
+    assert told == {("RuntimeError: a secret", 12)}
 
 
 async def test_a_group_of_a_handlers_nursery_is_one_error(autojump_clock):

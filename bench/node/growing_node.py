@@ -227,7 +227,7 @@ def main(
     by_sessions, by_addresses, by_records = trio.run(measure)
     few, *_, many = by_sessions.values()
     Verdict(
-        bench="growth",
+        bench="growing_node",
         what="us of the node's CPU for a message among most sessions / among few",
         ours=many["us"],
         peer=few["us"],
