@@ -226,6 +226,25 @@ async def test_writing_takes_as_long_as_what_is_done_between(open_end):
     assert [len(end.read()) for end in ends] == [1] * 10
 
 
+async def test_tasks_of_links_that_cannot_be_written_to_are_all_woken_at_once(open_end):
+    """So simulated runs, whose links are never written to at once, depend on no clock (I-X3)."""
+    clock = Clock()
+    turn = TurnWrites(clock)
+    ends = [open_end(turn, is_tight=True) for _ in range(5)]
+    for end in ends:
+        end.port.put(entry(1, 200_000))
+    turn.write()
+    for end in ends:
+        end.writer.told.clear()
+        end.port.outbox.is_idle = True
+        end.port.put(entry(2))
+    clock.step = 2 * WRITE_SLICE
+    turn.write()
+
+    assert turn.is_settled
+    assert [end.writer.told for end in ends] == [[Nudge.WRITE]] * 5
+
+
 async def test_without_further_turns_the_tasks_of_the_links_write(open_end):
     clock = Clock(WRITE_SLICE)
     turn = TurnWrites(clock)
