@@ -79,8 +79,8 @@ async def admitted(node):
 
 
 async def ended(node):
-    """Wait for the end; a drain that hangs is ended by the node itself, with another code."""
-    with trio.fail_after(6 * DRAIN_TIMEOUT):
+    """Wait for the end; it is soon enough or the test fails."""
+    with trio.fail_after(DRAIN_TIMEOUT):
         return await node.process.ended()
 
 
@@ -163,7 +163,7 @@ async def test_a_second_signal_ends_it_at_once():
         while (await get(f"{node.ready['http_url']}/readyz")).status == 200:
             pass
         node.process.send_signal(signal.SIGTERM)
-        with trio.fail_after(DRAIN_TIMEOUT / 2):
+        with trio.fail_after(1):
             assert await node.process.ended() == ExitCode.INTERRUPTED
 
 

@@ -24,8 +24,6 @@ FRAMES = {Kind.WEBRTC: 10}
 
 LARGEST = b"x" * MAX_FRAME_BYTES
 TOO_LARGE = b"x" * (MAX_FRAME_BYTES + 1)
-SLACK = 20.0
-"""Seconds of a clock that is five times as fast, for what the machine does besides."""
 
 
 async def flood(link: Link) -> None:
@@ -163,20 +161,25 @@ async def test_closing_while_receiving_ends_the_receiver(ends):
 async def test_closing_while_sending_ends_the_sender_in_time(ends, hasty_clock):
     link, _ = ends
 
+    has_ended = trio.Event()
+
     async def send():
         with pytest.raises(LinkClosedError):
             await flood(link)
+        has_ended.set()
 
-    with trio.fail_after(GOODBYE_TIMEOUT + SLACK):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send)
-            await wait_all_tasks_blocked(0.1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        await wait_all_tasks_blocked(0.1)
+        # How long it takes until the peer takes no more depends on the machine.
+        with trio.fail_after(GOODBYE_TIMEOUT + 2):
             await link.aclose()
+            await has_ended.wait()
 
 
 async def test_closing_takes_bounded_time_when_the_peer_is_deaf(ends, hasty_clock):
     link, _ = ends
-    with trio.fail_after(GOODBYE_TIMEOUT + SLACK):
+    with trio.fail_after(GOODBYE_TIMEOUT + 2):
         await link.aclose()
 
 

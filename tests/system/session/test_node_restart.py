@@ -25,7 +25,7 @@ from transports.system import open_system_network
 
 pytestmark = pytest.mark.timeout(120)
 
-BACK_WITHIN = 50.0
+BACK_WITHIN = 10.0
 """Seconds until all runtimes are back (TRUST, node state)."""
 
 
