@@ -565,6 +565,13 @@ test("a runtime that closes without a node does not wait long", async () => {
   assert.ok(runtime.trace.text().trim().endsWith('"k":"end"}'));
 });
 
+test("who has to vouch for peers is said in known words, and somebody can", async () => {
+  const asked = { domain: "a.ex", node: "wss://node.a.ex/link" };
+  const wrong = [[{ require: "identity_provider" }, /require is one of none, domain, identity-provider, not identity_provider/],
+    [{ require: "identity-provider" }, /issuers names no identity provider/]];
+  for (const [p2p, why] of wrong) await assert.rejects(openRuntime({ ...asked, p2p }), why);
+});
+
 test("only TLS leads to other machines, unless that is permitted", async () => {
   await assert.rejects(openRuntime({ domain: "a.ex", node: "ws://node.a.ex/link" }), /use wss:/);
   const { opening } = await opened({ node: "ws://node.a.ex/link", insecure: true });

@@ -278,10 +278,10 @@ export class Runtime {
   async useLinks(options) {
     const { key, said, domain } = this;
     if (!key) throw new TypeError("direct links need a key");
-    const manager = await this.sync();
-    const { linkStubs } = await import("./more.js");
     const { iceServers = null, relayOnly = false } = options;
     const { issuers = {}, require = this.#options.token === undefined ? "none" : "domain" } = options;
+    const manager = await this.sync();
+    const { linkStubs } = await import("./more.js");
     const identity = { key, said, domain, require, issuers };
     const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers, relayOnly });
     manager.useLinks(await this.registry.useLinks(stubs));
@@ -496,6 +496,19 @@ function checkNode({ node, insecure = false }) {
   throw new TypeError(`${node} is not dialled: use wss:, or set insecure for ws: to another machine`);
 }
 
+const VOUCHERS = ["none", "domain", "identity-provider"];
+
+/**
+ * Throw an error unless somebody can vouch for peers as the options require.
+ *
+ * @param {RuntimeOptions} options
+ */
+function checkVouchers({ p2p }) {
+  const { require = "domain", issuers = {} } = Object(p2p);
+  if (!VOUCHERS.includes(require)) throw new TypeError(`require is one of ${VOUCHERS.join(", ")}, not ${require}`);
+  if (require === "identity-provider" && !Object.keys(issuers).length) throw new TypeError("issuers names no identity provider");
+}
+
 /**
  * Open a runtime, and its session with the node.
  *
@@ -504,6 +517,7 @@ function checkNode({ node, insecure = false }) {
  */
 export async function openRuntime(options) {
   checkNode(options);
+  checkVouchers(options);
   const key = options.key === null ? null : await openKey(options.key);
   const runtime = new Runtime(options, key);
   try {
