@@ -20,7 +20,7 @@ import attrs
 import orjson
 
 from specs.dialects.dialect import Dialect, emit
-from specs.dialects.normalise import Envelope, enclosed, envelope_of, normalise, unstamped
+from specs.dialects.normalise import Envelope, enclosed, normalise, read_envelope, unstamped
 from specs.errors import BadMessageError
 from specs.identity import IDENTITY, NOBODY, SenderIdentity, Stamp, write_sender
 from specs.jsonvalue import Json, JsonObject
@@ -323,7 +323,7 @@ def _envelope_in(text: bytes) -> Envelope | None:
         raw: Json = orjson.loads(b"{%b}" % text)
     except orjson.JSONDecodeError:
         return None
-    return envelope_of(raw) if isinstance(raw, dict) else None
+    return read_envelope(raw) if isinstance(raw, dict) else None
 
 
 def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Message | BadLine:

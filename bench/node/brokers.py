@@ -76,6 +76,19 @@ class _Subscriber(Pair):
     def line(self) -> bytes:
         """Return a message as it is sent."""
 
+    @abstractmethod
+    async def next_bytes(self, peer: Peer) -> bytes:
+        """Return what a client gets next."""
+
+    @override
+    async def receive(self) -> int:
+        return self._whole(await self.next_bytes(self.receiver))
+
+    @override
+    async def drain(self) -> None:
+        while True:
+            await self.next_bytes(self.sender)
+
     @override
     def close(self) -> None:
         self.sender.close()
@@ -103,13 +116,8 @@ class _Nats(_Subscriber):
         return Peer.framed(head + self.text + b"\r\n", _BINARY)
 
     @override
-    async def receive(self) -> int:
-        return self._whole(await self.receiver.receive())
-
-    @override
-    async def drain(self) -> None:
-        while True:
-            await self.sender.receive()
+    async def next_bytes(self, peer: Peer) -> bytes:
+        return await peer.receive()
 
 
 @final
@@ -129,13 +137,8 @@ class _Redis(_Subscriber):
         return b"*3\r\n" + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
 
     @override
-    async def receive(self) -> int:
-        return self._whole(await self.receiver.read_bytes())
-
-    @override
-    async def drain(self) -> None:
-        while True:
-            await self.sender.read_bytes()
+    async def next_bytes(self, peer: Peer) -> bytes:
+        return await peer.read_bytes()
 
 
 @asynccontextmanager

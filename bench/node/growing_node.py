@@ -33,6 +33,7 @@ from bench.verdict import Verdict
 from fsm.machines.registration import State
 from fsm.registry.records import Keep, Row
 from specs.limits.protocol import MAX_ADDRESSES, MAX_ALLOCATION, MAX_DOMAIN_ADDRESSES
+from specs.reply_code import Code
 
 __all__ = ["REACH", "addresses", "registrations", "sessions"]
 
@@ -49,6 +50,7 @@ _SPARE: Final = 1000
 
 _OWNED: Final = 4
 _SEARCHES: Final = 500
+_WARM: Final = 50
 _PATIENCE: Final = 600.0
 
 
@@ -76,7 +78,7 @@ async def _answer(peer: Peer, request: dict[str, object]) -> dict[str, object]:
     while True:
         answer = orjson.loads(await peer.receive())
         if answer["type"] == "response" and answer["id"] == request["id"]:
-            if answer["body"]["code"] != 200:  # noqa: PLR2004 - success
+            if answer["body"]["code"] != Code.OK:
                 raise CrowdError(f"refused: {answer}")
             return answer["body"]
 
@@ -184,8 +186,8 @@ async def _searched(node: Crowded, size: int) -> float:
     peer = Peer("searcher")
     await peer.be_ours(node.place)
     users, spent = size // _OWNED, 0.0
-    for number in range(_SEARCHES + 50):
-        if number == 50:  # noqa: PLR2004 - the first ones warm up
+    for number in range(_WARM + _SEARCHES):
+        if number == _WARM:
             spent = node.cpu()
         resource = f"user://{DOMAIN}/u-{number * 7919 % users}"
         request = {"id": 100 + number, "type": "read", "from": f"{peer.runtime}/ua"}
@@ -195,7 +197,7 @@ async def _searched(node: Crowded, size: int) -> float:
 
 
 def _missed(name: str, curve: Curve, figure: str, *, per_one: bool) -> Iterator[str]:
-    """Say where a figure has grown by more than `REACH`."""
+    """Yield a sentence if a figure has grown by more than `REACH`."""
     sizes = list(curve)
     first, last = sizes[min(1, len(sizes) - 1)], sizes[-1]
     costs = [curve[size][figure] / (size if per_one else 1) for size in (first, last)]

@@ -247,7 +247,9 @@ def _version(commit: str | None) -> Iterator[Path | None]:
     with TemporaryDirectory() as folder:
         code = Path(folder, "code")
         git = ("git", "worktree")
-        subprocess.run([*git, "add", "--quiet", "--detach", code, commit], check=True)  # noqa: S603
+        made = subprocess.run([*git, "add", "--quiet", "--detach", code, commit], check=False)  # noqa: S603
+        if made.returncode:
+            raise click.BadParameter(f"git cannot check out {commit!r}", param_hint="--before")
         try:
             yield code
         finally:

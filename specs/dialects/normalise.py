@@ -55,7 +55,7 @@ class Envelope:
     to: str
 
 
-def envelope_of(raw: JsonObject) -> Envelope | None:
+def read_envelope(raw: JsonObject) -> Envelope | None:
     """Return the envelope of messages in normal form; None: all of a message has to be read.
 
     Args:

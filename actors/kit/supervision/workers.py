@@ -136,7 +136,7 @@ class Workers(Generic[T]):
                 left -= 1
                 if not left:
                     left = BATCH
-                    # What was given is run in any case: somebody waits for it.
+                    # Each piece runs in any case, as a requester waits for its answer.
                     await trio.lowlevel.cancel_shielded_checkpoint()
         finally:
             if running is None or not running.has_waited:

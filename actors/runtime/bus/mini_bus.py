@@ -239,8 +239,8 @@ class MiniBus(Actor[MiniBusMessage]):
         return _undelivered(delivery, listeners)
 
     async def _report(self, lost: Lost) -> None:
-        # What comes meanwhile waits in the mailbox, and is refused by the Message BUS if that is
-        # full: no request ends without its reason.
+        # Messages that arrive meanwhile wait in the mailbox. If it is full, the Message BUS refuses
+        # them, so that each request gets its reason.
         try:
             await self._lost(lost)
         except ActorStoppedError:

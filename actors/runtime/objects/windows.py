@@ -53,14 +53,17 @@ class RequestPlace:
 
     __slots__ = ("_sender", "_to", "_window", "_windows")
 
+    _window: _Window
+
     def __init__(self, windows: dict[str, _Window], sender: str, to: str) -> None:
         self._windows = windows
         self._sender = sender
         self._to = to
-        self._window = windows.get(to) or windows.setdefault(to, _Window())
 
     async def __aenter__(self) -> None:
         """Take a place."""
+        windows, to = self._windows, self._to
+        self._window = windows.get(to) or windows.setdefault(to, _Window())
         if not self._window.shares.enter(self._sender):
             await self._wait()
 

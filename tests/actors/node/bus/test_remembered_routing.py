@@ -144,7 +144,7 @@ class Asked:
 
 
 def test_it_is_asked_once_for_the_same_ends_until_something_changes():
-    """What is remembered has an end, too."""
+    """The memory is bounded."""
     asked = Asked()
     remembered = RememberedRouting(asked, ())  # type: ignore[arg-type]
     message = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://a.ex/2", {"value": 1})

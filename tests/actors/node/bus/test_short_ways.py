@@ -2,7 +2,7 @@
 
 The same frames go to two nodes, of friends and of peers that mean harm, in forms of all kinds. One
 of the nodes looks up no envelope, remembers no route, writes no line by another and measures each
-part of the JSON. What every peer hears, what is traced and what is counted is the same.
+part of the JSON. Peers receive the same messages from both, and traces and counters are the same.
 """
 
 import math
