@@ -18,6 +18,13 @@ the log has one line each."""
 TRACEBACKS_AT_ONCE: Final = 10
 """Of these, how many at once after a rest (ours)."""
 
+LOGGED_FAILURES: Final = 20.0
+"""Exceptions of one hyperty that are logged with such a line, in a second (ours); of others the
+next line has the number."""
+
+LOGGED_AT_ONCE: Final = 100
+"""Of these, how many at once after a rest (ours)."""
+
 LOGGED_ERROR: Final = 200
 """Characters of an exception in such a line (ours)."""
 

@@ -28,7 +28,13 @@ from fsm.registry.discovery import texts_of
 from fsm.sync.value.json import json_size
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
-from specs.limits.bus import LOGGED_ERROR, TRACEBACKS, TRACEBACKS_AT_ONCE
+from specs.limits.bus import (
+    LOGGED_AT_ONCE,
+    LOGGED_ERROR,
+    LOGGED_FAILURES,
+    TRACEBACKS,
+    TRACEBACKS_AT_ONCE,
+)
 from specs.limits.discovery import MESSAGE_SCHEMA_BYTES
 from specs.message import Message
 from specs.reply_code import Code
@@ -95,7 +101,7 @@ class Faults(ABC):
             handler: What was handled, for people.
 
         Returns:
-            The correlation id under which the log has the exception.
+            The correlation id under which the log has the exception, unless there are too many.
         """
 
 
@@ -126,8 +132,10 @@ class Lifecycle(Faults):
         self.errors = 0
         self._entropy = entropy
         self._monitor = monitor
-        # To write one takes as long as thirty requests.
+        # A traceback takes as long as thirty requests, a line as long as one.
         self._tracebacks = TokenBuckets[None](Rate(TRACEBACKS, TRACEBACKS_AT_ONCE))
+        self._lines = TokenBuckets[None](Rate(LOGGED_FAILURES, LOGGED_AT_ONCE))
+        self._unlogged = 0
         self._failure: HypertyFailedError | None = None
         self._ended = trio.Event()
 
@@ -136,23 +144,32 @@ class Lifecycle(Faults):
         correlation = self._entropy(_ID_BYTES).hex()
         if self._monitor is not None:
             self._monitor.crashed(self.url, error)
-        if self._tracebacks.try_spend(None, trio.current_time()):
-            self.noted(correlation, handler, exc_info=error)
-        else:
-            self.noted(
-                correlation, handler, error=f"{type(error).__name__}: {error}"[:LOGGED_ERROR]
-            )
+        self.noted(correlation, handler, f"{type(error).__name__}: {error}", exc_info=error)
         return correlation
 
-    def noted(self, correlation: str, handler: str, **fields: object) -> None:
-        """Count and log an exception of a handler.
+    def noted(self, correlation: str, handler: str, error: str, **whole: object) -> None:
+        """Count an exception of a handler, and log it as the limits of the log allow.
+
+        A line says how many failures before it were not logged.
 
         Args:
             correlation: The correlation id.
             handler: What was handled, for people.
-            fields: Further fields of the log line.
+            error: The exception, for a line without a traceback.
+            whole: The fields of a line with the traceback.
         """
         self.errors += 1
+        now = trio.current_time()
+        if self._tracebacks.try_spend(None, now):
+            fields = whole
+        elif self._lines.try_spend(None, now):
+            fields = {"error": error[:LOGGED_ERROR]}
+        else:
+            self._unlogged += 1
+            return
+        if self._unlogged:
+            fields = {**fields, "unlogged": self._unlogged}
+            self._unlogged = 0
         _log.error(
             "handler failed",
             hyperty=self.name,

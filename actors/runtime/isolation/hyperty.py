@@ -325,11 +325,12 @@ class _Processes:
     def raised(self, item: PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
         trace = item.rest[-SANDBOX_FAULT:].decode(errors="replace")
-        lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
+        lines = ["".join(map(_shown, line)) for line in trace.split("\n")]
         correlation, handler = (
             "".join(map(_shown, text[:SANDBOX_REASON])) for text in (item.text, item.get("handler"))
         )
-        self._tools.life.noted(correlation, handler, exception="\n".join(lines))
+        error = next((line for line in reversed(lines) if line.strip()), "")
+        self._tools.life.noted(correlation, handler, error, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
         """Make the host of one process."""

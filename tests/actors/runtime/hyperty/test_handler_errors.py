@@ -9,7 +9,7 @@ import trio.testing
 
 import actors
 from actors.kit.supervision.monitor import Crash
-from specs.limits.bus import TRACEBACKS, TRACEBACKS_AT_ONCE
+from specs.limits.bus import LOGGED_AT_ONCE, LOGGED_FAILURES, TRACEBACKS, TRACEBACKS_AT_ONCE
 from tests.actors.runtime.hyperty.mirror import Mirror
 from tests.support.log import captured_log
 from transports.memory import MemoryNetwork
@@ -116,6 +116,26 @@ async def test_one_that_fails_all_the_time_logs_few_tracebacks(autojump_clock):
     assert traced == [True] * TRACEBACKS_AT_ONCE + [False] * 5 + [True]
     told = {(one["error"], len(one["correlation"])) for one in failed if "error" in one}
     assert told == {("RuntimeError: a secret", 12)}
+
+
+async def test_one_that_fails_faster_than_the_log_may_grow_is_counted_there(autojump_clock):
+    """R11: four thousand lines a second took half of the time of all, and any disk."""
+    surplus = 7
+    fails = TRACEBACKS_AT_ONCE + LOGGED_AT_ONCE + surplus
+    with captured_log() as lines:
+        async with runtime() as here, await here.deploy(Shop, "shop") as shop:
+            caller = await here.deploy(Mirror)
+            for _ in range(fails):
+                assert (await caller.request(shop.url, "raise")).code == 500
+            await trio.sleep(1 / LOGGED_FAILURES)
+            await caller.request(shop.url, "raise")
+            await trio.sleep(1 / TRACEBACKS)
+            await caller.request(shop.url, "raise")
+            assert shop.errors == fails + 2
+    failed = [one for one in lines if one["event"] == "handler failed"]
+    assert len(failed) == fails - surplus + 2
+    assert [one["unlogged"] for one in failed if "unlogged" in one] == [surplus]
+    assert failed[-2]["unlogged"] == surplus
 
 
 async def test_a_group_of_a_handlers_nursery_is_one_error(autojump_clock):
@@ -259,4 +279,5 @@ async def test_in_a_process_a_hyperty_continues_after_an_error_that_is_logged_he
     reported = [one for one in lines if one["event"] == "handler failed"]
     assert [one["correlation"] for one in reported] == [ID.search(why)[1] for why in whys]
     assert {(one["hyperty"], one["url"]) for one in reported} == {("far", url)}
-    assert all("secret of the inside" in one["exception"] for one in reported)
+    assert all("secret of the inside" in (one.get("exception") or one["error"]) for one in reported)
+    assert sum("\n" in one.get("exception", "") for one in reported) >= TRACEBACKS_AT_ONCE
