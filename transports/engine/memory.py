@@ -1,0 +1,471 @@
+"""An engine in memory, for several nodes in one process, which breaks on demand.
+
+It depends on Trio's clock and on nothing else, so a run with the same order of tasks is the same
+run.
+"""
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from heapq import heappop, heappush
+from typing import Final, Generic, TypeVar, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from specs.limits.engine import ENGINE_TIMEOUT, INBOX_BYTES, INBOX_MESSAGES, WATCH_BATCH
+from transports.background import open_background
+from transports.engine.contract import (
+    ConflictError,
+    Current,
+    Engine,
+    EngineDownError,
+    Health,
+    Put,
+    Row,
+    Seen,
+    Written,
+    check_payloads,
+    check_prefix,
+)
+
+__all__ = ["MemoryEngine", "MemoryStore", "open_memory_store"]
+
+
+_Item = TypeVar("_Item")
+
+
+@final
+class _Bell:
+    """Wakes the task that waits for anything to happen."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+
+    def ring(self) -> None:
+        """Wake the task, or let its next wait end at once."""
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Wait until it rings, or has rung since the last wait."""
+        await self._event.wait()
+        self._event = trio.Event()
+
+
+class _Due(ABC, Generic[_Item]):
+    """What a reader has not been given yet."""
+
+    def __init__(self) -> None:
+        self.bell: Final = _Bell()
+
+    @abstractmethod
+    def taken(self) -> Sequence[_Item]:
+        """Take the next batch; empty: nothing is new."""
+
+
+@final
+class _Watch(_Due[Seen]):
+    """Rows; of each the last version."""
+
+    def __init__(self, prefix: str, rows: Iterable[Row]) -> None:
+        super().__init__()
+        self._prefix: Final = prefix
+        self._rows: Final = {row.key: row for row in rows}
+        self._owes_current = True
+        self.bell.ring()
+
+    def changed(self, row: Row) -> None:
+        """Take a new version; rows stay in the order of their revisions."""
+        if row.key.startswith(self._prefix):
+            self._rows.pop(row.key, None)
+            self._rows[row.key] = row
+            self.bell.ring()
+
+    def begin_again(self) -> None:
+        """Owe `Current` again, after an outage."""
+        self._owes_current = True
+        self.bell.ring()
+
+    @override
+    def taken(self) -> Sequence[Seen]:
+        keys = list(itertools.islice(self._rows, WATCH_BATCH))
+        batch: list[Seen] = [self._rows.pop(key) for key in keys]
+        if not self._rows and self._owes_current:
+            self._owes_current = False
+            batch.append(Current())
+        return batch
+
+
+@final
+class _Inbox(_Due[bytes]):
+    """Payloads, within bounds."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__()
+        self.node: Final = node
+        self._payloads: Final = deque[bytes]()
+        self._bytes = 0
+
+    def came(self, payload: bytes) -> bool:
+        """Take a payload; return whether there was room."""
+        size = self._bytes + len(payload)
+        if len(self._payloads) >= INBOX_MESSAGES or size > INBOX_BYTES:
+            return False
+        self._payloads.append(payload)
+        self._bytes = size
+        self.bell.ring()
+        return True
+
+    @override
+    def taken(self) -> Sequence[bytes]:
+        batch = list(self._payloads)
+        self._payloads.clear()
+        self._bytes = 0
+        return batch
+
+
+@attrs.define(slots=True)
+class _Faults:
+    """Faults of a handle, or of the store for all handles.
+
+    Attributes:
+        is_down: It cannot be reached.
+        delay: Seconds that each crossing takes.
+        unanswered: Calls of `put_all` that are done without an answer, from the next one on.
+        swallowed: Calls of `put_all` that are not done, and have no answer either.
+    """
+
+    is_down: bool = False
+    delay: float = 0.0
+    unanswered: int = 0
+    swallowed: int = 0
+
+
+@final
+class MemoryEngine(Engine):
+    """A handle of a store in memory.
+
+    Attributes:
+        faults: What is wrong with its way to the store; `MemoryStore` changes it.
+    """
+
+    def __init__(self, store: "MemoryStore") -> None:
+        super().__init__()
+        self.faults: Final = _Faults()
+        self._store: Final = store
+        self._moved = trio.Event()
+        self._is_closed = False
+        self._was_up = self.health.is_up
+        self._watches: Final = dict[int, _Watch]()
+        self._inboxes: Final = dict[int, _Inbox]()
+        self._numbers: Final = itertools.count()
+
+    # --- the side of the store ------------------------------------------------------------------
+
+    def changed(self, row: Row) -> None:
+        """Take a new version of a row."""
+        for watch in self._watches.values():
+            watch.changed(row)
+
+    def came(self, node: str, payload: bytes) -> None:
+        """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
+        for inbox in self._inboxes.values():
+            if inbox.node == node and self.health.is_up and not inbox.came(payload):
+                self.counts.dropped += 1
+
+    def moved(self) -> None:
+        """Notice whether the store can be reached now."""
+        is_up = self.health.is_up
+        if is_up is self._was_up:
+            return
+        self._was_up = is_up
+        if is_up:
+            for watch in self._watches.values():
+                watch.begin_again()
+            for inbox in self._inboxes.values():
+                inbox.bell.ring()
+        else:
+            self.counts.outages += 1
+        self._moved.set()
+        self._moved = trio.Event()
+
+    def close(self) -> None:
+        """Take no part any more: calls fail, channels end. Idempotent."""
+        self._is_closed = True
+        for watch in self._watches.values():
+            watch.bell.ring()
+        for inbox in self._inboxes.values():
+            inbox.bell.ring()
+
+    # --- the contract ---------------------------------------------------------------------------
+
+    @override
+    async def get(self, key: str) -> Row | None:
+        await self._cross()
+        return self._store.row(key)
+
+    @override
+    async def put_all(self, puts: Sequence[Put]) -> Sequence[Written]:
+        try:
+            await self._cross(lambda: self._store.write(puts))
+        except EngineDownError as exc:
+            return (exc,) * len(puts)
+        lost = (EngineDownError("no answer came", is_unknown=True),) * len(puts)
+        for faults in (self.faults, self._store.faults):
+            if faults.swallowed:
+                faults.swallowed -= 1
+                return lost
+        written = self._store.write(puts)
+        for faults in (self.faults, self._store.faults):
+            if faults.unanswered:
+                faults.unanswered -= 1
+                return lost
+        return written
+
+    async def _cross(self, late: Callable[[], object] | None = None) -> None:
+        """Reach the store, after its delay; one beyond the patience is done late, unnoticed."""
+        await trio.lowlevel.checkpoint()
+        self._check_reach(is_unknown=False)
+        delay = self._delay
+        if delay > ENGINE_TIMEOUT:
+            if late is not None:
+                self._store.do_later(delay, late)
+            await trio.sleep(ENGINE_TIMEOUT)
+            raise EngineDownError(f"no answer within {ENGINE_TIMEOUT:g} s", is_unknown=True)
+        if delay:
+            await trio.sleep(delay)
+            self._check_reach(is_unknown=True)
+
+    @property
+    def _delay(self) -> float:
+        return self.faults.delay + self._store.faults.delay
+
+    def _check_reach(self, *, is_unknown: bool) -> None:
+        if self._is_closed:
+            raise EngineDownError("this handle is closed", is_unknown=is_unknown)
+        if not self.health.is_up:
+            raise EngineDownError(self.health.problem, is_unknown=is_unknown)
+
+    @override
+    @asynccontextmanager
+    async def watch(
+        self, prefix: str = ""
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Seen]]]:
+        check_prefix(prefix)
+        watch, number = _Watch(prefix, self._store.rows(prefix)), next(self._numbers)
+        self._watches[number] = watch
+        try:
+            async with self._passing_on(watch) as channel:
+                yield channel
+        finally:
+            del self._watches[number]
+
+    @override
+    @asynccontextmanager
+    async def inbox(self, node: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
+        inbox, number = _Inbox(node), next(self._numbers)
+        self._inboxes[number] = inbox
+        try:
+            async with self._passing_on(inbox) as channel:
+                yield channel
+        finally:
+            del self._inboxes[number]
+
+    @asynccontextmanager
+    async def _passing_on(
+        self, due: _Due[_Item]
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[_Item]]]:
+        await trio.lowlevel.checkpoint()
+        give, taken = trio.open_memory_channel[Sequence[_Item]](0)
+        with taken:
+            async with open_background() as nursery:
+                nursery.start_soon(self._pass_on, due, give)
+                yield taken
+
+    async def _pass_on(
+        self, due: _Due[_Item], give: trio.MemorySendChannel[Sequence[_Item]]
+    ) -> None:
+        with give, suppress(trio.BrokenResourceError):
+            while not self._is_closed:
+                await due.bell.wait()
+                await trio.sleep(self._delay)
+                while self.health.is_up and (batch := due.taken()):
+                    await give.send(batch)
+                    await trio.sleep(self._delay)
+
+    @override
+    async def publish(self, node: str, payloads: Sequence[bytes]) -> None:
+        check_payloads(payloads)
+        await self._cross()
+        self._store.publish(node, payloads)
+
+    @property
+    @override
+    def health(self) -> Health:
+        if self._store.faults.is_down or self.faults.is_down:
+            return Health(is_up=False, problem="it cannot be reached")
+        return Health(is_up=True)
+
+    @override
+    async def health_changed(self) -> Health:
+        await self._moved.wait()
+        return self.health
+
+
+@attrs.frozen(order=True)
+class _End:
+    """The end of a version of a row."""
+
+    at: float
+    revision: int
+    key: str
+
+
+@final
+class MemoryStore:
+    """Rows in memory, shared by the handles that it opens.
+
+    Faults count for one handle, or for all if none is named; they stay until they are taken back.
+
+    Attributes:
+        faults: What is wrong for all handles.
+    """
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.faults: Final = _Faults()
+        self._nursery: Final = nursery
+        self._rows: Final = dict[str, Row]()
+        self._ends: Final[list[_End]] = []
+        self._revisions: Final = itertools.count(1)
+        self._handles: Final = dict[int, MemoryEngine]()
+        self._numbers: Final = itertools.count()
+        self._bell: Final = _Bell()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[MemoryEngine]:
+        """Open a handle, which is closed when the context is left."""
+        engine, number = MemoryEngine(self), next(self._numbers)
+        self._handles[number] = engine
+        try:
+            await trio.lowlevel.checkpoint()
+            yield engine
+        finally:
+            engine.close()
+            del self._handles[number]
+
+    # --- faults ---------------------------------------------------------------------------------
+
+    def stop(self, engine: MemoryEngine | None = None) -> None:
+        """Let the store be down, or cut one handle off from it."""
+        self._faults(engine).is_down = True
+        self._moved()
+
+    def start(self, engine: MemoryEngine | None = None) -> None:
+        """Take `stop` back."""
+        self._faults(engine).is_down = False
+        self._moved()
+
+    def restart_empty(self) -> None:
+        """Let the store go, and come back without rows."""
+        self.stop()
+        self._ends.clear()
+        for key in list(self._rows):
+            self._set(key, None)
+        self.start()
+
+    def slow(self, delay: float, engine: MemoryEngine | None = None) -> None:
+        """Let each crossing take a time; beyond `ENGINE_TIMEOUT` writes fail, and are done late."""
+        self._faults(engine).delay = delay
+
+    def answer_no_more(self, count: int, engine: MemoryEngine | None = None) -> None:
+        """Do the next calls of `put_all`, and lose their answers."""
+        self._faults(engine).unanswered = count
+
+    def swallow(self, count: int, engine: MemoryEngine | None = None) -> None:
+        """Lose the next calls of `put_all`, so that they look like those of `answer_no_more`."""
+        self._faults(engine).swallowed = count
+
+    def _faults(self, engine: MemoryEngine | None) -> _Faults:
+        return self.faults if engine is None else engine.faults
+
+    def _moved(self) -> None:
+        for handle in self._handles.values():
+            handle.moved()
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def row(self, key: str) -> Row | None:
+        """Return a row; None: there is none."""
+        return self._rows.get(key)
+
+    def rows(self, prefix: str = "") -> list[Row]:
+        """Return the rows whose keys begin with a prefix, by their revision."""
+        found = [row for key, row in self._rows.items() if key.startswith(prefix)]
+        return sorted(found, key=lambda row: row.revision)
+
+    def write(self, puts: Sequence[Put]) -> Sequence[Written]:
+        """Write rows, each for itself; see `Engine.put_all`."""
+        return tuple(self._write(put) for put in puts)
+
+    def _write(self, put: Put) -> Written:
+        row = self._rows.get(put.key)
+        revision = 0 if row is None else row.revision
+        if put.expected is not None and put.expected != revision:
+            return ConflictError(put.key, row)
+        new = self._set(put.key, put.value)
+        if put.lasts is not None and put.value is not None:
+            heappush(self._ends, _End(trio.current_time() + put.lasts, new, put.key))
+            self._bell.ring()
+        return new
+
+    def _set(self, key: str, value: bytes | None) -> int:
+        row = Row(key, value, next(self._revisions))
+        if value is None:
+            self._rows.pop(key, None)
+        else:
+            self._rows[key] = row
+        for handle in self._handles.values():
+            handle.changed(row)
+        return row.revision
+
+    def publish(self, node: str, payloads: Sequence[bytes]) -> None:
+        """Give payloads to the inboxes of a node that can be reached."""
+        for payload in payloads:
+            for handle in self._handles.values():
+                handle.came(node, payload)
+
+    def do_later(self, delay: float, call: Callable[[], object]) -> None:
+        """Do something after a time, unless the store is down then."""
+        self._nursery.start_soon(self._do_later, delay, call)
+
+    async def _do_later(self, delay: float, call: Callable[[], object]) -> None:
+        await trio.sleep(delay)
+        if not self.faults.is_down:
+            call()
+
+    async def run(self) -> None:
+        """Delete rows whose time is over, for ever."""
+        while True:
+            until = self._ends[0].at if self._ends else math.inf
+            with trio.move_on_at(until):
+                await self._bell.wait()
+            while self._ends and self._ends[0].at <= trio.current_time():
+                end = heappop(self._ends)
+                row = self._rows.get(end.key)
+                if row is not None and row.revision == end.revision:
+                    self._set(end.key, None)
+
+
+@asynccontextmanager
+async def open_memory_store() -> AsyncIterator[MemoryStore]:
+    """Open a store without rows, whose leases end while the context is open."""
+    async with open_background() as nursery:
+        store = MemoryStore(nursery)
+        nursery.start_soon(store.run)
+        yield store
