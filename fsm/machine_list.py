@@ -13,6 +13,7 @@ from typing import Final
 
 from fsm.errors import UnknownMachineError
 from fsm.machines.address import ADDRESS
+from fsm.machines.group_membership import GROUP_MEMBERSHIP
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.p2p_connection import LINK_DIALLING, P2P_CONNECTION
 from fsm.machines.p2p_entry import P2P_ENTRY
@@ -69,6 +70,7 @@ _ALL: Final = (
     RESOLVE_JOB,
     TRANSACTION,
     SESSION,
+    GROUP_MEMBERSHIP,
     ADDRESS,
     NODE_SUBSCRIPTION,
     REGISTRATION,

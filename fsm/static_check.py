@@ -47,6 +47,7 @@ __all__ = [
 MACHINE_USERS: Final = (
     "fsm.bus",
     "fsm.catalogue",
+    "fsm.group",
     "fsm.limits",
     "fsm.p2p",
     "fsm.policy",

@@ -30,7 +30,7 @@ import attrs
 from typing_extensions import override
 
 from specs.errors import SpecError
-from specs.limits import protocol as limits
+from specs.limits import group, protocol
 from specs.trace import ABSENT
 
 __all__ = [
@@ -154,7 +154,7 @@ class Deadline:
 
     Attributes:
         state: The state that waits.
-        limit: Name of the number in `specs.limits.protocol`; None: it waits without end.
+        limit: Name of a number of `specs.limits`; None: it waits without end.
         trigger: What happens when the time is over; None: it waits without end.
         why: What the wait is for, or why waiting without end is right.
     """
@@ -167,7 +167,13 @@ class Deadline:
     @property
     def seconds(self) -> float | None:
         """The limit's number; None: no end."""
-        return None if self.limit is None else float(vars(limits)[self.limit])
+        return None if self.limit is None else _limit(self.limit)
+
+
+def _limit(name: str) -> float | None:
+    """Return the number of that name; None: there is none."""
+    found = [vars(module)[name] for module in (protocol, group) if name in vars(module)]
+    return float(found[0]) if found else None
 
 
 @unique
@@ -323,7 +329,7 @@ def _bad_deadlines(table: Table) -> Iterable[str]:
         name = deadline.state.value
         if (deadline.limit is None) != (deadline.trigger is None):
             yield f"deadline of {name!r}: a limit and a trigger go together"
-        elif deadline.limit is not None and deadline.limit not in vars(limits):
+        elif deadline.limit is not None and _limit(deadline.limit) is None:
             yield f"deadline of {name!r}: no limit is named {deadline.limit!r}"
         elif deadline.trigger is not None and (deadline.state, deadline.trigger) not in pairs:
             yield f"deadline of {name!r}: no row for its trigger {deadline.trigger.value!r}"

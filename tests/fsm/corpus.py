@@ -104,6 +104,7 @@ HISTORIES = {
     "tests.fsm.sync.test_object_copy": (
         "test_the_histories_of_a_copy_take_every_row_of_its_table_and_no_other",
     ),
+    "tests.fsm.group.test_membership": ("test_these_are_all_paths_of_a_membership",),
     "tests.fsm.sync.subscriptions.test_subscriptions": (
         "test_a_path_goes_with_the_last_lease_of_its_runtime",
     ),

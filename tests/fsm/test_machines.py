@@ -15,6 +15,7 @@ from fsm.machine_list import MACHINES
 from fsm.static_check import shortest_paths
 from fsm.table import Table
 from specs.bodies.word import LinkValue, RecordStatus, StatusValue
+from specs.limits import group
 from specs.limits import protocol as limits
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -127,7 +128,8 @@ SECTION_3_3 = {
 }
 
 
-# Ours, by hand: STB-06, STB-17, I-S8..I-S10 and M-14..M-17; P2P-12, P2P-16, P2P-27 and I-P6.
+# Ours, by hand: STB-06, STB-17, I-S8..I-S10 and M-14..M-17; P2P-12, P2P-16, P2P-27 and I-P6; the
+# nodes of a group.
 OURS = {
     "link_dialling": (
         "[*] ready ready dialling dialling ready pleaded dialling-late pleaded ready idle ready",
@@ -155,6 +157,12 @@ OURS = {
         "pinging paused",
         "pinging closing",
         "[*] ended",
+    ),
+    "group_membership": (
+        "[*] joining member fenced joining left [*]",
+        "member leaving left",
+        "member left",
+        "fenced left",
     ),
 }
 
@@ -278,6 +286,8 @@ TIMERS = {
     ("node_link",           "closing"):      ("end",              limits.GOODBYE_TIMEOUT),
     ("resolve_job",         "query"):        ("none",             limits.REPLY_TIMEOUT),
     ("transaction",         "pending"):      ("silence",          limits.REPLY_TIMEOUT),
+    ("group_membership",    "member"):       ("fence",            group.GROUP_TERM),
+    ("group_membership",    "leaving"):      ("fence",            group.GROUP_TERM),
     ("session",             "open"):         ("link-lost",        limits.PONG_TIMEOUT),
     ("session",             "detached"):     ("expire",           limits.SESSION_IDLE),
     ("registration",        "created"):      ("bury",             limits.REGISTRATION_EXPIRES),

@@ -183,6 +183,7 @@ ELSEWHERE = {
     "stub_deployment",  # timed by an actor: see the tests of the loader
     "object_take_over",  # timed by the transaction of its question to the node
     "p2p_connection", "p2p_entry", "handler_controller", "resolve_job",  # in test_p2p_deadlines.py
+    "group_membership",  # in tests/fsm/group/test_membership.py
 }
 CONFIGURED = {
     ("object_subscription", "active"),  # `RuntimeConfig.lease`: see the tests of leases

@@ -1,0 +1,1 @@
+"""Group: the nodes that serve one domain over a shared engine."""

@@ -1,0 +1,400 @@
+"""The kinds of rows that the nodes of a domain share, and their form in the engine.
+
+A key is `<kind>/<what it is about>`, a value is a JSON object. A reader refuses what is none of
+these: another program, or a newer one, may write to the same engine.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum, unique
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import orjson
+
+from fsm.session.node_session_io import KeptSession, PeerForm
+from specs.errors import ProtoflyError
+from specs.identity import Identity
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.group import GROUP_ROW_BYTES
+
+__all__ = [
+    "GroupRow",
+    "Holder",
+    "Kind",
+    "NodeRow",
+    "OwnerRow",
+    "PathRow",
+    "RowRefusal",
+    "RowRefusedError",
+    "SessionRow",
+    "is_node_id",
+    "node_key",
+    "owner_key",
+    "path_key",
+    "read_row",
+    "session_key",
+    "write_row",
+]
+
+
+@final
+@unique
+class Kind(StrEnum):
+    """The kinds of rows; the first segments of their keys."""
+
+    NODE = "node"
+    SESSION = "session"
+    OWNER = "owner"
+    PATH = "path"
+
+
+@final
+@unique
+class RowRefusal(StrEnum):
+    """The reasons for which a row is not taken."""
+
+    UNKNOWN_KIND = "unknown kind"
+    MALFORMED = "malformed"
+    TOO_LARGE = "too large"
+    TOO_MANY = "too many rows"
+
+
+@final
+class RowRefusedError(ProtoflyError):
+    """A row of the engine is none of ours, or a later version's; the node goes on without it.
+
+    Attributes:
+        key: Key of the row.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, key: str, reason: RowRefusal) -> None:
+        super().__init__(f"row {key!r} is refused: {reason}")
+        self.key = key
+        self.reason = reason
+
+
+@final
+@attrs.frozen(slots=True)
+class Holder:
+    """One process of a node: what it holds ends with it.
+
+    Attributes:
+        node: Id of the node.
+        boot: Its boot epoch, which is another one each time the node joins.
+    """
+
+    node: str
+    boot: int
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeRow:
+    """A node is a member of the group, as long as the row lasts.
+
+    Attributes:
+        address: Base URL at which other nodes and the dashboard reach it over HTTP; empty: none.
+        is_leaving: Whether it is going down.
+    """
+
+    holder: Holder
+    address: str = ""
+    is_leaving: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return node_key(self.holder.node)
+
+
+@final
+@attrs.frozen(slots=True)
+class SessionRow:
+    """A runtime has a session.
+
+    Attributes:
+        holder: The node that has it; the session is free once that is no member any more.
+        epoch: Raised by each node that takes it up.
+        form: The form in which the runtime speaks.
+        stub: Address of the stub that had its last link.
+        kept: What another node needs to take it up; its credentials follow from `identity`.
+            None: it ends with its node.
+        identity: The identity of the login that opened it; None: nobody logged in.
+    """
+
+    runtime: str
+    holder: Holder
+    epoch: int
+    form: PeerForm
+    stub: str
+    kept: KeptSession | None = None
+    identity: Identity | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return session_key(self.runtime)
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnerRow:
+    """An address belongs to a runtime, with its session.
+
+    Attributes:
+        block: The key under which it was allocated together with others; None: under none.
+        is_bound: Whether the node does not allocate such addresses, and only binds them.
+    """
+
+    address: str
+    runtime: str
+    block: str | None = None
+    is_bound: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return owner_key(self.address)
+
+
+@final
+@attrs.frozen(slots=True)
+class PathRow:
+    """A node has a subscriber of a resource, to which it delivers."""
+
+    resource: str
+    holder: Holder
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return path_key(self.resource, self.holder.node)
+
+
+GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow
+
+
+def node_key(node: str) -> str:
+    """Return the key of the row of a node."""
+    return f"{Kind.NODE}/{node}"
+
+
+def session_key(runtime: str) -> str:
+    """Return the key of the row of a runtime's session."""
+    return f"{Kind.SESSION}/{runtime}"
+
+
+def owner_key(address: str) -> str:
+    """Return the key of the row of an address."""
+    return f"{Kind.OWNER}/{address}"
+
+
+def path_key(resource: str, node: str) -> str:
+    """Return the key of the row that a node has subscribers of a resource.
+
+    Args:
+        resource: Address of the resource.
+        node: Id of the node.
+    """
+    return f"{Kind.PATH}/{resource}/{node}"
+
+
+_NODE_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def is_node_id(text: str) -> bool:
+    """Return whether a text can be the id of a node: up to 64 letters, digits, `.`, `_`, `-`."""
+    return _NODE_ID.fullmatch(text) is not None
+
+
+# ---- written
+
+
+def write_row(row: GroupRow) -> bytes:
+    """Return the value of a row in the engine."""
+    match row:
+        case NodeRow(holder, address, is_leaving):
+            value: JsonObject = {"boot": holder.boot, "address": address, "leaving": is_leaving}
+        case SessionRow():
+            value = _session(row)
+        case OwnerRow(_, runtime, block, is_bound):
+            value = {"runtime": runtime, "block": block, "bound": is_bound}
+        case PathRow(_, holder):
+            value = {"boot": holder.boot}
+        case _:
+            assert_never(row)
+    return orjson.dumps(value)
+
+
+def _session(row: SessionRow) -> JsonObject:
+    kept, identity = row.kept, row.identity
+    return {
+        "node": row.holder.node,
+        "boot": row.holder.boot,
+        "epoch": row.epoch,
+        "form": row.form.value,
+        "stub": row.stub,
+        "kept": None if kept is None else _kept(kept),
+        "identity": None if identity is None else _identity(identity),
+    }
+
+
+def _kept(kept: KeptSession) -> JsonObject:
+    return {
+        "digest": kept.digest.hex(),
+        "previous": kept.previous.hex(),
+        "takenUp": kept.is_taken_up,
+        "key": kept.key,
+    }
+
+
+def _identity(identity: Identity) -> JsonObject:
+    return {
+        "user": identity.user,
+        "issuer": identity.issuer,
+        "until": identity.until if math.isfinite(identity.until) else None,
+        "roles": [*sorted(identity.roles)],
+        "runtime": identity.runtime,
+        "login": identity.login,
+    }
+
+
+# ---- read
+
+
+def read_row(key: str, value: bytes) -> GroupRow:
+    """Read a row of the engine.
+
+    Args:
+        key: Its key.
+        value: Its value.
+
+    Raises:
+        RowRefusedError: It is none of ours.
+    """
+    kind, _, about = key.partition("/")
+    if kind not in _READERS:
+        raise RowRefusedError(key, RowRefusal.UNKNOWN_KIND)
+    if len(value) > GROUP_ROW_BYTES:
+        raise RowRefusedError(key, RowRefusal.TOO_LARGE)
+    try:
+        fields = orjson.loads(value)
+        row = _READERS[kind](about, fields) if isinstance(fields, dict) and about else None
+    except ValueError:
+        row = None
+    if row is None:
+        raise RowRefusedError(key, RowRefusal.MALFORMED)
+    return row
+
+
+_Fields: TypeAlias = Mapping[str, Json]
+
+
+def _read_node(about: str, fields: _Fields) -> NodeRow | None:
+    holder = _holder(about, fields.get("boot"))
+    match fields:
+        case {"address": str(address), "leaving": bool(is_leaving)} if holder is not None:
+            return NodeRow(holder, address, is_leaving)
+        case _:
+            return None
+
+
+def _read_session(about: str, fields: _Fields) -> SessionRow | None:
+    holder = _holder(fields.get("node"), fields.get("boot"))
+    epoch = _number(fields.get("epoch"))
+    match fields:
+        case {"form": str(form), "stub": str(stub), "kept": kept, "identity": identity}:
+            if holder is None or epoch is None:
+                return None
+            session = None if kept is None else _read_kept(about, kept)
+            login = None if identity is None else _read_identity(identity)
+            return SessionRow(about, holder, epoch, PeerForm(form), stub, session, login)
+        case _:
+            return None
+
+
+def _read_kept(runtime: str, value: Json) -> KeptSession:
+    match value:
+        case {
+            "digest": str(digest),
+            "previous": str(previous),
+            "takenUp": bool(is_taken_up),
+            "key": str() | None as key,
+        }:
+            return KeptSession(
+                runtime,
+                _digest(digest),
+                _digest(previous) if previous else b"",
+                is_taken_up,
+                key=key,
+            )
+        case _:
+            raise ValueError(value)
+
+
+def _read_identity(value: Json) -> Identity:
+    match value:
+        case {
+            "user": str(user),
+            "issuer": str(issuer),
+            "until": float() | int() | None as until,
+            "roles": list(roles),
+            "runtime": str() | None as runtime,
+            "login": str() | None as login,
+        } if all(isinstance(role, str) for role in roles) and not isinstance(until, bool):
+            return Identity(
+                user=user,
+                issuer=issuer,
+                until=math.inf if until is None else float(until),
+                roles=frozenset(role for role in roles if isinstance(role, str)),
+                runtime=runtime,
+                login=login,
+            )
+        case _:
+            raise ValueError(value)
+
+
+def _read_owner(about: str, fields: _Fields) -> OwnerRow | None:
+    match fields:
+        case {"runtime": str(runtime), "block": str() | None as block, "bound": bool(is_bound)}:
+            return OwnerRow(about, runtime, block, is_bound)
+        case _:
+            return None
+
+
+def _read_path(about: str, fields: _Fields) -> PathRow | None:
+    resource, _, node = about.rpartition("/")
+    holder = _holder(node, fields.get("boot"))
+    return PathRow(resource, holder) if resource and holder is not None else None
+
+
+_READERS: Final[Mapping[str, Callable[[str, _Fields], GroupRow | None]]] = {
+    Kind.NODE: _read_node,
+    Kind.SESSION: _read_session,
+    Kind.OWNER: _read_owner,
+    Kind.PATH: _read_path,
+}
+
+_DIGEST: Final = 32
+
+
+def _digest(text: str) -> bytes:
+    digest = bytes.fromhex(text)
+    if len(digest) != _DIGEST:
+        raise ValueError(text)
+    return digest
+
+
+def _holder(node: Json, boot: Json) -> Holder | None:
+    number = _number(boot)
+    if not isinstance(node, str) or not is_node_id(node) or number is None:
+        return None
+    return Holder(node, number)
+
+
+def _number(value: Json) -> int | None:
+    is_one = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if is_one and isinstance(value, int) else None

@@ -1,0 +1,451 @@
+"""The membership of a node in its group: its lease, the other members, and who tidies up.
+
+The row of a node is its lease: the engine lets it go `GROUP_LEASE` seconds after it has written
+it last. The node counts these seconds from when it sent the renewal, never from when it was
+answered: however long the request or the answer took, the engine wrote the row later than that.
+So it takes its lease to be over before the engine can have let it run out, and it is asked before
+each write (`may_write`), not only by a timer, as a process may have been stopped meanwhile.
+
+A renewal expects the revision of the one before. If another row is there, its id is another
+process's. If none is there, its lease has run out, or the engine has lost it. In both cases the
+node is fenced: it joins anew with another boot epoch, by which others know that nothing is left
+of what it had. A renewal of unknown outcome is made again: if the first one was made after all,
+the refusal of the second names the node's own row.
+
+Whether another node is a member is the engine's word alone: no clock of this node decides it.
+"""
+
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+
+from fsm.engine import Entity, Step
+from fsm.group.kinds import Holder, NodeRow
+from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
+from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
+
+__all__ = [
+    "Admitted",
+    "DropLease",
+    "Effect",
+    "Fenced",
+    "Gone",
+    "IdTaken",
+    "Input",
+    "Join",
+    "LeaseRefused",
+    "LeaseUnanswered",
+    "LeaseWritten",
+    "Leave",
+    "Left",
+    "MembershipCore",
+    "NodeCame",
+    "NodeGone",
+    "NodeSeen",
+    "PutLease",
+    "Tick",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Join:
+    """Become a member: first of all, and again after `Fenced`.
+
+    Attributes:
+        boot: The new boot epoch: random, from 1 to 2**63 - 1, as a core has no randomness.
+    """
+
+    boot: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LeaseWritten:
+    """The engine has written the node's row.
+
+    Attributes:
+        number: Number of the `PutLease`.
+    """
+
+    number: int
+    revision: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LeaseRefused:
+    """The engine has not written the node's row, because of the row that is there.
+
+    Attributes:
+        number: Number of the `PutLease`.
+        row: None: there is none, or none that can be read.
+        revision: Its revision.
+    """
+
+    number: int
+    row: NodeRow | None
+    revision: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LeaseUnanswered:
+    """The node's row was not written, or nobody knows whether it was.
+
+    Attributes:
+        number: Number of the `PutLease`.
+    """
+
+    number: int
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeSeen:
+    """A watch has brought a version of the row of a node, newer than the one before.
+
+    Attributes:
+        row: None: its lease has run out, or it has left.
+        revision: Its revision; of a row that is not there, any from that of its last version on.
+    """
+
+    node: str
+    row: NodeRow | None
+    revision: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Leave:
+    """The node is going down; it serves its runtimes until `Gone`."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Gone:
+    """The node serves no runtime any more."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Tick:
+    """The deadline has passed."""
+
+
+Input: TypeAlias = (
+    Join | LeaseWritten | LeaseRefused | LeaseUnanswered | NodeSeen | Leave | Gone | Tick
+)
+
+
+@final
+@attrs.frozen(slots=True)
+class PutLease:
+    """Write the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
+
+    Attributes:
+        number: Returned with the answer.
+        expected: The revision that the row must have; 0: there must be none.
+    """
+
+    number: int
+    row: NodeRow
+    expected: int
+
+
+@final
+@attrs.frozen(slots=True)
+class DropLease:
+    """Delete the node's row; without it the row goes by itself."""
+
+    key: str
+    expected: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Admitted:
+    """The node is a member."""
+
+    holder: Holder
+
+
+@final
+@attrs.frozen(slots=True)
+class IdTaken:
+    """Another process is a member by this node's id: it waits until that is gone."""
+
+    other: Holder
+
+
+@final
+@attrs.frozen(slots=True)
+class Fenced:
+    """The node may be none any more: close all links, write nothing, then `Join` anew.
+
+    Attributes:
+        why: Half a sentence.
+    """
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Left:
+    """The node is none of the group any more."""
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeCame:
+    """Another node is a member."""
+
+    row: NodeRow
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeGone:
+    """Another node is none any more: what it held has no holder."""
+
+    holder: Holder
+
+
+Effect: TypeAlias = (
+    Step | PutLease | DropLease | Admitted | IdTaken | Fenced | Left | NodeCame | NodeGone
+)
+
+
+@final
+class MembershipCore:
+    """The membership of one node.
+
+    Args:
+        node: Its id.
+        address: Base URL at which others reach it over HTTP; empty: none.
+
+    Attributes:
+        node: As above.
+        boot: Its boot epoch; 0 before it has joined.
+        surplus: How many rows of nodes were passed over, as the group had too many.
+    """
+
+    def __init__(self, node: str, address: str = "") -> None:
+        self.node = node
+        self.boot = 0
+        self.surplus = 0
+        self._address = address
+        self._entity = Entity(GROUP_MEMBERSHIP, node)
+        self._revision = 0
+        self._until = math.inf
+        self._number = 0
+        self._sent: float | None = None
+        self._next = math.inf
+        self._taken: Holder | None = None
+        self._others: dict[str, NodeRow] = {}
+
+    @property
+    def state(self) -> State | None:
+        """The state of the membership; None before it was joined."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    @property
+    def holder(self) -> Holder:
+        """This process of the node, as it is named in rows."""
+        return Holder(self.node, self.boot)
+
+    @property
+    def others(self) -> Mapping[str, NodeRow]:
+        """The other members, by id."""
+        return self._others
+
+    @property
+    def _has_lease(self) -> bool:
+        return self._entity.state in {State.MEMBER, State.LEAVING}
+
+    def may_write(self, now: float) -> bool:
+        """Return whether the lease runs for sure: asked before each write, and each turn.
+
+        Args:
+            now: Seconds on the host's clock, read last.
+        """
+        return self._has_lease and now < self._until
+
+    def is_live(self, holder: Holder) -> bool:
+        """Return whether a process of a node is a member."""
+        if holder.node == self.node:
+            return self._has_lease and holder.boot == self.boot
+        other = self._others.get(holder.node)
+        return other is not None and other.holder == holder
+
+    def tidies(self, key: str) -> bool:
+        """Return whether this member, and no other, removes what belongs to no node.
+
+        All members that know the same members agree on one, and each has its share.
+
+        Args:
+            key: Key of a row.
+        """
+        if not self._has_lease:
+            return False
+        return self.node == min((self.node, *self._others), key=lambda one: _weight(one, key))
+
+    def deadline(self) -> float:
+        """Return when a `Tick` is due."""
+        renewal = self._next if self._sent is None else math.inf
+        return min(renewal, self._until) if self._has_lease else renewal
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
+        match happened:
+            case Join(boot):
+                return self._join(boot, now)
+            case LeaseWritten() | LeaseRefused() | LeaseUnanswered():
+                effects = self._answered(happened, now)
+            case NodeSeen():
+                effects = self._seen(happened, now)
+            case Leave() | Gone():
+                effects = self._left(happened, now)
+            case Tick():
+                effects = []
+            case _:
+                assert_never(happened)
+        return [*effects, *self._timed(now)]
+
+    # ---- the lease
+
+    def _join(self, boot: int, now: float) -> list[Effect]:
+        self.boot, self._revision, self._taken = boot, 0, None
+        step = self._entity.step(Trigger.JOIN, f"boot {boot}")
+        return [step, self._put(now)]
+
+    def _put(self, now: float) -> PutLease:
+        self._number += 1
+        self._sent = now
+        row = NodeRow(self.holder, self._address, self._entity.state is State.LEAVING)
+        return PutLease(self._number, row, self._revision)
+
+    def _answered(
+        self, answer: LeaseWritten | LeaseRefused | LeaseUnanswered, now: float
+    ) -> list[Effect]:
+        if answer.number != self._number or self._sent is None:
+            return []
+        sent, self._sent = self._sent, None
+        match answer:
+            case LeaseWritten(_, revision):
+                return self._written(revision, sent, now)
+            case LeaseRefused(_, row, revision):
+                return self._refused(row, revision, now)
+            case LeaseUnanswered():
+                self._next = now + GROUP_RETRY
+                return []
+            case _:
+                assert_never(answer)
+
+    def _written(self, revision: int, sent: float, now: float) -> list[Effect]:
+        self._revision = revision
+        self._next = sent + GROUP_RENEWAL
+        is_leaving = self._entity.state is State.LEAVING
+        term = GROUP_MEMBERSHIP.patience(State.LEAVING if is_leaving else State.MEMBER)
+        until = sent + term
+        if self._has_lease:
+            self._until = until
+            return []
+        if until <= now:
+            # Too late to rely on it: the row is renewed first.
+            return []
+        self._until = until
+        return [self._entity.step(Trigger.ADMIT, f"revision {revision}"), Admitted(self.holder)]
+
+    def _refused(self, row: NodeRow | None, revision: int, now: float) -> list[Effect]:
+        if row is not None and row.holder == self.holder and revision > self._revision:
+            # Written by a renewal whose answer was lost.
+            self._revision = revision
+            return [self._put(now)]
+        if self._has_lease:
+            return self._fence("its lease has run out" if row is None else _OTHERS)
+        self._next = now + GROUP_RENEWAL
+        if row is None or row.holder == self._taken:
+            return []
+        self._taken = row.holder
+        return [IdTaken(row.holder)]
+
+    def _timed(self, now: float) -> list[Effect]:
+        if self._has_lease and now >= self._until:
+            return self._fence("its lease was not renewed in time")
+        is_due = self._sent is None and now >= self._next
+        return [self._put(now)] if is_due else []
+
+    def _fence(self, why: str) -> list[Effect]:
+        is_leaving = self._entity.state is State.LEAVING
+        step = self._entity.step(Trigger.FENCE, why)
+        self._rest()
+        return [step, Fenced(why), *([Left()] if is_leaving else [])]
+
+    def _rest(self) -> None:
+        """Await nothing: the answer of a write that is under way does not count."""
+        self._sent, self._next, self._until = None, math.inf, math.inf
+        self._number += 1
+
+    def _left(self, happened: Leave | Gone, now: float) -> list[Effect]:
+        if isinstance(happened, Leave):
+            if self._entity.state is not State.MEMBER:
+                return []
+            step = self._entity.step(Trigger.LEAVE)
+            # Others are told at once; what is under way is told with the next renewal.
+            self._next = now
+            return [step]
+        if self._entity.state in {None, State.LEFT}:
+            return []
+        dropped: list[Effect] = []
+        if self._has_lease:
+            dropped = [DropLease(NodeRow(self.holder).key, self._revision)]
+        self._rest()
+        return [self._entity.step(Trigger.GO), *dropped, Left()]
+
+    # ---- the members
+
+    def _seen(self, seen: NodeSeen, now: float) -> list[Effect]:
+        if seen.node == self.node:
+            return self._seen_own(seen, now)
+        known = self._others.get(seen.node)
+        if seen.row is None:
+            self._others.pop(seen.node, None)
+            return [] if known is None else [NodeGone(known.holder)]
+        if known is None and len(self._others) + 1 >= GROUP_NODES:
+            self.surplus += 1
+            return []
+        self._others[seen.node] = seen.row
+        if known == seen.row:
+            return []
+        is_same = known is not None and known.holder == seen.row.holder
+        gone = [] if known is None or is_same else [NodeGone(known.holder)]
+        return [*gone, NodeCame(seen.row)]
+
+    def _seen_own(self, seen: NodeSeen, now: float) -> list[Effect]:
+        if self._entity.state is State.JOINING:
+            if seen.row is None and self._taken is not None:
+                self._next = now
+            return []
+        is_old = seen.revision < self._revision
+        is_own = seen.row is not None and seen.row.holder == self.holder
+        if not self._has_lease or is_old or is_own:
+            return []
+        return self._fence("its lease has run out" if seen.row is None else _OTHERS)
+
+
+_OTHERS: Final = "another process has its id"
+
+
+def _weight(node: str, key: str) -> bytes:
+    return blake2b(f"{node} {key}".encode(), digest_size=8).digest()

@@ -1,0 +1,447 @@
+"""The rows of a group as one node knows them: a mirror of the engine, and its own writes.
+
+Watches bring the rows that other nodes write; what comes late, or again, is known by its revision
+and changes nothing. A node's own change is written as compare-and-set: the engine makes it only
+if the row has still the revision that the node knew when it decided. One write of a row is under
+way at a time; later changes of the same row are merged into the next.
+
+A write ends in one of three ways. It is made: the changes are done. Another row is there: they
+are lost, with those that came after, as all were decided without knowledge of that row, which is
+counts instead. Or nobody knows: it is made again, with the same expected revision. If the first
+attempt was made, or is made later, the engine refuses the second and names the row that is there,
+which has the value that was to be written. So nothing is written twice, and no answer of a read
+has to be trusted that the first attempt overtakes.
+
+A row that another node wrote while the node's own change waited to be sent was not known to it
+either: the change is lost without being sent.
+
+When a watch begins anew, all rows come again. What has not come when it is current has gone,
+unless the node itself has written it meanwhile; where only a read can tell, it is asked for.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final, assert_never, final
+
+import attrs
+
+from fsm.group.kinds import GroupRow, RowRefusal, RowRefusedError, read_row, write_row
+from fsm.group.rows_io import (
+    Applied,
+    Change,
+    Conflicted,
+    Current,
+    Done,
+    Effect,
+    Forget,
+    Gap,
+    Input,
+    Lost,
+    Put,
+    Read,
+    Remove,
+    Seen,
+    Unanswered,
+    Withdrawn,
+    Written,
+)
+from specs.limits.group import GROUP_BATCH, GROUP_RETRY, GROUP_ROWS, GROUP_WRITES
+
+__all__ = ["RowsCore"]
+
+
+@final
+@attrs.frozen(slots=True)
+class _Known:
+    """A row as the engine has it, as far as is known.
+
+    Attributes:
+        row: None: it is refused.
+    """
+
+    value: bytes
+    revision: int
+    row: GroupRow | None
+
+
+@final
+@attrs.define(slots=True)
+class _Wanted:
+    """Changes of one row that are written together."""
+
+    value: bytes | None
+    row: GroupRow | None
+    tickets: tuple[int, ...] = ()
+
+
+@final
+@attrs.define(slots=True)
+class _Flight:
+    """A write that is under way, or whose outcome is unknown.
+
+    Attributes:
+        again: When it is made again; None: its answer is awaited.
+        news: The newest version that a watch has brought meanwhile.
+        is_in_doubt: Whether a watch has begun meanwhile and did not bring the row: what the
+            answer tells may be older.
+    """
+
+    key: str
+    number: int
+    wanted: _Wanted
+    expected: int
+    again: float | None = None
+    news: Seen | None = None
+    is_in_doubt: bool = False
+
+
+@final
+@attrs.define(slots=True)
+class _Watch:
+    """What a watch has brought that is not current yet.
+
+    Attributes:
+        newest: The highest revision of it.
+    """
+
+    keys: set[str] = attrs.field(factory=set)
+    newest: int = 0
+
+
+_NONE: Final[tuple[int, ...]] = ()
+
+
+@final
+class RowsCore:
+    """The mirror of one node.
+
+    Attributes:
+        refused: How many rows were not taken, by reason.
+        conflicts: How often a change was lost.
+    """
+
+    def __init__(self) -> None:
+        self.refused: Counter[RowRefusal] = Counter()
+        self.conflicts = 0
+        self._known: dict[str, _Known] = {}
+        self._gone: dict[str, int] = {}
+        self._flights: dict[str, _Flight] = {}
+        self._keys: dict[int, str] = {}
+        self._wanted: dict[str, _Wanted] = {}
+        self._watches: dict[str, _Watch] = {}
+        self._numbers = 0
+
+    # ---- what is known
+
+    @property
+    def rows(self) -> Mapping[str, GroupRow]:
+        """The rows that the engine has, as far as is known; not what waits to be written."""
+        return {key: known.row for key, known in self._known.items() if known.row is not None}
+
+    @property
+    def is_current(self) -> bool:
+        """True if each watch that has begun has brought all that was there."""
+        return not self._watches
+
+    @property
+    def is_full(self) -> bool:
+        """True if so many changes wait that more must be refused."""
+        return len(self._wanted) + len(self._flights) >= GROUP_WRITES
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing waits to be written."""
+        return not self._wanted and not self._flights
+
+    def row(self, key: str) -> GroupRow | None:
+        """Return the row of a key, as it will be when the changes of this node are made.
+
+        None: there is none.
+        """
+        wanted = self._wanted.get(key)
+        if wanted is None:
+            flight = self._flights.get(key)
+            wanted = None if flight is None else flight.wanted
+        if wanted is not None:
+            return wanted.row
+        known = self._known.get(key)
+        return None if known is None else known.row
+
+    # ---- writes
+
+    def writes(self, now: float) -> tuple[Put, ...]:
+        """Return the writes that are due, in the order in which their rows were first changed.
+
+        Each has to be answered with `Written`, `Conflicted` or `Unanswered`.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        found: list[Put] = []
+        for put in self._due(now):
+            found.append(put)
+            if len(found) == GROUP_BATCH:
+                break
+        return tuple(found)
+
+    def _due(self, now: float) -> Iterator[Put]:
+        for key, flight in self._flights.items():
+            if flight.again is not None and flight.again <= now:
+                self._keys.pop(flight.number, None)
+                flight.again, flight.number = None, self._number(key)
+                yield Put(flight.number, key, flight.wanted.value, flight.expected)
+        for key in [one for one in self._wanted if one not in self._flights]:
+            flight = _Flight(key, self._number(key), self._wanted.pop(key), self._revision(key))
+            self._flights[key] = flight
+            yield Put(flight.number, key, flight.wanted.value, flight.expected)
+
+    def _number(self, key: str) -> int:
+        self._numbers += 1
+        self._keys[self._numbers] = key
+        return self._numbers
+
+    def _revision(self, key: str) -> int:
+        known = self._known.get(key)
+        return 0 if known is None else known.revision
+
+    def deadline(self, now: float) -> float:
+        """Return when `writes` has something to write; infinity: not before another input.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        if any(key not in self._flights for key in self._wanted):
+            return now
+        waits = [one.again for one in self._flights.values() if one.again is not None]
+        return min(waits, default=math.inf)
+
+    # ---- inputs
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
+        match happened:
+            case Change(row, ticket):
+                return self._change(row.key, _Wanted(write_row(row), row), ticket)
+            case Remove(key, ticket):
+                return self._change(key, _Wanted(None, None), ticket)
+            case Seen():
+                return self._seen(happened)
+            case Gap() | Current():
+                return self._watched(happened)
+            case Written() | Conflicted() | Unanswered():
+                return self._answered(happened, now)
+            case Forget():
+                return self._forget()
+            case _:
+                assert_never(happened)
+
+    def _change(self, key: str, wanted: _Wanted, ticket: int | None) -> list[Effect]:
+        before = self._wanted.get(key)
+        tickets = _NONE if before is None else before.tickets
+        wanted.tickets = tickets if ticket is None else (*tickets, ticket)
+        if key not in self._flights and wanted.value == self._value(key):
+            # It is so already, or a change that was not sent yet is taken back.
+            self._wanted.pop(key, None)
+            return _done(key, wanted.tickets)
+        self._wanted[key] = wanted
+        return []
+
+    def _value(self, key: str) -> bytes | None:
+        known = self._known.get(key)
+        return None if known is None else known.value
+
+    # ---- answers
+
+    def _answered(self, answer: Written | Conflicted | Unanswered, now: float) -> list[Effect]:
+        key = self._keys.pop(answer.number, None)
+        if key is None:
+            return []
+        flight = self._flights[key]
+        match answer:
+            case Written(_, revision):
+                return self._made(key, flight, revision)
+            case Conflicted(_, value, revision) if value == flight.wanted.value:
+                # An earlier attempt was made after all, or another node wants the same.
+                return self._made(key, flight, revision)
+            case Conflicted(_, value, revision):
+                news = _newest(Seen(key, value, revision), flight.news)
+                return self._lost(key, news)
+            case Unanswered():
+                flight.again = now + GROUP_RETRY
+                return self._tell(key, flight)
+            case _:
+                assert_never(answer)
+
+    def _tell(self, key: str, flight: _Flight) -> list[Effect]:
+        """Decide the outcome of a write that was not answered by what a watch has brought.
+
+        The engine makes no write any more that expects an older row than there is. One that
+        expects none may still be made, once that row is removed: then it is seen like another's.
+        """
+        news = flight.news
+        if flight.again is None or news is None:
+            return []
+        if news.value == flight.wanted.value:
+            return self._made(key, flight, news.revision)
+        return self._lost(key, news)
+
+    def _made(self, key: str, flight: _Flight, revision: int) -> list[Effect]:
+        self._end(key)
+        self._note(key, flight.wanted.value, revision, flight.wanted.row)
+        effects = _done(key, flight.wanted.tickets)
+        if flight.news is not None and self._is_news(flight.news, revision):
+            effects += self._foreign(flight.news)
+        return [*effects, *self._doubt(flight)]
+
+    def _doubt(self, flight: _Flight) -> list[Effect]:
+        """Return what is to be read, if the row that an answer told of may have gone since."""
+        known = self._known.get(flight.key)
+        is_there = known is not None and flight.is_in_doubt
+        return [Read(flight.key, known.revision)] if is_there and known is not None else []
+
+    def _lost(self, key: str, news: Seen) -> list[Effect]:
+        flight, later = self._end(key), self._wanted.pop(key, None)
+        tickets = _NONE if flight is None else flight.wanted.tickets
+        last = None if flight is None else flight.wanted.row
+        if later is not None:
+            tickets, last = (*tickets, *later.tickets), later.row
+        self.conflicts += 1
+        effects: list[Effect] = [Lost(key, tickets, last, self._learn(news))]
+        return effects if flight is None else [*effects, *self._doubt(flight)]
+
+    def _end(self, key: str) -> _Flight | None:
+        flight = self._flights.pop(key, None)
+        if flight is not None:
+            self._keys.pop(flight.number, None)
+        return flight
+
+    # ---- news
+
+    def _seen(self, news: Seen) -> list[Effect]:
+        floor = self._gone.get(news.key, 0)
+        if not news.is_read:
+            self._mark(news)
+        if not self._is_news(news, floor):
+            return []
+        flight = self._flights.get(news.key)
+        if flight is None:
+            return self._foreign(news)
+        # Its own write or another's: the answer tells.
+        flight.news = _newest(news, flight.news)
+        return self._tell(news.key, flight)
+
+    def _is_news(self, news: Seen, floor: int) -> bool:
+        known = self._known.get(news.key)
+        if known is None:
+            # A write that is under way may have made the row that is removed.
+            is_any = news.value is not None or news.key in self._flights
+            return is_any and news.revision > floor
+        # No two versions have one revision: a removal with that of a version comes after it.
+        is_removed = news.value is None and news.revision == known.revision
+        return news.revision > known.revision or is_removed
+
+    def _foreign(self, news: Seen) -> list[Effect]:
+        wanted = self._wanted.get(news.key)
+        if wanted is None:
+            return self._take(news)
+        if wanted.value != news.value:
+            return self._lost(news.key, news)
+        del self._wanted[news.key]
+        self._note(news.key, news.value, news.revision, wanted.row)
+        return _done(news.key, wanted.tickets)
+
+    def _take(self, news: Seen) -> list[Effect]:
+        """Note a row that another has written, and return what has changed by it."""
+        known = self._known.get(news.key)
+        before = None if known is None else known.row
+        row = self._learn(news)
+        if row is not None:
+            return [] if row is before else [Applied(row, news.revision, before)]
+        return [] if before is None else [Withdrawn(before, news.revision)]
+
+    def _learn(self, news: Seen) -> GroupRow | None:
+        """Note a row that another has written; return it, None if there is none to be used."""
+        known, value = self._known.get(news.key), news.value
+        if known is not None and known.value == value:
+            row = known.row
+        elif value is None:
+            row = None
+        elif known is None and len(self._known) >= GROUP_ROWS:
+            self.refused[RowRefusal.TOO_MANY] += 1
+            return None
+        else:
+            row = self._read(news.key, value)
+        self._note(news.key, value, news.revision, row)
+        return row
+
+    def _read(self, key: str, value: bytes) -> GroupRow | None:
+        try:
+            return read_row(key, value)
+        except RowRefusedError as exc:
+            self.refused[exc.reason] += 1
+            return None
+
+    def _note(self, key: str, value: bytes | None, revision: int, row: GroupRow | None) -> None:
+        if value is not None:
+            self._known[key] = _Known(value, revision, row)
+            return
+        self._known.pop(key, None)
+        if len(self._gone) >= GROUP_WRITES:
+            # Without it a version that comes late is seen again until its removal comes.
+            self._gone.clear()
+        self._gone[key] = revision
+
+    # ---- watches
+
+    def _mark(self, news: Seen) -> None:
+        """Note that a watch has brought a row: no earlier version of it comes any more."""
+        if news.revision >= self._gone.get(news.key, math.inf):
+            del self._gone[news.key]
+        for prefix, watch in self._watches.items():
+            if news.key.startswith(prefix):
+                watch.keys.add(news.key)
+                watch.newest = max(watch.newest, news.revision)
+
+    def _watched(self, happened: Gap | Current) -> list[Effect]:
+        if isinstance(happened, Gap):
+            self._watches[happened.prefix] = _Watch()
+            return []
+        watch = self._watches.pop(happened.prefix, None)
+        if watch is None:
+            return []
+        for key, flight in self._flights.items():
+            if key.startswith(happened.prefix) and key not in watch.keys:
+                flight.is_in_doubt = True
+        missed = [
+            (key, known.revision)
+            for key, known in self._known.items()
+            if key.startswith(happened.prefix) and key not in watch.keys
+        ]
+        return [effect for one in missed for effect in self._missed(*one, watch.newest)]
+
+    def _missed(self, key: str, revision: int, newest: int) -> list[Effect]:
+        if revision <= newest:
+            # The watch is past that version and has not brought it: it was removed before.
+            return self._seen(Seen(key, None, newest, is_read=True))
+        return [] if key in self._flights else [Read(key, revision)]
+
+    def _forget(self) -> list[Effect]:
+        known = [(one.row, one.revision) for one in self._known.values()]
+        for table in (self._known, self._gone, self._flights, self._keys, self._wanted):
+            table.clear()
+        self._watches.clear()
+        return [Withdrawn(row, revision) for row, revision in known if row is not None]
+
+
+def _newest(one: Seen, other: Seen | None) -> Seen:
+    return one if other is None or one.revision >= other.revision else other
+
+
+def _done(key: str, tickets: tuple[int, ...]) -> list[Effect]:
+    return [Done(key, tickets)] if tickets else []

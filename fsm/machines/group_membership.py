@@ -1,0 +1,89 @@
+"""A node's membership in the group of nodes that serve one domain (ours).
+
+One entity per node: key is its id. The node is a member while its row in the shared engine
+lasts, which is its lease: it renews the row, and decides by its own clock when the lease may be
+over. It is `fenced` then, or when the engine says that the row has gone or is another process's:
+it writes nothing, has no links, and joins anew with another boot epoch. A node that leaves
+renews its lease until all its runtimes have been told.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["GROUP_MEMBERSHIP", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """The states of a membership."""
+
+    JOINING = "joining"
+    MEMBER = "member"
+    FENCED = "fenced"
+    LEAVING = "leaving"
+    LEFT = "left"
+
+
+@unique
+class Trigger(StrEnum):
+    """The triggers of a membership."""
+
+    JOIN = "join"
+    ADMIT = "admit"
+    FENCE = "fence"
+    LEAVE = "leave"
+    GO = "go"
+
+
+_JOIN: Final = "ours: a node writes its row, with a new boot epoch"
+_ADMIT: Final = "ours: the engine has the row, and its lease runs"
+_FENCE: Final = "ours: the lease may be over, or the row is another process's"
+_LEAVE: Final = "ours: the node is going down; its runtimes are told"
+_GO: Final = "ours: the node serves no runtime any more"
+_OURS: Final = Origin.EXTENSION
+
+# fmt: off
+_ROWS: Final = (
+    Transition(None,          Trigger.JOIN,  State.JOINING, _JOIN,  origin=_OURS),
+    Transition(State.JOINING, Trigger.ADMIT, State.MEMBER,  _ADMIT, origin=_OURS),
+    Transition(State.JOINING, Trigger.GO,    State.LEFT,    _GO,    origin=_OURS),
+    Transition(State.MEMBER,  Trigger.FENCE, State.FENCED,  _FENCE, origin=_OURS),
+    Transition(State.MEMBER,  Trigger.LEAVE, State.LEAVING, _LEAVE, origin=_OURS),
+    Transition(State.MEMBER,  Trigger.GO,    State.LEFT,    _GO,    origin=_OURS),
+    Transition(State.FENCED,  Trigger.JOIN,  State.JOINING, _JOIN,  origin=_OURS),
+    Transition(State.FENCED,  Trigger.GO,    State.LEFT,    _GO,    origin=_OURS),
+    Transition(State.LEAVING, Trigger.FENCE, State.LEFT,    _FENCE, origin=_OURS),
+    Transition(State.LEAVING, Trigger.GO,    State.LEFT,    _GO,    origin=_OURS),
+)
+# fmt: on
+
+GROUP_MEMBERSHIP: Final = Table(
+    name="group_membership",
+    owner="message node of a group",
+    key="<node id>",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.LEFT}),
+    extension_ends=frozenset({State.LEFT}),
+    deadlines=(
+        Deadline(State.JOINING, None, None, "the engine is away, or its id is taken"),
+        Deadline(
+            State.MEMBER, "GROUP_TERM", Trigger.FENCE, "counted from the last renewal that was made"
+        ),
+        Deadline(State.FENCED, None, None, "the engine must be reachable"),
+        Deadline(State.LEAVING, "GROUP_TERM", Trigger.FENCE, "as that of a member"),
+    ),
+    meanings={
+        State.JOINING: "The node writes its row; it serves nobody yet.",
+        State.MEMBER: "Its lease runs: it serves runtimes, and writes rows.",
+        State.FENCED: "Its lease may be over: it has no links and writes nothing.",
+        State.LEAVING: "It is going down; its runtimes go to other nodes.",
+        State.LEFT: "It is none of the group any more.",
+    },
+    drawn_in="ours, for a domain of several nodes",
+    claims=("I-M2",),
+)
+"""The membership of a node in the group of its domain."""

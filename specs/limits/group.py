@@ -1,0 +1,38 @@
+"""Limits of a group: the nodes of one domain that share an engine."""
+
+from typing import Final
+
+GROUP_LEASE: Final = 10.0
+"""Seconds after which the row of a node goes by itself, unless it is renewed (RELIABILITY 4.1)."""
+
+GROUP_RENEWAL: Final = 3.0
+"""Seconds from one renewal of a node's row to the next (RELIABILITY 4.1)."""
+
+GROUP_MARGIN: Final = 1.0
+"""Seconds before the end of its lease at which a node takes it to be over (ours: its links are
+closed by then; clocks of machines differ by less than a millisecond in a lease)."""
+
+GROUP_TERM: Final = GROUP_LEASE - GROUP_MARGIN
+"""Seconds for which a node is a member after it has sent its last renewal that was made (ours)."""
+
+GROUP_RETRY: Final = 0.5
+"""Seconds after which a write of unknown outcome is made again (ours)."""
+
+GROUP_PATIENCE: Final = 600.0
+"""Seconds for which the session of a node that is gone is kept (as `SESSION_IDLE`)."""
+
+GROUP_BATCH: Final = 256
+"""Rows that a node writes in one crossing to the engine (ours)."""
+
+GROUP_WRITES: Final = 8192
+"""Rows of one node that wait to be written (ours: what is more is refused, 503)."""
+
+GROUP_ROWS: Final = 2_000_000
+"""Rows of other nodes that a node knows at most (ours: some 300 bytes each; what is more is
+counted and not applied)."""
+
+GROUP_ROW_BYTES: Final = 65_536
+"""Bytes in the value of one row (ours; a session with 64 roles has 3000)."""
+
+GROUP_NODES: Final = 64
+"""Nodes of one group (ours)."""

@@ -1,0 +1,114 @@
+"""The rows that nodes share are written and read alike, and anything else is refused."""
+
+import math
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.group.kinds import (
+    Holder,
+    NodeRow,
+    OwnerRow,
+    PathRow,
+    RowRefusal,
+    RowRefusedError,
+    SessionRow,
+    is_node_id,
+    read_row,
+    write_row,
+)
+from fsm.session.node_session_io import KeptSession, PeerForm
+from specs.identity import Identity
+from specs.limits.group import GROUP_ROW_BYTES
+
+R = "hyperty-runtime://a.ex/ra"
+HERE = Holder("node-1", 2**63 - 1)
+KEPT = KeptSession(R, b"d" * 32, b"p" * 32, is_taken_up=False, key="thumb")
+LOGIN = Identity(
+    user="user://idp.ex/al",
+    issuer="https://idp.ex",
+    until=math.inf,
+    roles=frozenset({"admin", "x"}),
+    login="ab",
+)
+SESSION = SessionRow(R, HERE, 3, PeerForm.OWN, f"{R}/protostub/1", KEPT, LOGIN)
+ROWS = [
+    NodeRow(HERE, "http://a:1", is_leaving=True),
+    NodeRow(HERE),
+    SESSION,
+    SessionRow(R, HERE, 1, PeerForm.UPSTREAM, "stub"),
+    SessionRow(R, HERE, 1, PeerForm.OWN, "stub", KeptSession(R, b"d" * 32)),
+    OwnerRow("hyperty://a.ex/h1", R, "block"),
+    OwnerRow("hyperty://a.ex/h1", R, is_bound=True),
+    PathRow("comm://a.ex/1/changes", HERE),
+]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_is_read_as_it_was_written(row):
+    assert read_row(row.key, write_row(row)) == row
+
+
+def test_the_login_of_a_session_is_kept():
+    row = read_row(SESSION.key, write_row(SESSION))
+    assert (row.identity.login, row.identity.until) == ("ab", math.inf)
+
+
+def refused(key, value):
+    with pytest.raises(RowRefusedError) as caught:
+        read_row(key, value)
+    assert caught.value.key == key
+    return caught.value.reason
+
+
+def test_kinds_of_others_are_refused_by_name():
+    assert refused("record/x", b"{}") is RowRefusal.UNKNOWN_KIND
+    assert refused("node", b"{}") is RowRefusal.MALFORMED
+
+
+def test_a_row_that_is_too_large_is_not_even_read():
+    value = orjson.dumps({"boot": 1, "more": "x" * GROUP_ROW_BYTES})
+    assert refused("path/r/n", value) is RowRefusal.TOO_LARGE
+
+
+def broken(row):
+    """Every value with one field less, or of another type."""
+    fields = orjson.loads(write_row(row))
+    for name in fields:
+        yield {key: value for key, value in fields.items() if key != name}
+        yield {**fields, name: {"odd": []}}
+    for name in {"kept", "identity"} & {key for key, value in fields.items() if value}:
+        for inner in fields[name]:
+            yield {**fields, name: {**fields[name], inner: {"odd": []}}}
+            yield {**fields, name: {k: v for k, v in fields[name].items() if k != inner}}
+
+
+@pytest.mark.parametrize("row", [ROWS[0], SESSION, ROWS[5], ROWS[7]])
+def test_a_row_with_a_wrong_field_is_refused(row):
+    for fields in broken(row):
+        assert refused(row.key, orjson.dumps(fields)) is RowRefusal.MALFORMED, fields
+
+
+@pytest.mark.parametrize("boot", [0, -1, True, 1.5, "1", None])
+def test_a_boot_epoch_is_a_number_from_one_on(boot):
+    assert refused("path/r/n", orjson.dumps({"boot": boot})) is RowRefusal.MALFORMED
+
+
+WITHOUT = ["path/r", "path/r/", "path//n", "path/r/a b", "node/a/b", "owner/"]
+
+
+@pytest.mark.parametrize("key", WITHOUT)
+def test_a_key_without_what_it_is_about_is_refused(key):
+    refused(key, write_row(ROWS[7]))
+
+
+@given(st.sampled_from([row.key for row in ROWS]), st.binary(max_size=60))
+def test_no_bytes_break_a_reader(key, value):
+    refused(key, value)
+
+
+def test_ids_of_nodes_have_few_signs():
+    assert is_node_id("a-B_1.2")
+    assert not any(is_node_id(one) for one in ("", "a/b", "a b", "x" * 65, "ä", "a\n"))

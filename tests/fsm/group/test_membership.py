@@ -1,0 +1,323 @@
+"""A node's lease by its own clock, and the other members by the engine's word."""
+
+import pytest
+
+from fsm.engine import Step
+from fsm.group.kinds import Holder, NodeRow
+from fsm.group.membership import (
+    Admitted,
+    DropLease,
+    Fenced,
+    Gone,
+    IdTaken,
+    Join,
+    LeaseRefused,
+    LeaseUnanswered,
+    LeaseWritten,
+    Leave,
+    Left,
+    MembershipCore,
+    NodeCame,
+    NodeGone,
+    NodeSeen,
+    PutLease,
+    Tick,
+)
+from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
+from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
+from tests.support.trace.memory import MemoryTracer
+
+OTHER = NodeRow(Holder("b", 7), "http://b")
+
+
+def of(effects, kind):
+    return [one for one in effects if isinstance(one, kind)]
+
+
+def put_of(effects):
+    (put,) = of(effects, PutLease)
+    return put
+
+
+def joined(now=0.0, core=None):
+    """A member whose row has revision 1."""
+    core = core or MembershipCore("a", "http://a")
+    put = put_of(core.feed(Join(1), now))
+    assert of(core.feed(LeaseWritten(put.number, 1), now), Admitted) == [Admitted(core.holder)]
+    return core
+
+
+def test_a_node_joins_by_a_row_that_was_not_there():
+    core = MembershipCore("a", "http://a")
+
+    put = put_of(core.feed(Join(1), 5.0))
+
+    assert (put.row, put.expected) == (NodeRow(Holder("a", 1), "http://a"), 0)
+    assert core.state is State.JOINING
+    assert not core.may_write(5.0)
+    core.feed(LeaseWritten(put.number, 3), 5.5)
+    assert core.state is State.MEMBER
+    assert core.may_write(5.5)
+    assert core.is_live(Holder("a", 1))
+    assert not core.is_live(Holder("a", 2))
+
+
+def test_a_lease_is_renewed_with_the_revision_known():
+    core = joined()
+
+    assert core.deadline() == GROUP_RENEWAL
+    assert core.feed(Tick(), GROUP_RENEWAL - 0.1) == []
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    assert put.expected == 1
+    core.feed(LeaseWritten(put.number, 4), GROUP_RENEWAL + 1)
+    assert core.deadline() == 2 * GROUP_RENEWAL
+    assert put_of(core.feed(Tick(), 2 * GROUP_RENEWAL)).expected == 4
+
+
+@pytest.mark.parametrize("delay", [0.0, 2.5, 5.9])
+def test_a_node_is_fenced_before_its_lease_can_have_run_out_however_late_an_answer_was(delay):
+    core = joined()
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    core.feed(LeaseWritten(put.number, 2), GROUP_RENEWAL + delay)
+    over = GROUP_RENEWAL + GROUP_LEASE - GROUP_MARGIN
+    if core.deadline() < over:
+        core.feed(Tick(), core.deadline())  # nobody answers the next one
+
+    assert core.deadline() == over
+    assert core.may_write(over - 0.01)
+    assert not core.may_write(over)
+    assert of(core.feed(Tick(), over), Fenced)
+    assert core.state is State.FENCED
+
+
+def test_a_process_that_was_stopped_writes_nothing_though_no_timer_came():
+    core = joined()
+    assert not core.may_write(1_000.0)
+
+
+def test_whatever_comes_first_after_a_stop_finds_the_node_fenced():
+    core = joined()
+    assert of(core.feed(NodeSeen("b", OTHER, 9), 1_000.0), Fenced)
+
+
+@pytest.mark.parametrize("state", [State.MEMBER, State.LEAVING])
+def test_a_lease_lasts_as_long_as_the_table_says(state, monkeypatch):
+    monkeypatch.setattr("specs.limits.group.GROUP_TERM", 1.5)
+    core = joined()
+    if state is State.LEAVING:
+        put = put_of(core.feed(Leave(), 0.0))
+        core.feed(LeaseWritten(put.number, 2), 0.0)
+
+    assert (core.state, core.deadline()) == (state, 1.5)
+
+
+def test_an_answer_that_comes_late_still_counts_from_its_request():
+    """The engine has made it, so the lease never ended."""
+    core = joined()
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    late = GROUP_LEASE - GROUP_MARGIN + 0.5
+
+    assert core.feed(LeaseWritten(put.number, 2), late)[0].expected == 2  # the next one is due
+    assert core.state is State.MEMBER
+
+
+def test_an_admission_that_comes_too_late_is_renewed_first():
+    core = MembershipCore("a")
+    first = put_of(core.feed(Join(1), 0.0))
+
+    again = put_of(core.feed(LeaseWritten(first.number, 1), 20.0))
+    assert again.expected == 1
+    assert core.state is State.JOINING
+    assert of(core.feed(LeaseWritten(again.number, 2), 20.1), Admitted)
+
+
+def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
+    core = joined()
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    assert core.feed(LeaseUnanswered(put.number), 4.0) == []
+    again = put_of(core.feed(Tick(), 4.0 + GROUP_RETRY))
+    assert again.expected == 1
+
+    mine = NodeRow(core.holder, "http://a")
+    renewed = put_of(core.feed(LeaseRefused(again.number, mine, 2), 5.0))
+    assert renewed.expected == 2
+    assert core.state is State.MEMBER
+
+
+def test_a_join_of_unknown_outcome_is_recognised_too():
+    core = MembershipCore("a")
+    put = put_of(core.feed(Join(1), 0.0))
+    core.feed(LeaseUnanswered(put.number), 1.0)
+    again = put_of(core.feed(Tick(), 1.0 + GROUP_RETRY))
+
+    renewed = put_of(core.feed(LeaseRefused(again.number, NodeRow(core.holder), 2), 2.0))
+    assert (renewed.expected, core.state) == (2, State.JOINING)
+    assert of(core.feed(LeaseWritten(renewed.number, 3), 2.1), Admitted)
+
+
+def test_a_join_waits_until_an_earlier_process_of_its_id_is_gone():
+    core = MembershipCore("a")
+    put = put_of(core.feed(Join(2), 0.0))
+    earlier = NodeRow(Holder("a", 1))
+
+    assert core.feed(LeaseRefused(put.number, earlier, 5), 0.1) == [IdTaken(Holder("a", 1))]
+    assert core.feed(NodeSeen("a", earlier, 5), 0.2) == []
+    assert put_of(core.feed(NodeSeen("a", None, 6), 0.3)).expected == 0
+
+
+def test_without_news_of_it_the_join_is_tried_again_and_said_once():
+    core = MembershipCore("a")
+    put = put_of(core.feed(Join(2), 0.0))
+    core.feed(LeaseRefused(put.number, NodeRow(Holder("a", 1)), 5), 0.0)
+
+    again = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    assert core.feed(LeaseRefused(again.number, NodeRow(Holder("a", 1)), 8), 3.1) == []
+
+
+LOSSES = {
+    "its lease has run out": lambda put: LeaseRefused(put.number, None, 9),
+    "another process has its id": lambda put: LeaseRefused(put.number, NodeRow(Holder("a", 99)), 9),
+    "its own row is older": lambda put: LeaseRefused(put.number, NodeRow(Holder("a", 1)), 1),
+    "news: gone": lambda put: NodeSeen("a", None, 2),
+    "news: another": lambda put: NodeSeen("a", NodeRow(Holder("a", 99)), 2),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_a_node_that_lost_its_row_is_fenced(loss):
+    core = joined()
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+
+    assert of(core.feed(loss(put), 4.0), Fenced)
+    assert core.feed(LeaseWritten(put.number, 10), 4.1) == []
+    assert core.state is State.FENCED
+    assert core.deadline() == float("inf")
+
+
+def test_news_of_its_own_earlier_row_fences_no_member():
+    core = joined()
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    core.feed(LeaseWritten(put.number, 5), 3.1)
+
+    assert core.feed(NodeSeen("a", None, 4), 3.2) == []
+    assert core.feed(NodeSeen("a", NodeRow(core.holder), 5), 3.2) == []
+    assert core.feed(NodeSeen("a", NodeRow(Holder("a", 8)), 2), 3.2) == []
+    assert core.state is State.MEMBER
+
+
+def test_a_fenced_node_joins_as_another_process():
+    core = joined()
+    core.feed(NodeSeen("a", None, 2), 1.0)
+
+    put = put_of(core.feed(Join(2), 1.5))
+    assert (put.row.holder, put.expected) == (Holder("a", 2), 0)
+    core.feed(LeaseWritten(put.number, 3), 1.6)
+    assert core.is_live(Holder("a", 2))
+    assert not core.is_live(Holder("a", 1))
+
+
+def test_a_node_that_leaves_says_so_and_keeps_its_lease_until_it_is_gone():
+    core = joined()
+
+    put = put_of(core.feed(Leave(), 1.0))
+    assert put.row.is_leaving
+    assert core.may_write(1.0)
+    core.feed(LeaseWritten(put.number, 2), 1.1)
+    effects = core.feed(Gone(), 2.0)
+    assert of(effects, DropLease) == [DropLease("node/a", 2)]
+    assert of(effects, Left)
+    assert core.feed(Gone(), 2.0) == []
+
+
+def test_a_lease_that_ends_while_the_node_leaves_ends_all():
+    core = joined()
+    core.feed(Leave(), 1.0)
+
+    effects = core.feed(Tick(), 100.0)
+    assert of(effects, Fenced)
+    assert of(effects, Left)
+
+
+# ---- the others
+
+
+def test_members_come_and_go_by_the_engines_word():
+    core = joined()
+    later = NodeRow(Holder("b", 8), "http://b")
+
+    assert core.feed(NodeSeen("b", OTHER, 2), 0.0) == [NodeCame(OTHER)]
+    assert core.feed(NodeSeen("b", OTHER, 3), 0.0) == []
+    assert core.is_live(OTHER.holder)
+    assert core.feed(NodeSeen("b", later, 4), 0.0) == [NodeGone(OTHER.holder), NodeCame(later)]
+    assert core.feed(NodeSeen("b", None, 5), 0.0) == [NodeGone(later.holder)]
+    assert core.feed(NodeSeen("b", None, 5), 0.0) == []
+    assert not core.is_live(later.holder)
+
+
+def test_a_member_that_says_that_it_leaves_is_no_other_process():
+    core = joined()
+    core.feed(NodeSeen("b", OTHER, 2), 0.0)
+    leaving = NodeRow(OTHER.holder, OTHER.address, is_leaving=True)
+
+    assert core.feed(NodeSeen("b", leaving, 3), 0.0) == [NodeCame(leaving)]
+
+
+def test_a_group_has_only_so_many_nodes():
+    core = joined()
+    for number in range(GROUP_NODES + 5):
+        core.feed(NodeSeen(f"n{number}", NodeRow(Holder(f"n{number}", 1)), number + 2), 0.0)
+
+    assert len(core.others) == GROUP_NODES - 1
+    assert core.surplus == 6
+
+
+def test_exactly_one_member_tidies_up_and_each_has_a_share():
+    names = ["a", "b", "c"]
+    cores = {name: joined(core=MembershipCore(name)) for name in names}
+    for name, core in cores.items():
+        for other in set(names) - {name}:
+            core.feed(NodeSeen(other, NodeRow(Holder(other, 1)), 1), 0.0)
+    keys = [f"session/r{number}" for number in range(300)]
+
+    tidiers = [[name for name in names if cores[name].tidies(key)] for key in keys]
+    assert all(len(one) == 1 for one in tidiers)
+    assert all(sum(one == [name] for one in tidiers) > 50 for name in names)
+    # With a node less, only its share goes to others.
+    for name in ("a", "b"):
+        cores[name].feed(NodeSeen("c", None, 9), 0.0)
+    left = [[name for name in ("a", "b") if cores[name].tidies(key)] for key in keys]
+    assert all(len(one) == 1 for one in left)
+    assert all(now == then for now, then in zip(left, tidiers, strict=True) if then != ["c"])
+
+
+def test_one_that_is_no_member_tidies_nothing():
+    assert not MembershipCore("a").tidies("session/r")
+
+
+# ---- the machine
+
+PATHS = {
+    "leaves": (Leave(), Gone()),
+    "goes at once": (Gone(),),
+    "is fenced and comes back": (NodeSeen("a", None, 9), Join(2), Gone()),
+    "is fenced for good": (NodeSeen("a", None, 9), Gone()),
+    "is fenced while it leaves": (Leave(), NodeSeen("a", None, 9)),
+}
+
+
+def test_these_are_all_paths_of_a_membership():
+    taken = set()
+    for number, path in enumerate(PATHS.values()):
+        tracer = MemoryTracer()
+        core = MembershipCore(f"a{number}")
+        (step, put) = core.feed(Join(1), 0.0)
+        steps = [step, *core.feed(LeaseWritten(put.number, 1), 0.0)]
+        for one in path:
+            news = NodeSeen(core.node, one.row, one.revision) if isinstance(one, NodeSeen) else one
+            steps += core.feed(news, 0.1)
+        for each in of(steps, Step):
+            tracer.step("group", each)
+            taken.add((each.old, each.cause, each.new))
+
+    rows = {(row.source, row.trigger, row.target) for row in GROUP_MEMBERSHIP.rows}
+    assert taken == rows
