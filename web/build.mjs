@@ -1,15 +1,15 @@
 // Makes protofly.js of src/index.js, and protofly-objects.js of src/more.js, which the former loads
-// when a page uses data objects or direct links. What both need is in the former only.
+// when a page uses data objects or direct links. What both need is in the former only: it lends that
+// as a list, since names of exports stay as long as they are.
 
 import { readFileSync } from "node:fs";
-import { basename, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 
 import { build } from "esbuild";
 
 const COMMON = { bundle: true, minify: true, format: "esm", target: "es2022", legalComments: "none" };
 const FIRST = "./protofly.js";
 const SECOND = "./protofly-objects.js";
-const SRC = resolve("src");
 
 /** The second module stays a file of its own. */
 const apart = {
@@ -19,37 +19,52 @@ const apart = {
   },
 };
 
-const first = await build({
-  ...COMMON,
-  entryPoints: ["src/index.js"],
-  outfile: "protofly.js",
-  metafile: true,
-  plugins: [apart],
-});
-// Constants are written where they are used.
-const inFirst = new Set(Object.keys(first.metafile.inputs).filter((one) => basename(one) !== "constants.js"));
+/** The sources that an entry leads to. Constants are written where they are used. */
+async function sourcesOf(entry, plugins = []) {
+  const { metafile } = await build({ ...COMMON, entryPoints: [entry], metafile: true, write: false, plugins });
+  return new Set(Object.keys(metafile.inputs).filter((one) => basename(one) !== "constants.js"));
+}
 
-/** What is in the first module is taken from there. */
-const shared = {
-  name: "shared",
-  setup(building) {
-    building.onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
-      const file = resolve(resolveDir, path);
-      return inFirst.has(relative(".", file)) ? { path: file, namespace: "shared" } : undefined;
-    });
-    building.onResolve({ filter: /^first$/ }, () => ({ path: FIRST, external: true }));
-    building.onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => {
-      const text = readFileSync(resolve(SRC, "shared.js"), "utf8");
-      const from = `"./${relative(SRC, path)}"`;
-      const found = [...text.matchAll(/export \{([^}]*)\} from ("[^"]*")/g)].find((one) => one[2] === from);
-      return { contents: `import { shared } from "first"; export const {${found?.[1] ?? ""}} = shared;` };
-    });
-  },
-};
+const inFirst = await sourcesOf("src/index.js", [apart]);
+const inSecond = [...(await sourcesOf("src/more.js"))].filter((one) => !inFirst.has(one));
+
+/** What the second module takes of each source of the first one. */
+const lent = new Map();
+for (const file of inSecond) {
+  for (const [, names, path] of readFileSync(file, "utf8").matchAll(/^import \{([^}]*)\} from "([^"]*)"/gm)) {
+    const from = join(dirname(file), path);
+    if (!inFirst.has(from)) continue;
+    lent.set(from, lent.get(from) ?? new Set());
+    for (const name of names.split(",").map((one) => one.trim()).filter(Boolean)) lent.get(from).add(name);
+  }
+}
+const names = [...lent.values()].flatMap((each) => [...each]);
 
 await build({
   ...COMMON,
-  entryPoints: ["src/more.js"],
-  outfile: "protofly-objects.js",
-  plugins: [shared],
+  stdin: {
+    contents: [
+      'export * from "./src/index.js";',
+      ...[...lent].map(([from, each]) => `import { ${[...each]} } from "./${from}";`),
+      `/** For the second module alone. */ export const lent = [${names}];`,
+    ].join("\n"),
+    resolveDir: ".",
+  },
+  outfile: "protofly.js",
+  plugins: [apart],
 });
+
+/** What is in the first module is taken from there. */
+const borrowed = {
+  name: "borrowed",
+  setup(building) {
+    building.onResolve({ filter: /^\./ }, ({ path, resolveDir }) =>
+      inFirst.has(relative(".", resolve(resolveDir, path))) ? { path: "lent", namespace: "lent" } : undefined);
+    building.onResolve({ filter: /^first$/ }, () => ({ path: FIRST, external: true }));
+    building.onLoad({ filter: /.*/, namespace: "lent" }, () => ({
+      contents: `import { lent } from "first"; export const [${names}] = lent;`,
+    }));
+  },
+};
+
+await build({ ...COMMON, entryPoints: ["src/more.js"], outfile: "protofly-objects.js", plugins: [borrowed] });

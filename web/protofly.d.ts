@@ -418,5 +418,3 @@ export const CODES: Readonly<Record<string, number>>;
 /** Reasons of drops by name. */
 export const DROPS: Readonly<Record<string, string>>;
 
-/** For the module `protofly-objects.js` alone. */
-export const shared: unknown;

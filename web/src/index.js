@@ -12,8 +12,6 @@ export { MACHINES } from "./machines.js";
 export { RefusedError } from "./registry.js";
 export { openRuntime, Runtime } from "./runtime.js";
 export { SandboxError } from "./sandbox.js";
-/** For the second module alone. */
-export * as shared from "./shared.js";
 
 const { name } = /** @type {{name?: string}} */ (globalThis);
 if ("WorkerGlobalScope" in globalThis && name === SANDBOX) serve();
