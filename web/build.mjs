@@ -7,7 +7,21 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 
 import { build } from "esbuild";
 
-const COMMON = { bundle: true, minify: true, format: "esm", target: "es2022", legalComments: "none" };
+import { CODES, DROPS } from "./src/constants.js";
+
+/** Codes are written where they are used, as constants are. */
+const inlined = {
+  name: "inlined",
+  setup(building) {
+    building.onLoad({ filter: /\/src\/.*\.js$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8")
+        .replace(/\bCODES\.([A-Z_]+)/g, (_, name) => CODES[name])
+        .replace(/\bDROPS\.([A-Z_]+)/g, (_, name) => JSON.stringify(DROPS[name])),
+    }));
+  },
+};
+
+const COMMON = { bundle: true, minify: true, format: "esm", target: "es2022", legalComments: "none", plugins: [inlined] };
 const FIRST = "./protofly.js";
 const SECOND = "./protofly-objects.js";
 
@@ -51,7 +65,7 @@ await build({
     resolveDir: ".",
   },
   outfile: "protofly.js",
-  plugins: [apart],
+  plugins: [apart, inlined],
 });
 
 /** What is in the first module is taken from there. */
@@ -67,4 +81,4 @@ const borrowed = {
   },
 };
 
-await build({ ...COMMON, entryPoints: ["src/more.js"], outfile: "protofly-objects.js", plugins: [borrowed] });
+await build({ ...COMMON, entryPoints: ["src/more.js"], outfile: "protofly-objects.js", plugins: [borrowed, inlined] });

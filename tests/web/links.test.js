@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { FORGERIES } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import { replyTo, stamped } from "../../web/src/message.js";
+import { Lists } from "../../web/src/p2p/lists.js";
 import { FakeNode, PEER, RUNTIME, settle } from "./fake_node.js";
 import { spoilt } from "./odd.js";
 
@@ -69,7 +70,7 @@ async function linked(records, hasHandler = false) {
     stubs.push(stub);
     return stub;
   };
-  const using = runtime.registry.useLinks({ handler: hasHandler ? make : null, requester: make, descriptor: DESCRIPTOR });
+  const using = runtime.registry.useLinks({ handler: hasHandler ? make : null, requester: make, descriptor: DESCRIPTOR, Lists });
   await settle();
   await using;
   const deploying = runtime.deploy("echo", { request: ({ body }) => body.value });

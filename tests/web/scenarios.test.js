@@ -13,9 +13,7 @@ import { settle, World } from "./world.js";
 
 
 /** Scenarios that a browser does not play, and why. */
-const NOT_PLAYED = {
-  "SC-18": "a page keeps no list of a peer's addresses: it reads the record of each that it meets (docs/browser.md)",
-};
+const NOT_PLAYED = {};
 
 const LINES = ["scenarios", "new-scenarios"].flatMap((name) =>
   readFileSync(new URL(`../fixtures/${name}.jsonl`, import.meta.url), "utf8").trim().split("\n").map((line) => JSON.parse(line)));

@@ -324,11 +324,13 @@ export function address(value, field) {
 }
 
 /**
+ * Return a list of addresses, in canonical form.
+ *
  * @param {Json | undefined} value
  * @param {string} field
  * @returns {string[]}
  */
-function addresses(value, field) {
+export function addresses(value, field) {
   const listed = Array.isArray(value) ? value : [value];
   if (listed.length > MAX_LIST) {
     throw new BadMessageError(`${field} lists more than ${MAX_LIST} addresses`, CODES.TOO_LARGE);

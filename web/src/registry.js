@@ -179,7 +179,8 @@ export class Registry {
    * @param {import("./routes.js").LinkStubs} stubs
    */
   async useLinks(stubs) {
-    const registry = { port: this.#port, agent: this.#agent, routesChanged: () => this.routesChanged() };
+    const listed = () => [...this.#kept.keys()];
+    const registry = { port: this.#port, agent: this.#agent, listed, routesChanged: () => this.routesChanged() };
     this.#links = new Links(this.#tools, this.#bus, registry, stubs);
     this.#reach = (await this.#links.openHandler()) ?? {};
     return this.#links;
@@ -466,7 +467,9 @@ export class Registry {
     const url = String(record.url);
     granted(`${url} is not registered`, await this.#say("create", url, { value: whole }));
     this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
+    const isNew = !this.#kept.has(url);
     this.#kept.set(url, new Kept(whole, this.#tools.clock.now() + Number(whole.expires) / KEEP_ALIVE_SHARE));
+    if (isNew) this.#links?.lists.changed(url, "add");
     this.#schedule();
   }
 
@@ -477,6 +480,7 @@ export class Registry {
    */
   async unregister(url) {
     if (!this.#kept.delete(url)) return;
+    this.#links?.lists.changed(url, "remove");
     this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
     this.#schedule();
     await this.#say("update", url, { resource: url, attribute: "status", value: "disconnected" });

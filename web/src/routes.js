@@ -21,7 +21,7 @@ import {
 import { isObject, numberOf, textOf } from "./json.js";
 import { LinkTable, planOf } from "./links.js";
 import { Entity } from "./machine.js";
-import { codeOf, isRequest, isSuccess, refuse, replyTo } from "./message.js";
+import { codeOf, isRequest, isResponse, isSuccess, refuse, replyTo } from "./message.js";
 import { trim } from "./transactions.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -43,16 +43,19 @@ import { trim } from "./transactions.js";
  */
 
 /**
- * What makes stubs of direct links. `descriptor` is the catalogue address of the requester that
- * others load to reach the handler.
+ * What makes stubs of direct links, and what knows the addresses at their other ends. `descriptor` is
+ * the catalogue address of the requester that others load to reach the handler.
  * @typedef {{handler: ((context: StubContext) => LinkStub) | null, descriptor: string,
- *   requester: (context: StubContext) => LinkStub}} LinkStubs
+ *   requester: (context: StubContext) => LinkStub, Lists: typeof import("./p2p/lists.js").Lists}} LinkStubs
  */
 
 /** Number of the first negotiation of a link, which an order to yield or resume means. */
 const FIRST = 1;
 
-/** The record of an entity; null: there is none. @typedef {{record: JsonObject | null, until: number}} Known */
+/**
+ * The record of an entity; null: there is none. `isLeft`: it lives there no more, as its runtime says.
+ * @typedef {{record: JsonObject | null, until: number, isLeft?: boolean}} Known
+ */
 
 /** The direct links of one runtime. */
 export class Links {
@@ -89,10 +92,11 @@ export class Links {
   /**
    * @param {import("./bus.js").Tools} tools
    * @param {import("./bus.js").MessageBus} bus
-   * @param {{port: Port, agent: Port, routesChanged: () => void}} registry
+   * @param {{port: Port, agent: Port, listed: () => string[], routesChanged: () => void}} registry
    * @param {LinkStubs} stubs
    */
-  constructor(tools, bus, { port, agent, routesChanged }, stubs) {
+  constructor(tools, bus, registry, stubs) {
+    const { port, agent, routesChanged } = registry;
     this.#tools = tools;
     this.#bus = bus;
     this.#port = port;
@@ -100,6 +104,7 @@ export class Links {
     this.#stubs = stubs;
     this.#routesChanged = routesChanged;
     this.#table = new LinkTable(tools.runtime);
+    this.lists = new stubs.Lists(tools, bus, this, registry);
     this.#alarm = new Alarm(tools.clock, () => this.#perform(this.#table.tick(this.#now)));
     this.#status = {
       name: "registry",
@@ -207,7 +212,7 @@ export class Links {
     this.#jobs.set(key, job);
     const { trace } = this.#tools;
     trace.step("registry", job.step("asked"));
-    let record = this.#known(entity);
+    let record = this.#records.get(entity)?.isLeft ? undefined : this.#known(entity);
     if (record === undefined) {
       trace.step("registry", job.step("queried"));
       record = await this.#read(entity);
@@ -274,6 +279,38 @@ export class Links {
   forget(entity) {
     this.#records.delete(entity);
     this.#perform(this.#table.unbind(entity));
+  }
+
+  /**
+   * @param {string} entity
+   * @param {string} remote
+   */
+  knows(entity, remote) {
+    return this.#known(entity)?.runtime === remote;
+  }
+
+  /**
+   * Learn where an entity lives, by its record: what is known is read anew if it contradicts.
+   *
+   * @param {string} entity
+   * @param {string} remote the runtime that says that it lives there
+   */
+  async learn(entity, remote) {
+    const record = this.knows(entity, remote) ? this.#known(entity) : await this.#read(entity);
+    const runtime = record?.runtime;
+    if (typeof runtime === "string") this.#perform(this.#table.bind(entity, runtime));
+  }
+
+  /**
+   * Reach an entity by the node: its runtime says that it does not live there any more.
+   *
+   * @param {string} entity
+   * @param {string} remote
+   */
+  left(entity, remote) {
+    const known = this.#records.get(entity);
+    if (known?.record?.runtime === remote) known.isLeft = true;
+    if (this.#table.entryOf(entity)?.remote === remote) this.#perform(this.#table.unbind(entity));
   }
 
   /**
@@ -391,12 +428,14 @@ export class Links {
   }
 
   /**
-   * Answer a question about the row of a runtime (P2P-18).
+   * Answer a question about the row of a runtime (P2P-18), or take what another registry says.
    *
    * @param {Message} request
    */
   asked(request) {
-    if (!isRequest(request)) return;
+    const { type } = request;
+    if (isResponse(request)) return;
+    if (!isRequest(request) || type === "subscribe" || type === "unsubscribe") return this.lists.take(request);
     if (!isBelow(request.from, this.#tools.runtime)) {
       // A row says who lives where, and by which link that is reached.
       return this.#port.post(refuse(request, CODES.FORBIDDEN, "a registry answers the parts of its own runtime"));
@@ -486,7 +525,14 @@ export class Links {
           void this.#order(stub, order, method === "resume");
           break;
         }
+        case "link-up":
+          this.lists.linkIs(effect);
+          break;
+        case "link-down":
+          this.lists.linkIs({ ...effect, link: null });
+          break;
         case "link-gone":
+          this.lists.linkIs({ ...effect, link: null, isOver: true });
           // What their records said may not be so any more.
           for (const [entity, { record }] of this.#records) {
             if (record?.runtime === effect.remote) this.#records.delete(entity);

@@ -29,6 +29,7 @@ import { Channel, OPTIONS } from "./channel.js";
 import { afterTheEnd, LinkEnd } from "./end.js";
 import { signed, signedIce, verified } from "./guard.js";
 import { LiveLink } from "./link.js";
+import { Lists } from "./lists.js";
 import { negotiationOf } from "./negotiation.js";
 import { PairOrder } from "./order.js";
 
@@ -932,6 +933,7 @@ export async function linkStubs(shared) {
   return {
     handler: (context) => new Handler(whole, context),
     requester: (context) => new Requester(whole, context),
+    Lists,
     descriptor: `hyperty-catalogue://catalogue.${shared.tools.domain}/.well-known/protocolstub/P2PRequester`,
   };
 }

@@ -1,0 +1,176 @@
+/**
+ * What lives at the other ends of direct links: the registry follows theirs, and reports to them
+ * (`actors/runtime/registry/registry.py`). A list is a hint only: an address is bound to a link once
+ * its record says the same (T18).
+ */
+
+import { domainOf, schemeOf } from "../address.js";
+import { Alarm } from "../clock.js";
+import { CLAIM_BURST, CLAIM_RATE, CODES, DROPS } from "../constants.js";
+import { BadMessageError } from "../json.js";
+import { TokenBucket } from "../limits.js";
+import { addresses, isEvent, isSuccess, reasonIn, refuse, viaOf } from "../message.js";
+import { changesAt, Followed, Followers, registryAt } from "./changes.js";
+
+/** @typedef {import("../message.js").Message} Message */
+/** @typedef {import("./changes.js").Effect} Effect */
+/** @typedef {import("./changes.js").LinkChange} LinkChange */
+
+/** The lists of a registry: it asks, answers and reports by its own port. */
+export class Lists {
+  #tools;
+  #bus;
+  #links;
+  #port;
+  #followers;
+  #followed;
+  #alarm;
+  /** Addresses that peers list, with their runtimes, whose records are still to be read.
+   * @type {Map<string, [string, string]>} */
+  #claims = new Map();
+  #pace = new TokenBucket(CLAIM_RATE, CLAIM_BURST);
+
+  /**
+   * @param {import("../bus.js").Tools} tools
+   * @param {import("../bus.js").MessageBus} bus
+   * @param {import("../routes.js").Links} links
+   * @param {{port: import("../bus.js").Port, listed: () => string[]}} registry
+   */
+  constructor(tools, bus, links, { port, listed }) {
+    this.#tools = tools;
+    this.#bus = bus;
+    this.#links = links;
+    this.#port = port;
+    this.#followers = new Followers(tools.runtime, listed);
+    this.#followed = new Followed(tools.runtime);
+    this.#alarm = new Alarm(tools.clock, () => {
+      this.#read();
+      this.#perform(this.#followers.tick(tools.clock.now()));
+    });
+  }
+
+  /** @param {LinkChange} change */
+  linkIs(change) {
+    const { remote, isOver } = change;
+    for (const [claim, [, its]] of this.#claims) if (isOver && its === remote) this.#claims.delete(claim);
+    this.#perform([...this.#followers.linkIs(change), ...this.#followed.linkIs(change)]);
+  }
+
+  /**
+   * A hyperty or object can be reached here, or no more.
+   *
+   * @param {string} url
+   * @param {"add" | "remove"} operation
+   */
+  changed(url, operation) {
+    if (!this.#followers.isHeard) return;
+    this.#port.publish("update", changesAt(this.#tools.runtime), { value: [url], operation, attributeType: "array" });
+  }
+
+  /**
+   * Take what the registry of another runtime asks or reports. Only a registry may, for its own
+   * runtime, and by the link to that.
+   *
+   * @param {Message} message
+   */
+  take(message) {
+    const { from, to, type, body } = message;
+    const link = viaOf(message).at(-1);
+    const remote = this.#links.entries.find((one) => one.link === link && from === registryAt(one.remote))?.remote;
+    const { runtime, clock, counters } = this.#tools;
+    if (isEvent(message)) {
+      if (!link || !remote || to !== changesAt(remote)) return counters.drop(DROPS.FORGED_STATUS, "registry", message);
+      const { operation } = body;
+      try {
+        if (operation !== "add" && operation !== "remove") throw new BadMessageError("no such operation");
+        const urls = addresses(body.value, "value");
+        return this.#perform(this.#followed.reported(remote, link, { isAdded: operation === "add", urls }));
+      } catch {
+        return counters.drop(DROPS.MALFORMED, "registry", message);
+      }
+    }
+    const isAsked = Array.isArray(body.resources) && body.resources.length === 1 && body.resources[0] === changesAt(runtime);
+    if (!link || !remote) {
+      this.#port.post(refuse(message, CODES.FORBIDDEN, "what lives here is told to the registry of a linked runtime only"));
+    } else if (!isAsked) this.#port.post(refuse(message, CODES.NOT_FOUND, "nothing else can be followed here"));
+    else if (type === "subscribe") this.#perform(this.#followers.asked(message, remote, link, clock.now()));
+    else this.#perform(this.#followers.left(message, remote));
+  }
+
+  /** @param {Effect[]} effects */
+  #perform(effects) {
+    const { trace, runtime } = this.#tools;
+    const { url } = this.#port;
+    for (const effect of effects) {
+      switch (effect.do) {
+        case "step":
+          trace.step("registry", effect);
+          break;
+        case "answer":
+          this.#port.post(effect.message);
+          break;
+        case "follow":
+        case "unfollow":
+          this.#bus[effect.do](changesAt(runtime), effect.link, url);
+          break;
+        case "listen":
+          this.#bus.follow(changesAt(effect.remote), url, url);
+          break;
+        case "unlisten":
+          this.#bus.unfollow(changesAt(effect.remote), url, url);
+          break;
+        case "ask":
+          void this.#ask(effect.remote, effect.number);
+          break;
+        case "went":
+          for (const one of effect.urls) {
+            this.#claims.delete(`${effect.remote} ${one}`);
+            this.#links.left(one, effect.remote);
+          }
+          break;
+        case "came":
+          for (const one of effect.urls) this.#claimed(one, effect.remote);
+          this.#read();
+      }
+    }
+    const { clock } = this.#tools;
+    const readAt = this.#claims.size ? clock.now() + this.#pace.pause(clock.now()) : Infinity;
+    this.#alarm.set(Math.min(this.#followers.deadline, readAt));
+  }
+
+  /**
+   * @param {string} entity
+   * @param {string} remote whose registry lists it
+   */
+  #claimed(entity, remote) {
+    if (domainOf(entity) !== domainOf(remote) || schemeOf(entity) === "hyperty-runtime") return;
+    if (this.#links.knows(entity, remote)) void this.#links.learn(entity, remote);
+    else this.#claims.set(`${remote} ${entity}`, [entity, remote]);
+  }
+
+  /** Read the next records, as fast as the limits allow. */
+  #read() {
+    for (const [claim, [entity, remote]] of this.#claims) {
+      if (!this.#pace.trySpend(this.#tools.clock.now())) return;
+      this.#claims.delete(claim);
+      void this.#links.learn(entity, remote);
+    }
+  }
+
+  /**
+   * @param {string} remote
+   * @param {number} number
+   */
+  async #ask(remote, number) {
+    const answer = await this.#port.ask("subscribe", registryAt(remote), { resources: [changesAt(remote)] });
+    /** @type {string[] | null} */
+    let urls = null;
+    let why = reasonIn(answer);
+    try {
+      if (isSuccess(answer)) urls = addresses(answer.body.value, "value");
+    } catch (error) {
+      why = /** @type {Error} */ (error).message;
+    }
+    this.#perform(this.#followed.answered(remote, number, urls, why));
+  }
+}
