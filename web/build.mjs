@@ -2,28 +2,28 @@
 // when a page uses data objects or direct links. What both need is in the former only: it lends that
 // as a list, since names of exports stay as long as they are.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 
 import { build } from "esbuild";
+import { minify } from "terser";
 
 import { CODES, DROPS } from "./src/constants.js";
 
-/** Codes are written where they are used, as constants are. */
+const FIRST = "./protofly.js";
+const SECOND = "./protofly-objects.js";
+
+/** Codes and reasons are written where they are used, as other constants are. */
 const inlined = {
   name: "inlined",
   setup(building) {
     building.onLoad({ filter: /\/src\/.*\.js$/ }, ({ path }) => ({
       contents: readFileSync(path, "utf8")
-        .replace(/\bCODES\.([A-Z_]+)/g, (_, name) => CODES[name])
+        .replace(/\bCODES\.([A-Z_]+)/g, (_, name) => JSON.stringify(CODES[name]))
         .replace(/\bDROPS\.([A-Z_]+)/g, (_, name) => JSON.stringify(DROPS[name])),
     }));
   },
 };
-
-const COMMON = { bundle: true, minify: true, format: "esm", target: "es2022", legalComments: "none", plugins: [inlined] };
-const FIRST = "./protofly.js";
-const SECOND = "./protofly-objects.js";
 
 /** The second module stays a file of its own. */
 const apart = {
@@ -33,14 +33,30 @@ const apart = {
   },
 };
 
-/** The sources that an entry leads to. Constants are written where they are used. */
-async function sourcesOf(entry, plugins = []) {
-  const { metafile } = await build({ ...COMMON, entryPoints: [entry], metafile: true, write: false, plugins });
-  return new Set(Object.keys(metafile.inputs).filter((one) => basename(one) !== "constants.js"));
+/** Return one module of an entry, and the sources that it is made of. */
+async function bundled(entry, plugins) {
+  const { metafile, outputFiles } = await build({
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    metafile: true,
+    write: false,
+    plugins: [...plugins, inlined],
+    ...(typeof entry === "string" ? { entryPoints: [entry] } : { stdin: entry }),
+  });
+  const [{ text }] = outputFiles;
+  return { text, sources: Object.keys(metafile.inputs).filter((one) => basename(one) !== "constants.js") };
 }
 
-const inFirst = await sourcesOf("src/index.js", [apart]);
-const inSecond = [...(await sourcesOf("src/more.js"))].filter((one) => !inFirst.has(one));
+async function write(file, text) {
+  // Functions stay where they are: moved to where they are called, they would be made anew each time.
+  const { code } = await minify(text, { module: true, ecma: 2020, compress: { passes: 2, reduce_funcs: false } });
+  writeFileSync(file, `${code}\n`);
+}
+
+const inFirst = new Set((await bundled("src/index.js", [apart])).sources);
+const inSecond = (await bundled("src/more.js", [])).sources.filter((one) => !inFirst.has(one));
 
 /** What the second module takes of each source of the first one. */
 const lent = new Map();
@@ -54,19 +70,12 @@ for (const file of inSecond) {
 }
 const names = [...lent.values()].flatMap((each) => [...each]);
 
-await build({
-  ...COMMON,
-  stdin: {
-    contents: [
-      'export * from "./src/index.js";',
-      ...[...lent].map(([from, each]) => `import { ${[...each]} } from "./${from}";`),
-      `/** For the second module alone. */ export const lent = [${names}];`,
-    ].join("\n"),
-    resolveDir: ".",
-  },
-  outfile: "protofly.js",
-  plugins: [apart, inlined],
-});
+const contents = [
+  'export * from "./src/index.js";',
+  ...[...lent].map(([from, each]) => `import { ${[...each]} } from "./${from}";`),
+  `export const lent = [${names}];`,
+].join("\n");
+await write(FIRST, (await bundled({ contents, resolveDir: "." }, [apart])).text);
 
 /** What is in the first module is taken from there. */
 const borrowed = {
@@ -81,4 +90,4 @@ const borrowed = {
   },
 };
 
-await build({ ...COMMON, entryPoints: ["src/more.js"], outfile: "protofly-objects.js", plugins: [borrowed, inlined] });
+await write(SECOND, (await bundled("src/more.js", [borrowed])).text);

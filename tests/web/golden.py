@@ -12,15 +12,22 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import Rate
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
+from fsm.registry import changes
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.resolve_io import RequesterPlan, StatusSeen
+from fsm.registry.resolve.resolve_io import (
+    LinkDown,
+    LinkGone,
+    LinkUp,
+    RequesterPlan,
+    StatusSeen,
+)
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from fsm.table import Table
 from specs.addresses.address import canonical, domain_of, is_backend
-from specs.bodies.word import SessionMethod
+from specs.bodies.word import Operation, SessionMethod
 from specs.dialects.normalise import normal_address
 from specs.errors import BadUrlError
 from specs.identity import READ, write_sender
@@ -51,6 +58,7 @@ def golden(seed: int = 1) -> dict:
         ],
         "sessions": [_session(dice) for _ in range(150)],
         "tables": [_links(dice) for _ in range(150)],
+        "lists": [_lists(dice) for _ in range(100)],
         "stub": STUB,
         "jitter": JITTER,
     }
@@ -466,3 +474,107 @@ def _link_effect(effect: object) -> dict:
             case _:
                 said[field.name] = value
     return said
+
+
+# ---- lists of what lives at the ends of direct links
+
+LIST_ENTITIES = tuple(f"hyperty://b.ex/{number}" for number in range(6))
+LIST_DOINGS = {
+    "Step": "step", "Follow": "follow", "Unfollow": "unfollow", "Answer": "answer",
+    "Listen": "listen", "Unlisten": "unlisten", "Ask": "ask",
+}  # fmt: skip
+
+
+def _lists(dice: Random) -> dict:
+    """Give both cores what links, other registries and the own runtime may report."""
+    publisher, follower = changes.ChangesPublisher(RUNTIME), changes.ChangesFollower(RUNTIME)
+    now, steps, local, asks = 100.0, [], list[str](), 0
+    for number in range(60):
+        now += dice.choice((0.0, 0.5, 4.0))
+        name, given = _list_input(dice, number, asks)
+        effects: list[changes.Effect] = []
+        if dice.random() < 0.2:
+            one = dice.choice(LIST_ENTITIES)
+            is_there = one in local
+            (local.remove if is_there else local.append)(one)
+            publisher.feed((changes.LocalGone if is_there else changes.LocalLive)(one), now)
+        for happened in _list_inputs(name, given):
+            if not isinstance(happened, changes.SnapshotRead | changes.Reported):
+                effects += publisher.feed(happened, now)
+            if isinstance(
+                happened, LinkUp | LinkDown | LinkGone | changes.SnapshotRead | changes.Reported
+            ):
+                effects += follower.feed(happened)
+        asks += sum(isinstance(one, changes.Ask) for one in effects)
+        deadline = publisher.deadline()
+        steps.append({
+            "now": now,
+            "call": name,
+            "given": given,
+            "local": list(local),
+            "effects": [said for effect in effects for said in _list_effects(effect)],
+            "deadline": None if deadline == float("inf") else deadline,
+            "isHeard": bool(publisher.followers),
+        })  # fmt: skip
+    return {"runtime": RUNTIME, "steps": steps}
+
+
+def _list_input(dice: Random, number: int, asks: int) -> tuple[str, list]:
+    remote, link = dice.choice(REMOTES[:2]), dice.choice(("one", "two"))
+    sender, own = changes.registry_of(remote), changes.registry_of(RUNTIME)
+    request = {"id": number, "type": "subscribe", "from": sender, "to": own, "body": {}}
+    urls = dice.sample(LIST_ENTITIES, dice.randrange(5))
+    is_over = dice.random() < 0.5
+    change = {"isAdded": dice.random() < 0.6, "urls": urls}
+    return dice.choice((
+        ("linkIs", [{"remote": remote, "link": link}]),
+        ("linkIs", [{"remote": remote, "link": None, "isOver": is_over}]),
+        ("asked", [request, remote, link]),
+        ("asked", [request, remote, link]),
+        ("left", [request, remote]),
+        ("answered", [remote, asks, urls if dice.random() < 0.8 else None]),
+        ("answered", [remote, dice.randrange(asks + 1), urls]),
+        ("reported", [remote, link, change]),
+        ("reported", [remote, link, change]),
+        ("tick", []),
+    ))  # fmt: skip
+
+
+def _list_inputs(name: str, given: list) -> list:
+    match name, given:
+        case "linkIs", [{"remote": remote, "link": str(link)}]:
+            return [LinkUp(remote, link)]
+        case "linkIs", [{"remote": remote, "isOver": is_over}]:
+            return [LinkGone(remote) if is_over else LinkDown(remote)]
+        case "asked", [request, remote, link]:
+            return [changes.Asked(_request(request), remote, link)]
+        case "left", [request, remote]:
+            return [changes.LeaveAsked(_request(request), remote)]
+        case "answered", [remote, ask, urls]:
+            return [changes.SnapshotRead(remote, ask, None if urls is None else tuple(urls))]
+        case "reported", [remote, link, {"isAdded": is_added, "urls": urls}]:
+            operation = Operation.ADD if is_added else Operation.REMOVE
+            return [changes.Reported(remote, link, operation, tuple(urls))]
+        case _:
+            return [changes.TimePassed()]
+
+
+def _request(request: dict) -> Message:
+    kind = MessageType(request["type"])
+    return Message(request["id"], kind, request["from"], request["to"], request["body"])
+
+
+def _list_effects(effect: object) -> list[dict]:
+    match effect:
+        case changes.Listed(remote, there, gone):
+            pairs = (("went", gone), ("came", there))
+            return [{"do": do, "remote": remote, "urls": sorted(one)} for do, one in pairs if one]
+        case changes.Ask(remote, ask):
+            return [{"do": "ask", "remote": remote, "number": ask}]
+        case changes.Answer(message):
+            body = {key: message.body[key] for key in ("code", "value") if key in message.body}
+            return [{"do": "answer", "message": {"id": message.id, "body": body}}]
+        case _:
+            said = _link_effect(effect) if isinstance(effect, changes.Step) else attrs.asdict(effect)
+            said.pop("why", None)
+            return [{**said, "do": LIST_DOINGS[type(effect).__name__]}]

@@ -15,6 +15,7 @@ import {
   normalAddress,
   readLine,
 } from "../../web/src/message.js";
+import { Followed, Followers } from "../../web/src/p2p/changes.js";
 import { StubClient } from "../../web/src/session.js";
 import { digest } from "../../web/src/trace.js";
 
@@ -101,6 +102,28 @@ test(`${golden.tables.length} tables of direct links`, () => {
       assert.deepEqual(made, effects, JSON.stringify([call, given]));
       assert.ok(Math.abs((deadline ?? 1e9) - Math.min(table.deadline, 1e9)) < 1e-6, call);
       assert.deepEqual(asked.map((one) => table.liveLink(one)), live);
+    }
+  }
+});
+
+test(`${golden.lists.length} pairs of registries that list what lives at their ends`, () => {
+  for (const { runtime, steps } of golden.lists) {
+    const listed = [];
+    const followers = new Followers(runtime, () => listed);
+    const followed = new Followed(runtime);
+    for (const { now, call, given, local, effects, deadline, isHeard } of steps) {
+      listed.splice(0, listed.length, ...local);
+      const core = call in Followers.prototype && call !== "linkIs" ? followers : followed;
+      const both = call === "linkIs" ? followers.linkIs(...given) : [];
+      const made = plain([...both, ...core[call](...given, now)]).map(({ why: _, message, urls, ...rest }) => ({
+        ...rest,
+        ...(message ? { message: { id: message.id, body: { code: message.body.code, value: message.body.value } } } : {}),
+        ...(urls ? { urls: [...urls].sort() } : {}),
+      }));
+      const said = plain(made).filter(({ urls }) => !urls || urls.length);
+      assert.deepEqual(said, effects, JSON.stringify([call, given]));
+      assert.equal(deadline ?? Infinity, followers.deadline);
+      assert.equal(followers.isHeard, isHeard);
     }
   }
 });

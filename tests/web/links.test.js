@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { FORGERIES } from "../../web/src/constants.js";
+import { CLAIM_BURST, FORGERIES, MAX_LIST } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import { replyTo, stamped } from "../../web/src/message.js";
+import { Followers } from "../../web/src/p2p/changes.js";
 import { Lists } from "../../web/src/p2p/lists.js";
 import { FakeNode, PEER, RUNTIME, settle } from "./fake_node.js";
 import { spoilt } from "./odd.js";
@@ -40,6 +41,11 @@ class FakeStub {
     this.port.publish(type, `${this.url}/status`, { value, resource: REMOTE, ...(link ? { link } : {}) });
   }
 
+  /** What this runtime's registry says to the peer's, or to all that follow it. */
+  get registries() {
+    return this.messages.filter(({ to }) => to.includes("/registry"));
+  }
+
   /** Bring a message of the peer. */
   bring(message, link = this.url) {
     this.arrived(stamped(message, link), link);
@@ -49,8 +55,9 @@ class FakeStub {
     return this.messages.filter(({ to, type }) => to === this.url && type === "execute").map(({ body }) => body.method);
   }
 
+  /** What registries say to each other is left out. */
   get carried() {
-    return this.messages.filter(({ to }) => to !== this.url).map(({ to, type, body }) => [to, type, body.value]);
+    return this.messages.filter(({ to }) => to !== this.url && !to.includes("/registry")).map(({ to, type, body }) => [to, type, body.value]);
   }
 }
 
@@ -77,6 +84,45 @@ async function linked(records, hasHandler = false) {
   await settle();
   return { node, runtime, stubs, echo: await deploying };
 }
+
+const HERE = `${RUNTIME}/registry`;
+const THERE = `${REMOTE}/registry`;
+
+/** Set up a link that is live, whose peer lists some addresses. */
+async function listing(records, listed) {
+  const made = await linked({ [PEER]: REACHABLE, ...records });
+  const { node, echo, stubs, runtime } = made;
+  void echo.ask("create", PEER, { value: "first" });
+  await settle();
+  const [stub] = stubs;
+  for (const value of ["created", "in-progress", "live"]) stub.report(value);
+  await settle();
+  const [asked] = stub.registries;
+  assert.deepEqual([asked.to, asked.type, asked.body.resources], [THERE, "subscribe", [`${THERE}/changes`]]);
+  stub.bring(replyTo(asked, 200, { value: listed }));
+  await settle();
+  await settle();
+  const [{ entities }] = runtime.registry.links.entries;
+  const readOf = (url) => node.said({ type: "read" }).filter(({ body }) => body.resource === url).length;
+  let number = 100;
+  /** Bring a report of the peer's registry, or of somebody else. */
+  const report = async (body, from = THERE, to = `${THERE}/changes`) => {
+    stub.bring({ id: (number += 1), type: "update", from, to, body });
+    await settle();
+  };
+  /** Ask in the name of the peer's registry, or of somebody else; return the code of the answer. */
+  const ask = async (type, resources, from = THERE) => {
+    stub.bring({ id: (number += 1), type, from, to: HERE, body: { resources } });
+    await settle();
+    return stub.messages.findLast((one) => one.type === "response" && one.id === number)?.body;
+  };
+  return { ...made, stub, entities, readOf, report, ask };
+}
+
+const near = (name, runtime = REMOTE) => {
+  const url = `hyperty://a.ex/${name}`;
+  return { [url]: { ...RECORD, url, runtime } };
+};
 
 const toPeer = (node) => node.said({ to: PEER }).map(({ body }) => body.value);
 
@@ -209,8 +255,8 @@ test("a handler is reachable, its record says so, and its link is a way once its
   const link = `${handler.url}/pc/1`;
   for (const value of ["created", "in-progress", "live"]) handler.report(value, link);
   await settle();
-  const listeners = handler.messages.filter(({ type }) => type === "subscribe").map(({ body: { resources } }) => resources);
-  assert.deepEqual(listeners, [[link]]);
+  const listeners = handler.messages.filter(({ to, type }) => to === handler.url && type === "subscribe");
+  assert.deepEqual(listeners.map(({ body: { resources } }) => resources), [[link]]);
   void echo.ask("create", PEER, { value: 1 });
   await settle();
   void echo.ask("create", PEER, { value: 2 });
@@ -267,4 +313,107 @@ test("a record with odd values leads to no link, or to one; messages go on", asy
   if (by) stub.bring(replyTo(by, 200, { value: "there" }));
   else node.say(replyTo(node.said({ to: PEER }).at(-1), 200, { value: "there" }));
   assert.equal(await asking, "there");
+});
+
+test("what a peer lists goes by its link without more ado, once a record says the same", async () => {
+  const mine = near("mine");
+  const [url] = Object.keys(mine);
+  const { echo, entities, stub, readOf, node } = await listing(mine, [PEER, url]);
+  assert.deepEqual([[...entities].sort(), readOf(PEER), readOf(url)], [[url, PEER].sort(), 1, 1]);
+  void echo.ask("create", url, { value: 1 });
+  await settle();
+  assert.deepEqual([stub.carried, node.said({ to: url }), readOf(url)], [[[url, "create", 1]], [], 1]);
+});
+
+test("a list of what lives elsewhere draws no message to its link", async () => {
+  const others = near("others", "hyperty-runtime://a.ex/rc");
+  const foreign = { "hyperty://b.ex/1": { ...RECORD, url: "hyperty://b.ex/1" } };
+  const urls = [...Object.keys({ ...others, ...foreign }), "hyperty://a.ex/none", REMOTE, "hyperty-runtime://a.ex/rc"];
+  const { echo, entities, stub, node, readOf } = await listing({ ...others, ...foreign }, urls);
+  assert.deepEqual([[...entities], readOf("hyperty://b.ex/1"), readOf(urls[0])], [[PEER], 0, 1]);
+  void echo.ask("create", urls[0], { value: 1 });
+  await settle();
+  assert.deepEqual([stub.carried, node.said({ to: urls[0] }).length], [[], 1]);
+});
+
+test("the records of a long list are read a few at a time", async () => {
+  const names = Array.from({ length: 3 * CLAIM_BURST }, (_, at) => `many-${at}`);
+  const records = Object.assign({}, ...names.map((name) => near(name)));
+  const { node, entities, report } = await listing(records, Object.keys(records));
+  assert.equal(entities.size, 1 + CLAIM_BURST);
+  await report({ value: Object.keys(records).slice(-1), operation: "remove" });
+  await node.clock.turn(60);
+  assert.equal(entities.size, names.length);
+});
+
+test("what came to a peer and left it is heard; of nobody but its registry", async () => {
+  const [mine, next] = [near("mine"), near("next")];
+  const [[url], [other]] = [Object.keys(mine), Object.keys(next)];
+  const { echo, entities, report, readOf, node, runtime } = await listing({ ...mine, ...next }, [url]);
+  await report({ value: [other], operation: "add", attributeType: "array" });
+  assert.deepEqual([...entities].sort(), [url, other, PEER].sort());
+  await report({ value: [url], operation: "remove", attributeType: "array" });
+  assert.deepEqual([...entities].sort(), [other, PEER].sort());
+  delete mine[url];
+  node.answers = ({ to, type }) => (to === "domain://registry.a.ex" && type === "read" ? { code: 404 } : undefined);
+  void echo.ask("create", url, { value: 1 });
+  await settle();
+  assert.deepEqual([readOf(url), node.said({ to: url }).length], [2, 1]);
+  await report({ value: [PEER], operation: "remove" }, PEER);
+  await report({ value: [PEER], operation: "remove" }, `${REMOTE}/sm`);
+  assert.deepEqual(runtime.counters.drops.get("forged-status"), 2);
+  for (const body of [{ value: "nothing", operation: "remove" }, { value: [PEER] }, { value: [PEER], operation: "forget" }]) await report(body);
+  assert.deepEqual([runtime.counters.drops.get("malformed"), [...entities].sort()], [3, [other, PEER].sort()]);
+});
+
+test("a peer hears what lives here, and what comes and goes; nobody else does", async () => {
+  const { ask, echo, runtime, stub } = await listing({}, []);
+  const said = () => stub.registries.filter(({ type }) => type === "update").map(({ to, body }) => [to, body.operation, body.value]);
+  const all = [`${HERE}/changes`];
+  assert.equal((await ask("subscribe", all, PEER)).code, 403);
+  assert.equal((await ask("subscribe", all, `${REMOTE}/sm`)).code, 403);
+  assert.equal((await runtime.ask("subscribe", HERE, { resources: all })).body.code, 403);
+  assert.equal((await ask("subscribe", [HERE])).code, 404);
+  const silent = runtime.deploy("silent", {});
+  await settle();
+  await silent;
+  assert.deepEqual(said(), []);
+  const { code, value } = await ask("subscribe", all);
+  assert.deepEqual([code, value], [200, [echo.url, (await silent).url]]);
+  const deploying = runtime.deploy("next", {});
+  await settle();
+  const next = await deploying;
+  const closing = next.close();
+  await settle();
+  await closing;
+  assert.deepEqual(said(), [[all[0], "add", [next.url]], [all[0], "remove", [next.url]]]);
+  assert.equal((await ask("unsubscribe", all)).code, 200);
+  void echo.close();
+  await settle();
+  assert.equal(said().length, 2);
+});
+
+test("a list is refused that is too long for one message", async () => {
+  const followers = new Followers(RUNTIME, () => Array.from({ length: MAX_LIST + 1 }, (_, at) => `hyperty://a.ex/${at}`));
+  followers.linkIs({ remote: REMOTE, link: "one" });
+  const request = { id: 1, type: "subscribe", from: THERE, to: HERE, body: {} };
+  const effects = followers.asked(request, REMOTE, "one", 0);
+  assert.deepEqual(effects.map(({ new: state, message }) => state ?? message.body.code), ["requested", "refused", 413]);
+  assert.equal(followers.isHeard, false);
+});
+
+test("without a list, messages go by the link all the same", async () => {
+  for (const body of [{ code: 403 }, { code: 200, value: "nothing" }, { code: 200, value: [7] }]) {
+    const { stubs, echo, node, runtime } = await linked({ [PEER]: REACHABLE });
+    void echo.ask("create", PEER, { value: "first" });
+    await settle();
+    for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
+    await settle();
+    stubs[0].bring(replyTo(stubs[0].registries[0], body.code, body));
+    await settle();
+    void echo.ask("create", PEER, { value: 2 });
+    await settle();
+    assert.deepEqual([stubs[0].carried, toPeer(node)], [[[PEER, "create", 2]], ["first"]]);
+    assert.equal(runtime.bus.isListenedTo(`${THERE}/changes`), false);
+  }
 });

@@ -6,7 +6,7 @@
 
 import { domainOf, schemeOf } from "../address.js";
 import { Alarm } from "../clock.js";
-import { CLAIM_BURST, CLAIM_RATE, CODES, DROPS } from "../constants.js";
+import { CLAIM_BURST, CLAIM_RATE, CODES, DROPS, PACE_SLICE } from "../constants.js";
 import { BadMessageError } from "../json.js";
 import { TokenBucket } from "../limits.js";
 import { addresses, isEvent, isSuccess, reasonIn, refuse, viaOf } from "../message.js";
@@ -133,8 +133,8 @@ export class Lists {
           this.#read();
       }
     }
-    const { clock } = this.#tools;
-    const readAt = this.#claims.size ? clock.now() + this.#pace.pause(clock.now()) : Infinity;
+    const now = this.#tools.clock.now();
+    const readAt = this.#claims.size ? now + Math.max(this.#pace.pause(now), PACE_SLICE) : Infinity;
     this.#alarm.set(Math.min(this.#followers.deadline, readAt));
   }
 
