@@ -3,6 +3,7 @@
 import json
 import re
 from random import Random
+from typing import Any
 
 import attrs
 
@@ -546,17 +547,23 @@ def _list_inputs(name: str, given: list) -> list:
             return [LinkUp(remote, link)]
         case "linkIs", [{"remote": remote, "isOver": is_over}]:
             return [LinkGone(remote) if is_over else LinkDown(remote)]
-        case "asked", [request, remote, link]:
-            return [changes.Asked(_request(request), remote, link)]
-        case "left", [request, remote]:
-            return [changes.LeaveAsked(_request(request), remote)]
-        case "answered", [remote, ask, urls]:
-            return [changes.SnapshotRead(remote, ask, None if urls is None else tuple(urls))]
-        case "reported", [remote, link, {"isAdded": is_added, "urls": urls}]:
-            operation = Operation.ADD if is_added else Operation.REMOVE
-            return [changes.Reported(remote, link, operation, tuple(urls))]
-        case _:
+        case "tick", _:
             return [changes.TimePassed()]
+        case _:
+            return [_said_by_registry(name, *given)]
+
+
+def _said_by_registry(name: str, *given: Any) -> object:
+    match name, given:
+        case "asked", (request, remote, link):
+            return changes.Asked(_request(request), remote, link)
+        case "left", (request, remote):
+            return changes.LeaveAsked(_request(request), remote)
+        case "answered", (remote, ask, urls):
+            return changes.SnapshotRead(remote, ask, None if urls is None else tuple(urls))
+        case _, (remote, link, change):
+            operation = Operation.ADD if change["isAdded"] else Operation.REMOVE
+            return changes.Reported(remote, link, operation, tuple(change["urls"]))
 
 
 def _request(request: dict) -> Message:
@@ -575,6 +582,7 @@ def _list_effects(effect: object) -> list[dict]:
             body = {key: message.body[key] for key in ("code", "value") if key in message.body}
             return [{"do": "answer", "message": {"id": message.id, "body": body}}]
         case _:
-            said = _link_effect(effect) if isinstance(effect, changes.Step) else attrs.asdict(effect)
+            is_step = isinstance(effect, changes.Step)
+            said = _link_effect(effect) if is_step else attrs.asdict(effect)
             said.pop("why", None)
             return [{**said, "do": LIST_DOINGS[type(effect).__name__]}]
