@@ -193,7 +193,24 @@ class Link(AsyncResource, ABC):
         Raises:
             FrameTooLargeError: A frame is over the limit; none was sent.
         """
-        del frames
+        return self.write_wrapped(self.wrapped(frames))
+
+    def wrapped(self, frames: Sequence[bytes]) -> bytes:
+        """Return the bytes that carry frames over any link of this class that may be clear.
+
+        Raises:
+            FrameTooLargeError: A frame is over the limit.
+        """
+        self._check_sizes(frames)
+        return b"".join(frames)
+
+    def write_wrapped(self, data: bytes) -> bool:
+        """Send the frames in `wrapped` bytes as `write_now` does.
+
+        Returns:
+            Whether all is written.
+        """
+        del data
         raise trio.WouldBlock
 
     def _check_sizes(self, frames: Sequence[bytes]) -> None:

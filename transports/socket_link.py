@@ -83,7 +83,7 @@ class SocketLink(Link):
 
     @abstractmethod
     def _wrapped(self, frames: Sequence[bytes]) -> bytes:
-        """Return the bytes that carry these frames."""
+        """Return the bytes that carry these frames: the same for all links of the class."""
 
     @abstractmethod
     def _take(self, data: bytes) -> None:
@@ -149,9 +149,12 @@ class SocketLink(Link):
         return not self._outbox and not self._is_write_ended
 
     @override
-    def write_now(self, frames: Sequence[bytes]) -> bool:
+    def wrapped(self, frames: Sequence[bytes]) -> bytes:
         self._check_sizes(frames)
-        data = self._wrapped(frames)
+        return self._wrapped(frames)
+
+    @override
+    def write_wrapped(self, data: bytes) -> bool:
         try:
             written = _written_now(self._stream, data)
         except OSError:  # there is no room, or no peer: then the next flush meets the error, too

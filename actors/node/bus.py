@@ -41,8 +41,9 @@ from actors.node.messages import (
 )
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
-from actors.node.session.exchange import Exchange, Session
+from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
+from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.registry.allocation import Bind, Claim
@@ -480,6 +481,7 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.state.settle()
         self._exchange.foreign.settle()
         self._exchange.turn.write()
+        self._exchange.check_budget()
         is_settled = self._exchange.notices.is_settled and self._exchange.state.is_settled
         if self._drained is not None and is_settled:
             self._drained.send(None)
@@ -491,13 +493,16 @@ class NodeBus(Actor[BusMessage]):
 
     @override
     async def timed_out(self) -> None:
+        if not self._exchange.turn.is_settled:
+            # What has arrived while links were written to is read first, and handled.
+            await trio.lowlevel.checkpoint()
         self._exchange.tick()
         self._control.tick()
 
     @override
     async def stop(self) -> None:
-        self._exchange.rest()
         self._exchange.turn.hand_over()
+        self._exchange.rest()
         self._exchange.components.close()
 
     def _attached(self, request: Attached) -> None:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import orjson
@@ -22,9 +22,10 @@ import trio
 from typing_extensions import override
 
 import actors
+from bench.node.asking import Asking, open_asking
 from bench.node.crowd import DOMAIN, UNLIMITED, CrowdError, Peer, quiet_node
 
-__all__ = ["FanOut", "measure_fan_out"]
+__all__ = ["FanOut", "Others", "measure_fan_out", "measure_others"]
 
 _NODE: Final = f"domain://msg-node.{DOMAIN}"
 _AT_ONCE: Final = 50
@@ -49,6 +50,23 @@ class FanOut:
 
     node: float
     raw: float
+
+
+@final
+@attrs.frozen
+class Others:
+    """Requests of others, in milliseconds.
+
+    Attributes:
+        node: While fan-outs ran.
+        raw: While as many sockets were written to by hand: what the machine itself takes.
+    """
+
+    node: list[float]
+    raw: list[float]
+
+
+_Span: TypeAlias = tuple[float, float]
 
 
 @final
@@ -109,26 +127,68 @@ async def measure_fan_out(observers: int, rounds: int, *, public: bool = True) -
             return await _rounds(rounds, (thing, ears), (commander, _Ears(sockets)))
 
 
+async def measure_others(observers: int, rounds: int) -> Others:
+    """Measure requests of two other sessions while fan-outs run, and while there is the raw one.
+
+    Raises:
+        CrowdError: In groups: a message used another route, or the others did not come to ask.
+    """
+    asked: Asking = []
+    runs: list[tuple[_Span, _Span]] = []
+    async with (
+        quiet_node(*UNLIMITED) as node,
+        _reported(node.place, public=True) as thing,
+        _audience(node.place, observers, thing.url) as crowd,
+    ):
+        with _raw_writer(observers) as (commander, sockets):
+            ears = _Ears([peer.plain_socket() for peer in crowd])
+            async with open_asking(node.place, asked):
+                runs = await _spans(rounds, (thing, ears), (commander, _Ears(sockets)))
+    node_spans, raw_spans = zip(*runs, strict=True)
+    return Others(_within(asked, node_spans), _within(asked, raw_spans))
+
+
+def _within(asked: Asking, spans: Sequence[_Span]) -> list[float]:
+    """Return the milliseconds of the requests that were open in one of the spans."""
+    return [
+        took * 1e3
+        for sent, took in asked
+        if any(began < sent + took and sent < ended for began, ended in spans)
+    ]
+
+
 async def _rounds(
     rounds: int,
     reported: tuple[actors.ReportedObject, _Ears],
     written: tuple[socket.socket, _Ears],
 ) -> list[FanOut]:
+    return [
+        FanOut(*((ended - began) * 1e3 for began, ended in spans))
+        for spans in await _spans(rounds, reported, written)
+    ]
+
+
+async def _spans(
+    rounds: int,
+    reported: tuple[actors.ReportedObject, _Ears],
+    written: tuple[socket.socket, _Ears],
+) -> list[tuple[_Span, _Span]]:
+    """Return when each fan-out began and ended: through the node, and by hand."""
     commander, raw = written
-    taken = []
+    spans = []
     _, frame = await _publish(*reported, 0)
     commander.sendall(frame.hex().encode() + b"\n")
     for number in range(1, rounds + 1):
         node, _ = await _publish(*reported, number)
         began = time.perf_counter()
         commander.sendall(b"x")
-        ended, _ = raw.await_all(frame[-8:])
-        taken.append(FanOut(node * 1e3, (ended - began) * 1e3))
-    return taken
+        ended, _ = await trio.to_thread.run_sync(raw.await_all, frame[-8:])
+        spans.append((node, (began, ended)))
+    return spans
 
 
-async def _publish(thing: actors.ReportedObject, ears: _Ears, number: int) -> tuple[float, bytes]:
-    """Publish a number; return the seconds until the last had it, and what was heard then."""
+async def _publish(thing: actors.ReportedObject, ears: _Ears, number: int) -> tuple[_Span, bytes]:
+    """Publish a number; return when, until the last had it, and what was heard then."""
     mark = f"mark {number:08}"
     heard: list[tuple[float, bytes]] = []
 
@@ -140,7 +200,7 @@ async def _publish(thing: actors.ReportedObject, ears: _Ears, number: int) -> tu
         began = time.perf_counter()
         await thing.set("n", mark)
     ((ended, frame),) = heard
-    return ended - began, frame
+    return (began, ended), frame
 
 
 @asynccontextmanager

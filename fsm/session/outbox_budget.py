@@ -14,7 +14,7 @@ from typing import Final, TypeVar, final
 from fsm.session.node_session_io import OutboundMessage
 from specs.errors import ProtoflyError
 
-__all__ = ["CursorError", "OutboxBudget", "SendWindow", "weight"]
+__all__ = ["PLACE", "CursorError", "OutboxBudget", "SendWindow", "weight"]
 
 
 K = TypeVar("K")
@@ -32,7 +32,7 @@ _COPIES: Final = 2
 _OBJECTS: Final = 1024
 """Bytes of the objects that a message is made of, its text left out."""
 
-_PLACE: Final = 32
+PLACE: Final = 32
 """Bytes that a message takes in each queue it waits in, however many share it."""
 
 
@@ -98,12 +98,12 @@ class OutboxBudget:
             entry.weight = _weight_of(entry)
             self.used += entry.weight
         entry.holders += 1
-        self.used += _PLACE
+        self.used += PLACE
 
     def release(self, entry: OutboundMessage) -> None:
         """Note that one of the queues has an entry no longer."""
         entry.holders -= 1
-        self.used -= _PLACE
+        self.used -= PLACE
         if not entry.holders:
             self.used -= entry.weight
 
@@ -116,7 +116,7 @@ class OutboxBudget:
     @staticmethod
     def share(entries: Iterable[OutboundMessage]) -> float:
         """Return how much memory one queue answers for: of what it shares, its part."""
-        return sum(entry.weight / entry.holders + _PLACE for entry in entries)
+        return sum(entry.weight / entry.holders + PLACE for entry in entries)
 
     def largest_first(self, holders: Iterable[tuple[float, K]]) -> Iterator[K]:
         """Name the links that have to give way, the largest holder first, until enough is free.

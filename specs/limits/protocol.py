@@ -386,3 +386,12 @@ ERROR_WINDOW: Final = 60.0
 
 FAN_OUT: Final = 10_000
 """Sessions that one message may be given to (ours, S12; P1 has as many)."""
+
+FAN_OUT_AT_ONCE: Final = 16
+"""Sessions that are given a message in one go; more get it in slices of time (ours)."""
+
+FAN_OUT_PUTS: Final = 1000
+"""Of these, links in one slice that cannot be written to at once (ours)."""
+
+FAN_OUTS: Final = 8
+"""Messages, or groups of them, that not all of their many sessions have been given (ours)."""

@@ -105,9 +105,8 @@ class WebSocketServerLink(SocketLink):
 
     @override
     def _wrapped(self, frames: Sequence[bytes]) -> bytes:
-        for frame in frames:
-            self._protocol.send_text(frame)
-        return b"".join(self._protocol.data_to_send())
+        # A server does not mask: what is written depends on no state of the connection.
+        return b"".join(Frame(Opcode.TEXT, frame).serialize(mask=False) for frame in frames)
 
     @override
     def _goodbye(self, close_reason: CloseReason) -> bytes:

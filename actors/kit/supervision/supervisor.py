@@ -121,14 +121,15 @@ class Incarnation(Generic[M]):
             item = await self._mailbox.take(actor.deadline())
             if item is Nothing.YET:
                 await actor.timed_out()
-                await actor.drained()
                 # A timer that is always due must not keep messages out.
                 item = self._mailbox.poll()
+                if item is Nothing.EVER:
+                    await actor.drained()
             if item is Nothing.EVER:
                 return
             if item is not Nothing.YET:
                 await self._batch(actor, item)
-                await actor.drained()
+            await actor.drained()
 
     async def _batch(self, actor: Actor[M], item: M | Asked[M]) -> None:
         handle = actor.handle

@@ -78,6 +78,7 @@ class Acceptor(ABC):
 
     Attributes:
         liveness: How it is noticed that the peer is gone.
+        writes_alike: Whether all acceptors of the class make the same frames of a message.
         dialect: How the peer spells, as far as it has shown; outlives the link with
             the session (N3).
         has_shown: Whether it has shown on this link how it spells.
@@ -88,6 +89,7 @@ class Acceptor(ABC):
     wire: ClassVar[Form]
     liveness: ClassVar[Liveness]
     form: ClassVar[PeerForm] = PeerForm.UPSTREAM
+    writes_alike: ClassVar[bool] = False
     dialect: Dialect = PLAIN
     has_shown: bool = False
     stamp: Stamp = NOBODY
@@ -145,6 +147,7 @@ class LinkAcceptor(Acceptor):
     wire = Form.LINK
     liveness = Liveness.PINGED
     form = PeerForm.OWN
+    writes_alike = True
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:

@@ -1,5 +1,6 @@
 """A connection as the bus holds it: its queue, which never waits, bounded (RELIABILITY L2)."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto, unique
@@ -24,7 +25,7 @@ from specs.reply_code import LinkEnd
 from transports.errors import CloseReason
 from transports.link import Link
 
-__all__ = ["Nudge", "Outbox", "Port", "TurnWrites"]
+__all__ = ["Nudge", "Outbox", "Port", "SharedWrites", "TurnWrites"]
 
 
 @final
@@ -178,6 +179,46 @@ class Outbox:
                 return False
             self.written()
         return self.is_held or not self
+
+    def write_shared(
+        self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes], by: Acceptor
+    ) -> bool:
+        """Write entries at once that other links get, too, without putting them here.
+
+        Args:
+            entries: The entries.
+            wrapped: The bytes that carry them, for each class of links; made once for all.
+            by: Acceptor of the link.
+
+        Returns:
+            Whether the link has taken them; `is_begun`: not all of them is written.
+        """
+        link = self._link
+        is_free = self.is_idle and not (self.is_held or self._entries or self._old)
+        if not (is_free and by.writes_alike and self.is_clear):
+            return False
+        data = wrapped.get(type(link))
+        if data is None:
+            if not self._has_room_for(entries):
+                return False
+            data = wrapped[type(link)] = link.wrapped(tuple(by.write(entries)))
+        self.is_begun = not link.write_wrapped(data)
+        if not self.is_begun:
+            self._traffic.sent += len(entries)
+            return True
+        self._taken = tuple(entries)
+        self.framed = len(data)
+        if self._budget is not None:
+            self._budget.count(self.framed)
+        for entry in entries:
+            self._hold(entry)
+        return True
+
+    def _has_room_for(self, entries: Sequence[OutboundMessage]) -> bool:
+        """Return whether an empty outbox has room for entries; all of a node are alike."""
+        size = sum(len(entry.line) for entry in entries)
+        limits = self._limits
+        return size <= limits.outbox_bytes and len(entries) <= limits.outbox_messages
 
     def writing(self) -> trio.CancelScope:
         """Return the scope to write in, until the queue is closed."""
@@ -398,6 +439,24 @@ class Port:
             self.wake()
         return is_clear
 
+    def write_shared(
+        self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes]
+    ) -> bool:
+        """Write entries at once that other links get, too; its task writes the rest.
+
+        Args:
+            entries: The entries.
+            wrapped: The bytes that carry them, for each class of links.
+
+        Returns:
+            Whether the link has taken them.
+        """
+        if not self.outbox.write_shared(entries, wrapped, self.acceptor):
+            return False
+        if self.outbox.is_begun:
+            self.wake()
+        return True
+
     def wake(self) -> None:
         """Have the task of the link write what waits; it does so anyway when it is to leave."""
         self.outbox.is_idle = False
@@ -419,29 +478,60 @@ class Port:
             self._connection.try_tell(Nudge.LEAVE)
 
 
+class SharedWrites(ABC):
+    """What many links get, until all have it."""
+
+    @property
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """True if all have it."""
+
+    @abstractmethod
+    def write(self, clock: Callable[[], float], until: float) -> None:
+        """Write it to the next links; never waits.
+
+        Args:
+            clock: Returns seconds.
+            until: Time by which to stop.
+        """
+
+    @abstractmethod
+    def hand_over(self) -> None:
+        """Put the rest into the outboxes."""
+
+
 @final
 class TurnWrites:
     """The links that got something to write, until the end of a turn of the bus writes it.
 
     Each is written to once, in one call of the system for all that it got in the turn. When the
-    slice of time is over, the rest of a large fan-out is left to the next turns: links that got
-    something in those go first, and each kind has half of the slice. The bus writes at
+    slice of time is over, the rest is left to the next turns: links that got something in those
+    go first, and have half of the slice. What many links get comes last. The bus writes at
     least as long as it does other things, so that what waits does not grow for lack of turns.
 
     Args:
         clock: Returns seconds that pass also within a turn.
+        shared: What many links get; None: nothing ever.
     """
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = perf_counter, shared: SharedWrites | None = None
+    ) -> None:
         self._clock: Final = clock
+        self._shared: Final = shared
         self._fresh: Final[deque[Port]] = deque()
         self._late: Final[deque[Port]] = deque()
+        self._is_behind = False
         self._ended = 0.0
 
     @property
     def is_settled(self) -> bool:
         """True if nothing is left for the next turn."""
-        return not self._late
+        return not (self._fresh or self._late or self._is_sharing)
+
+    @property
+    def _is_sharing(self) -> bool:
+        return self._shared is not None and not self._shared.is_settled
 
     def add(self, port: Port) -> None:
         """Have a link written to; it is added once until then."""
@@ -449,22 +539,24 @@ class TurnWrites:
 
     def write(self) -> None:
         """Write for a slice of time; never waits."""
-        if not (self._fresh or self._late):
+        if self.is_settled:
             return
         now = self._clock()
-        if not self._late:
-            self._write(self._fresh, now + WRITE_SLICE)
-            self._late.extend(self._fresh)
-        else:
-            slice_ = max(WRITE_SLICE, now - self._ended)
-            self._write(self._fresh, now + slice_ / 2)
-            self._write(self._late, now + slice_)
-            self._late.extend(self._fresh)
+        slice_ = max(WRITE_SLICE, now - self._ended) if self._is_behind else WRITE_SLICE
+        has_more = self._late or self._is_sharing
+        self._write(self._fresh, now + (slice_ / 2 if has_more else slice_))
+        self._write(self._late, now + (slice_ * 3 / 4 if self._is_sharing else slice_))
+        if self._shared is not None:
+            self._shared.write(self._clock, now + slice_)
+        self._late.extend(self._fresh)
         self._fresh.clear()
+        self._is_behind = not self.is_settled
         self._ended = self._clock()
 
     def hand_over(self) -> None:
         """Leave all writes to the tasks of the links: there are no more turns."""
+        if self._shared is not None:
+            self._shared.hand_over()
         for port in (*self._late, *self._fresh):
             port.wake()
         self._late.clear()

@@ -11,7 +11,7 @@ from typing import Final, assert_never, final
 
 from actors.node.links.port import Port
 from actors.node.login.provider import Admission, Login
-from actors.node.session.exchange import Exchange, Session
+from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.opening import (
     Denied,
@@ -22,6 +22,7 @@ from actors.node.session.opening import (
     Vouched,
     open_request,
 )
+from actors.node.session.session import Session
 from actors.node.session.statements import Statements
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node

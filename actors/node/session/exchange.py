@@ -5,7 +5,7 @@ them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node hav
 that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, assert_never, final
 
@@ -19,8 +19,10 @@ from actors.node.links.port import Port, TurnWrites
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
+from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.session.names import UserNames
+from actors.node.session.session import Session
 from actors.node.state.file import SessionForgotten, SessionRow
 from actors.node.state.writer import StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
@@ -32,6 +34,7 @@ from fsm.machines.session import State
 from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
+    CloseAsked,
     Ended,
     Granted,
     Input,
@@ -49,9 +52,7 @@ from fsm.session.node_session_io import (
     Wait,
 )
 from specs.addresses.address import status_of
-from specs.dialects.dialect import Dialect
-from specs.identity import Identity
-from specs.limits.protocol import SESSION_QUEUE
+from specs.limits.protocol import FAN_OUT_AT_ONCE, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
@@ -59,33 +60,10 @@ from transports.bodies import write_body
 from transports.codec import encode
 from transports.errors import CloseReason
 
-__all__ = ["Exchange", "Session"]
+__all__ = ["Exchange"]
 
 
 _log = get_logger("actors.node")
-
-
-@final
-@attrs.define(eq=False)
-class Session:
-    """A runtime's session and the link that has it.
-
-    Attributes:
-        asker: What policy may know of the sender over this session.
-        port: The link that has the session; None while detached.
-        dialect: How the runtime spelt over its last link; None while it has one (N3).
-    """
-
-    core: NodeSessionCore
-    stub: str
-    asker: Asker
-    port: Port | None = None
-    dialect: Dialect | None = None
-
-    @property
-    def identity(self) -> Identity | None:
-        """The identity of the login that opened it; None: there was none."""
-        return self.asker.identity
 
 
 @final
@@ -243,13 +221,14 @@ class Exchange:
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
-        self.turn = TurnWrites()
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
         self.tables = Tables(addresses, rules, self.components, trace)
         self.foreign = ForeignRoutes(addresses.domain, rules.rights.abroad)
         self.trace = trace
         self.budget = bounds.fresh_budget()
+        self._fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
+        self.turn = TurnWrites(shared=self._fan_outs)
         self.fan_out = bounds.limits.fan_out
         self.pace_of = bounds.pace_of
         self._warn = bounds.warn
@@ -347,6 +326,7 @@ class Exchange:
         if self._failures.try_spend(port.host, trio.current_time()):
             return
         session = self.session_of(port.number)
+        self._fan_outs.settle(port.runtime)
         self.ports.pop(port.number, None)
         if session is not None:
             self.let_go(session, port.number)
@@ -387,19 +367,33 @@ class Exchange:
         """
         self.hand_out_to((runtime,), OutboundMessage(message, encode(message)))
 
-    def hand_out_to(self, runtimes: Iterable[str], entry: OutboundMessage) -> None:
+    def hand_out_to(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
         """Give one entry to the sessions of runtimes; too much waits only when all have it.
 
         Args:
-            runtimes: Addresses of the runtimes.
+            runtimes: Addresses of the runtimes, each once.
             entry: The message.
         """
-        for runtime in runtimes:
-            self._hand_on(runtime, entry)
+        if len(runtimes) > FAN_OUT_AT_ONCE:
+            self._fan_outs.add(runtimes, entry)
+        else:
+            for runtime in runtimes:
+                self._fan_outs.settle(runtime)
+                self.put(runtime, entry)
+        self.check_budget()
+
+    def check_budget(self) -> None:
+        """Free a part of the node's budget if it is exceeded."""
         if self.budget.is_exceeded:
             self._overload.check()
 
-    def _hand_on(self, runtime: str, entry: OutboundMessage) -> None:
+    def put(self, runtime: str, entry: OutboundMessage) -> None:
+        """Put an entry into the outbox of the link of a session, behind all that is there.
+
+        Args:
+            runtime: Address of the runtime.
+            entry: The message.
+        """
         session, message = self.sessions.get(runtime), entry.message
         if (why := self.foreign.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
@@ -431,6 +425,7 @@ class Exchange:
             port: Write end of the link.
             message: The message.
         """
+        self._fan_outs.settle(port.runtime)
         if not port.put(OutboundMessage(message, encode(message))):
             self.lost(port.number, "slow consumer")
 
@@ -475,6 +470,8 @@ class Exchange:
             happened: The input.
         """
         core = session.core
+        if isinstance(happened, CloseAsked | NodeLeaves):
+            self._fan_outs.settle(core.runtime)
         unsent: list[OutboundMessage] = []
         verdict: Granted | Refused | None = None
         effects = core.feed(happened, trio.current_time())
@@ -589,5 +586,5 @@ class Exchange:
         self.tables.release(runtime, why)
         self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
         gone = "no session owns address"
-        for message in undelivered:
+        for message in (*undelivered, *(one.message for one in self._fan_outs.take(runtime))):
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

@@ -19,8 +19,9 @@ from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login
 from actors.node.policy_hook import Asker
-from actors.node.session.exchange import Exchange, Session
+from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
+from actors.node.session.session import Session
 from actors.node.session.statements import Statements
 from fsm.registry.node_rights import Names, NodeRights
 from fsm.session.assertion import BOUND, digest_of

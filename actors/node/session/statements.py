@@ -5,7 +5,7 @@ from typing import Final, final
 
 from actors.keys.signing import SigningKey
 from actors.keys.statement import Statement, write_statement
-from actors.node.session.exchange import Session
+from actors.node.session.session import Session
 from specs.addresses.address import domain_of
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import STATEMENT_LIFE

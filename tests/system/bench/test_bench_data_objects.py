@@ -6,8 +6,8 @@ from click.testing import CliRunner
 
 from bench.node import data_objects
 from bench.node.crowd import CrowdError
-from bench.node.data_objects import FLOOR, REACH, WANTED, Rates
-from bench.node.fan_out import FanOut, measure_fan_out
+from bench.node.data_objects import FLOOR, OTHERS, REACH, WANTED, Rates
+from bench.node.fan_out import FanOut, Others, measure_fan_out
 from bench.node.object_sizes import ENTRIES, weigh
 from bench.run import SMALL
 from tests.support.warm import run_warm
@@ -24,31 +24,40 @@ def test_the_bench_of_data_objects_runs_small():
     assert reported["observed_per_second"] > 0
     assert reported["requests_per_second"] > 0
     assert reported["fan_out_ms"] > 0
+    assert reported["others_p99_ms"] > 0
     assert reported["change_bytes"] < reported["whole_bytes"] / 10
 
 
 @pytest.mark.parametrize(
-    ("observed", "fan_out", "options", "missed"),
+    ("observed", "times", "options", "missed"),
     [
-        (FLOOR, (REACH, 1.0), (), []),
-        (FLOOR * 0.9, (REACH, 1.0), (), ["an observer gets"]),
-        (FLOOR, (REACH * 1.1, 1.0), (), ["x of what it takes by hand"]),
-        (FLOOR, (WANTED * 1.1, WANTED), (), ["ms of 15 ms"]),
-        (FLOOR, (WANTED * 1.1, WANTED), ("--observers=999",), []),
+        (FLOOR, (REACH, 1.0, OTHERS), (), []),
+        (FLOOR * 0.9, (REACH, 1.0, OTHERS), (), ["an observer gets"]),
+        (FLOOR, (REACH * 1.1, 1.0, OTHERS), (), ["x of what it takes by hand"]),
+        (FLOOR, (WANTED * 1.1, WANTED, OTHERS), (), ["ms of 15 ms"]),
+        (FLOOR, (REACH, 1.0, OTHERS * 1.1), (), ["ms of 5 ms meanwhile"]),
+        (FLOOR, (WANTED * 1.1, WANTED, OTHERS * 1.1), ("--observers=999",), []),
     ],
     ids=[
         "all reached", "observers get too little", "the last one waits too long beside others",
-        "the last of a thousand waits too long", "fewer are not judged by that",
+        "the last of a thousand waits too long", "others wait too long meanwhile",
+        "fewer are not judged by that",
     ],
 )  # fmt: skip
-def test_all_numbers_are_judged(monkeypatch, observed, fan_out, options, missed):
+def test_all_numbers_are_judged(monkeypatch, observed, times, options, missed):
+    *fan_out, others = times
+
     async def rates(*_):
         return [Rates(alone=5000.0, observed=observed * 1000.0, requests=1000.0)]
 
     async def taken(*_):
         return [FanOut(*fan_out)]
 
+    async def asked(*_):
+        return Others([1.0] * 98 + [others] * 2, [1.0])
+
     monkeypatch.setattr(data_objects, "measure_rates", rates)
+    monkeypatch.setattr(data_objects, "measure_others", asked)
     monkeypatch.setattr(data_objects, "measure_fan_out", taken)
     monkeypatch.setattr(data_objects, "configure_log", lambda: None)
     monkeypatch.setattr(data_objects, "raise_file_limit", lambda: None)

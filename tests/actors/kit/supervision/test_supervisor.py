@@ -1,5 +1,6 @@
 """Supervision: who is started again, with whom, how often, and who hears of it."""
 
+import math
 from functools import partial
 
 import pytest
@@ -313,3 +314,32 @@ async def test_a_blocked_sender_survives_the_restart_of_the_receiver(diary, nurs
         await wait_all_tasks_blocked()
 
         assert "a waited" in diary
+
+
+async def test_what_came_before_a_timer_is_handled_before_the_end_of_its_turn(diary):
+    class Timed(Scribe):
+        is_due = False
+
+        def deadline(self):
+            return -math.inf if self.is_due else math.inf
+
+        async def handle(self, message):
+            await super().handle(message)
+            self.is_due = message.text == "first"
+
+        async def timed_out(self):
+            diary.append("timer")
+            self.me.try_tell(Note("second"))
+
+        async def drained(self):
+            diary.append("end of a turn")
+
+    async with open_supervisor("s") as supervisor:
+        ref = await supervisor.start_child(ChildSpec("a", partial(Timed, diary)))
+        await ref.tell(Note("first"))
+        with trio.fail_after(60):
+            while diary.count("end of a turn") < 2:
+                await trio.lowlevel.checkpoint()
+    turn = ["a second", "end of a turn"]
+    at = diary.index("timer")
+    assert diary[at : at + 3] == ["timer", *turn]

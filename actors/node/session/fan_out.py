@@ -1,0 +1,189 @@
+"""Messages that many sessions get, handed to some of them at a time (MN-12).
+
+What several links of one class get is made into bytes once. A message that waits here for a
+session is the end of what waits for that session: later messages to it go out behind.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from actors.node.links.port import SharedWrites
+from actors.node.session.session import Session
+from actors.node.trace import ComponentTrace
+from fsm.session.node_session_io import OutboundMessage
+from fsm.session.outbox_budget import PLACE, OutboxBudget
+from specs.addresses.address import is_node
+from specs.limits.protocol import FAN_OUT_PUTS, FAN_OUTS, FRAME_MESSAGES, WRITE_BYTES
+from specs.trace import Op
+from transports.link import Link
+
+__all__ = ["FanOuts"]
+
+
+@final
+@attrs.define(eq=False)
+class _FanOut:
+    """Messages, and the sessions that get all of them.
+
+    Attributes:
+        runtimes: Addresses of all their runtimes.
+        waiting: Those that have not got them.
+        rest: Those that come next, in order; some may have got them before their time.
+        size: Bytes of the lines.
+        wrapped: The bytes that carry the messages, for each class of links.
+    """
+
+    runtimes: Sequence[str]
+    entries: list[OutboundMessage]
+    size: int
+    waiting: set[str] = attrs.field(init=False)
+    rest: Iterator[str] = attrs.field(init=False)
+    wrapped: dict[type[Link], bytes] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.waiting = set(self.runtimes)
+        self.rest = iter(self.runtimes)
+
+    def takes(self, runtimes: Sequence[str], size: int) -> bool:
+        """Return whether another message can join: the same sessions get it, and none has any.
+
+        Args:
+            runtimes: Addresses of the runtimes.
+            size: Bytes of its line.
+        """
+        return (
+            len(self.waiting) == len(self.runtimes)
+            and len(self.entries) < FRAME_MESSAGES
+            and self.size + size <= WRITE_BYTES
+            and self.runtimes == runtimes
+        )
+
+
+@final
+class FanOuts(SharedWrites):
+    """The messages that not all of their many sessions have got; part of the bus's task.
+
+    Args:
+        sessions: The sessions, by address of the runtime.
+        budget: What waits here counts in it, with a place for each session.
+        trace: Notes what is written.
+        put: Puts a message into the outbox of a runtime's link, or does what else is to be done.
+    """
+
+    def __init__(
+        self,
+        sessions: Mapping[str, Session],
+        budget: OutboxBudget,
+        trace: ComponentTrace,
+        put: Callable[[str, OutboundMessage], None],
+    ) -> None:
+        self._sessions: Final = sessions
+        self._budget: Final = budget
+        self._trace: Final = trace
+        self._put_one: Final = put
+        self._fan_outs: Final = deque[_FanOut]()
+
+    @property
+    @override
+    def is_settled(self) -> bool:
+        return not self._fan_outs
+
+    def add(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
+        """Have a message handed to the sessions of runtimes.
+
+        Args:
+            runtimes: Addresses of the runtimes, each once.
+            entry: The message.
+        """
+        self._budget.hold(entry)
+        size = len(entry.line)
+        last = self._fan_outs[-1] if self._fan_outs else None
+        if last is not None and last.takes(runtimes, size):
+            last.entries.append(entry)
+            last.size += size
+            return
+        if len(self._fan_outs) == FAN_OUTS:
+            self._put(self._fan_outs[0])
+            self._over()
+        self._fan_outs.append(_FanOut(runtimes, [entry], size))
+        self._budget.count(PLACE * len(runtimes))
+
+    def take(self, runtime: str) -> Sequence[OutboundMessage]:
+        """Take out what waits for the session of a runtime, in order.
+
+        Args:
+            runtime: Address of the runtime.
+        """
+        taken: list[OutboundMessage] = []
+        for one in self._fan_outs:
+            if runtime in one.waiting:
+                one.waiting.remove(runtime)
+                taken += one.entries
+        return taken
+
+    def settle(self, runtime: str | None) -> None:
+        """Hand the session of a runtime what waits for it. Idempotent.
+
+        Args:
+            runtime: Address of the runtime; None: there is no session.
+        """
+        if self._fan_outs and runtime is not None:
+            for entry in self.take(runtime):
+                self._put_one(runtime, entry)
+
+    @override
+    def write(self, clock: Callable[[], float], until: float) -> None:
+        puts = FAN_OUT_PUTS
+        while self._fan_outs:
+            one = self._fan_outs[0]
+            for runtime in one.rest:
+                if runtime not in one.waiting:
+                    continue
+                one.waiting.remove(runtime)
+                if self._is_written(runtime, one):
+                    if clock() >= until:
+                        return
+                    continue
+                # Where nothing is written at once, nothing depends on the clock: simulated
+                # runs of the same seed are the same.
+                puts -= 1
+                if not puts:
+                    return
+            self._over()
+
+    @override
+    def hand_over(self) -> None:
+        while self._fan_outs:
+            self._put(self._fan_outs[0])
+            self._over()
+
+    def _is_written(self, runtime: str, one: _FanOut) -> bool:
+        """Hand over what a session gets; return whether its link was written to."""
+        # What a node of another domain may get is looked at one by one.
+        session = None if is_node(runtime) else self._sessions.get(runtime)
+        port = None if session is None else session.port
+        if port is None or not port.write_shared(one.entries, one.wrapped):
+            for entry in one.entries:
+                self._put_one(runtime, entry)
+            return False
+        for entry in one.entries:
+            self._trace.hop(Op.XMIT, entry.message, link=port.name)
+        return True
+
+    def _put(self, one: _FanOut) -> None:
+        for runtime in one.rest:
+            if runtime in one.waiting:
+                one.waiting.remove(runtime)
+                for entry in one.entries:
+                    self._put_one(runtime, entry)
+
+    def _over(self) -> None:
+        """Forget the first, which all have got."""
+        over = self._fan_outs.popleft()
+        self._budget.count(-PLACE * len(over.runtimes))
+        for entry in over.entries:
+            self._budget.release(entry)

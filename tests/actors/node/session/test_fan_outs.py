@@ -1,0 +1,429 @@
+"""Many links get a message in slices of time, and each gets all messages in order (MN-12, L1)."""
+
+import socket
+from types import SimpleNamespace
+
+import attrs
+import pytest
+import trio
+
+from actors.kit.counters import Counters, Traffic
+from actors.kit.trace import NULL_TRACER
+from actors.node.limits import DEFAULT_LIMITS
+from actors.node.links import port as ports
+from actors.node.links.acceptor import LinkAcceptor, RestAcceptor
+from actors.node.links.port import Nudge, Outbox, Port, TurnWrites
+from actors.node.session import fan_out
+from actors.node.session.fan_out import FanOuts
+from actors.node.trace import ComponentTrace
+from fsm.session.node_session_io import OutboundMessage
+from fsm.session.outbox_budget import OutboxBudget
+from specs.limits.protocol import FAN_OUT_AT_ONCE, FAN_OUTS, FRAME_MESSAGES, WRITE_SLICE
+from specs.message import Message, MessageType
+from specs.reply_code import DropReason
+from tests.support.node.node_peer import DOMAIN, SM, open_world
+from transports.codec import encode
+from transports.link import Kind, Upgrade
+from transports.socket_link import RawLink
+from transports.system import open_system_network
+
+MANY = FAN_OUT_AT_ONCE + 4
+PATIENCE = 1000.0
+"""Seconds after which a session without a link is surely over."""
+
+
+def entry(number: int, size: int = 10) -> OutboundMessage:
+    message = Message(number, MessageType.UPDATE, "a", "b", {"value": "x" * size})
+    return OutboundMessage(message, encode(message))
+
+
+class Clock:
+    """Time of which each look takes a bit, as a write does."""
+
+    def __init__(self) -> None:
+        self.step = 0.0
+        self.now = 1.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+class Writer:
+    """The reference to a link's task, which only notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Nudge] = []
+
+    def try_tell(self, message: Nudge) -> bool:
+        self.told.append(message)
+        return True
+
+
+@attrs.define(eq=False)
+class End:
+    """A link of a node as the bus holds it, and the socket of its peer."""
+
+    port: Port
+    writer: Writer
+    theirs: socket.socket
+
+    def read(self) -> bytes:
+        try:
+            return self.theirs.recv(1 << 20)
+        except BlockingIOError:
+            return b""
+
+
+class Crowd:
+    """Sessions with links over sockets, and what many of them get."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.sessions: dict[str, SimpleNamespace] = {}
+        self.ends: list[End] = []
+        self.budget = OutboxBudget(1 << 30)
+        self.traffic = Traffic()
+        trace = ComponentTrace(NULL_TRACER, "node", Counters())
+        self.fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
+        self.turn = TurnWrites(self.clock, self.fan_outs)
+
+    def join(self, acceptor=None, *, is_tight: bool = False) -> End:
+        ours, theirs = socket.socketpair()
+        if is_tight:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        name = f"r{len(self.ends)}"
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        outbox = Outbox(
+            DEFAULT_LIMITS, RawLink((Kind.STREAM, name, Upgrade()), stream), self.traffic
+        )
+        outbox.count_in(self.budget)
+        writer = Writer()
+        port = Port(len(self.ends), name, acceptor or LinkAcceptor(), outbox, writer)
+        port.turn = self.turn
+        self.ends.append(End(port, writer, theirs))
+        self.sessions[name] = SimpleNamespace(port=port)
+        return self.ends[-1]
+
+    def put(self, runtime: str, one: OutboundMessage) -> None:
+        assert self.sessions[runtime].port.put(one)
+
+    def give(self, one: OutboundMessage) -> None:
+        self.fan_outs.add(tuple(self.sessions), one)
+
+    def read(self) -> list[bytes]:
+        return [end.read() for end in self.ends]
+
+
+@pytest.fixture
+async def crowd():
+    crowd = Crowd()
+    yield crowd
+    for end in crowd.ends:
+        end.theirs.close()
+        await trio.aclose_forcefully(end.port.outbox._link)
+
+
+async def test_what_many_get_is_written_in_slices(crowd):
+    for _ in range(10):
+        crowd.join()
+    one = entry(1)
+    crowd.give(one)
+    assert crowd.budget.used > 0
+
+    crowd.clock.step = WRITE_SLICE / 3.5
+    crowd.turn.write()
+    assert not crowd.turn.is_settled
+    assert crowd.read() == [one.line] * 4 + [b""] * 6
+    crowd.clock.step = 0.0
+    crowd.turn.write()
+    assert crowd.turn.is_settled
+    assert crowd.read() == [b""] * 4 + [one.line] * 6
+    assert (crowd.traffic.sent, crowd.budget.used) == (10, 0)
+
+
+async def test_links_that_got_something_else_do_not_wait_for_it(crowd):
+    for _ in range(10):
+        crowd.join()
+    crowd.give(entry(1))
+    crowd.clock.step = WRITE_SLICE
+    crowd.turn.write()
+    crowd.read()
+
+    other, own = Crowd.join(crowd), entry(2)
+    other.port.put(own)
+    crowd.turn.write()
+    assert other.read() == own.line
+    assert not crowd.turn.is_settled
+
+
+async def test_messages_of_a_turn_for_the_same_sessions_are_one_write(crowd, monkeypatch):
+    made = []
+    wrapped = RawLink.wrapped
+    monkeypatch.setattr(
+        RawLink, "wrapped", lambda link, frames: made.append(frames) or wrapped(link, frames)
+    )
+    for _ in range(3):
+        crowd.join()
+    entries = [entry(1), entry(2)]
+    for one in entries:
+        crowd.give(one)
+    crowd.turn.write()
+
+    lines = b"\n".join(one.line for one in entries)
+    assert (crowd.read(), made) == ([lines] * 3, [(lines,)])
+    assert (crowd.traffic.sent, crowd.budget.used) == (6, 0)
+
+
+async def test_a_message_that_one_has_got_is_not_joined_by_the_next(crowd):
+    for _ in range(3):
+        crowd.join()
+    entries = [entry(1), entry(2)]
+    crowd.give(entries[0])
+    crowd.fan_outs.settle("r2")
+    crowd.give(entries[1])
+    for _ in range(2):
+        crowd.turn.write()
+
+    first, second = (one.line for one in entries)
+    assert crowd.read() == [first + second] * 3
+
+
+async def test_a_frame_is_full_at_the_limit(crowd):
+    crowd.join()
+    entries = [entry(number + 1) for number in range(FRAME_MESSAGES + 1)]
+    for one in entries:
+        crowd.give(one)
+    crowd.turn.write()
+
+    first, last = entries[:-1], entries[-1]
+    assert crowd.read() == [b"\n".join(one.line for one in first) + last.line]
+
+
+async def test_what_is_settled_before_its_turn_comes_once_and_first(crowd):
+    for _ in range(3):
+        crowd.join()
+    one, own = entry(1), entry(2)
+    crowd.give(one)
+    crowd.fan_outs.settle("r1")
+    crowd.fan_outs.settle("r1")
+    crowd.put("r1", own)
+    crowd.turn.write()
+
+    assert crowd.read() == [one.line, b"\n".join((one.line, own.line)), one.line]
+    assert crowd.budget.used == 0
+
+
+async def test_a_link_with_something_waiting_gets_it_behind_that(crowd):
+    waits, held, one = entry(1), entry(2), entry(3)
+    end = crowd.join()
+    end.port.hold()
+    end.port.put(waits)
+    left = crowd.join()
+    left.port.outbox.is_leaving = True
+    crowd.give(one)
+    crowd.turn.write()
+    assert [[item.message.id for item in end.port.outbox] for end in crowd.ends] == [[1, 3], [3]]
+
+    end.port.put(held)
+    end.port.outbox.is_held = False
+    assert end.port.write_now()
+    assert end.read() == b"\n".join((waits.line, one.line, held.line))
+
+
+async def test_links_of_another_form_get_it_by_their_outboxes(crowd):
+    end = crowd.join(RestAcceptor())
+    crowd.give(entry(1))
+    crowd.turn.write()
+    assert end.read() == b""
+    assert not crowd.turn.is_settled
+
+    crowd.turn.write()
+    assert end.read() == entry(1).line
+    assert crowd.turn.is_settled
+
+
+async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(crowd):
+    end = crowd.join(is_tight=True)
+    crowd.give(entry(1, 60_000))
+    crowd.give(entry(2))
+    for number in range(3, 20):
+        crowd.give(entry(number, 60_000))
+    crowd.turn.write()
+
+    assert end.writer.told == [Nudge.WRITE]
+    assert end.port.outbox.is_begun
+    taken = end.port.outbox.take()
+    assert [one.message.id for one in taken] == [1, 2]
+    assert crowd.budget.used > 2 * 60_000  # as they were read, and as a frame
+    assert [one.message.id for one in end.port.outbox] == list(range(1, 20))
+    end.port.outbox.written()
+    assert end.port.outbox.framed == 0
+
+
+async def test_a_message_with_more_than_an_outbox_holds_is_not_written(crowd, monkeypatch):
+    end = crowd.join()
+    limits = attrs.evolve(DEFAULT_LIMITS, outbox_bytes=100)
+    end.port.outbox._limits = limits
+    refused = []
+    monkeypatch.setattr(crowd.fan_outs, "_put_one", lambda *one: refused.append(one))
+    large = entry(1, 100)
+    crowd.give(large)
+    crowd.turn.write()
+    assert (refused, end.read()) == ([("r0", large)], b"")
+
+
+async def test_only_some_messages_wait_for_their_sessions(crowd):
+    for _ in range(2):
+        crowd.join()
+    for number in range(FAN_OUTS + 1):
+        crowd.give(entry(number + 1))
+        crowd.fan_outs.settle("r1")  # no other message joins it now
+
+    assert [one.message.id for one in crowd.ends[0].port.outbox] == [1]
+    assert len(crowd.fan_outs._fan_outs) == FAN_OUTS
+
+
+async def test_outboxes_are_filled_some_at_a_time(crowd, monkeypatch):
+    """So that no message waits for all of them, also where links are not written to at once."""
+    monkeypatch.setattr(fan_out, "FAN_OUT_PUTS", 3)
+    for _ in range(5):
+        crowd.join().port.hold()
+    crowd.give(entry(1))
+    for filled in (3, 5):
+        crowd.turn.write()
+        assert [len(end.port.outbox) for end in crowd.ends] == [1] * filled + [0] * (5 - filled)
+
+
+async def test_without_further_turns_the_tasks_of_the_links_have_all(crowd):
+    for _ in range(3):
+        crowd.join()
+    crowd.give(entry(1))
+    crowd.clock.step = WRITE_SLICE
+    crowd.turn.write()
+    crowd.turn.hand_over()
+
+    assert crowd.turn.is_settled
+    assert [end.writer.told for end in crowd.ends] == [[], [Nudge.WRITE], [Nudge.WRITE]]
+
+
+# ---- in a node
+
+
+def runtime(number: int) -> str:
+    return f"hyperty-runtime://{DOMAIN}/r{number}"
+
+
+async def subscribed(world):
+    """Let many runtimes subscribe to an object of the first; return them, and the path."""
+    peers = [await world.peer(runtime(number)) for number in range(MANY + 1)]
+    (obj,) = await peers[0].allocate("comm")
+    path = f"{obj}/children/chat"
+    for peer in peers[1:]:
+        answer = await peer.ask("subscribe", f"{peer.runtime}/sm", SM, resources=[path])
+        assert answer.code == 200
+    return peers, obj, path
+
+
+@pytest.fixture
+def hold(monkeypatch):
+    """Return what stops fan-outs; they go on when it is called again."""
+    go_on = FanOuts.write
+    is_held = False
+
+    def write(fan_outs, *when):
+        if not is_held:
+            go_on(fan_outs, *when)
+
+    def turn():
+        nonlocal is_held
+        is_held = not is_held
+
+    monkeypatch.setattr(FanOuts, "write", write)
+    return turn
+
+
+async def test_all_sessions_of_a_node_get_all_messages_in_order(monkeypatch):
+    monkeypatch.setattr(ports, "WRITE_SLICE", 0.0)
+    async with open_system_network() as network, open_world(network) as world:
+        peers, obj, path = await subscribed(world)
+        (last,) = await peers[-1].allocate()
+        sent = []
+        for number in range(30):
+            sent += [
+                await peers[0].post("update", obj, path, value=number),
+                await peers[0].post("create", obj, last, value=number),
+            ]
+        with trio.fail_after(60):
+            for peer in peers[1:]:
+                its = [one for one in sent if one.to == path or peer is peers[-1]]
+                assert [await peer.hear() for _ in its] == its
+
+
+async def test_a_message_to_one_session_does_not_overtake_one_to_many(hold):
+    async with open_system_network() as network, open_world(network) as world:
+        peers, obj, path = await subscribed(world)
+        (last,) = await peers[-1].allocate()
+        hold()
+        sent = [
+            await peers[0].post("update", obj, path, value=1),
+            await peers[0].post("create", obj, last, value=1),
+        ]
+        with trio.fail_after(60):
+            assert [await peers[-1].hear() for _ in sent] == sent
+            hold()
+            assert [await peer.hear() for peer in peers[1:-1]] == sent[:1] * (MANY - 1)
+
+
+async def test_a_session_that_is_closed_gets_what_was_published_before(hold):
+    async with open_system_network() as network, open_world(network) as world:
+        peers, obj, path = await subscribed(world)
+        hold()
+        sent = await peers[0].post("update", obj, path, value=1)
+        await settled(peers[0])
+        assert (await peers[1].control("close")).code == 200
+        assert peers[1].heard == [sent]
+        assert world.node.counters.drops[DropReason.SESSION_GONE] == 0
+        hold()
+
+
+async def test_a_node_that_stops_hands_all_over(hold):
+    async with (
+        open_system_network() as network,
+        trio.open_nursery() as hearing,
+        open_world(network) as world,
+    ):
+        peers, obj, path = await subscribed(world)
+        hold()
+        sent = await peers[0].post("update", obj, path, value=1)
+        await settled(peers[0])
+
+        async def hear(peer) -> None:
+            assert await peer.hear() == sent
+
+        for peer in peers[1:]:
+            hearing.start_soon(hear, peer)
+
+
+async def test_a_session_that_is_over_gets_nothing_any_more(hold, mock_clock):
+    """A later session of the same runtime has not subscribed."""
+    async with open_world() as world:
+        peers, obj, path = await subscribed(world)
+        hold()
+        await peers[0].post("update", obj, path, value=1)
+        await settled(peers[0])
+        await peers[1].link.aclose()
+        while (await world.states())[runtime(1)] != "detached":
+            await trio.lowlevel.checkpoint()
+        mock_clock.jump(PATIENCE)
+        while runtime(1) in await world.states():
+            await trio.lowlevel.checkpoint()
+        assert world.node.counters.drops[DropReason.SESSION_GONE] == 1
+        hold()
+        assert {(await peer.hear()).to for peer in peers[2:]} == {path}
+
+
+async def settled(peer) -> None:
+    """Return when the node has handled all that a peer has sent."""
+    await peer.ask("subscribe", f"{peer.runtime}/sm", SM, resources=[])
