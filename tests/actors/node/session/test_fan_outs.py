@@ -232,6 +232,27 @@ async def test_a_link_with_something_waiting_gets_it_behind_that(crowd):
     assert end.read() == b"\n".join((waits.line, one.line, held.line))
 
 
+async def test_what_a_node_of_another_domain_may_get_is_looked_at_one_by_one(crowd):
+    end = crowd.join()
+    crowd.sessions = {"domain://msg-node.b.example": crowd.sessions["r0"]}
+    crowd.give(entry(1))
+    crowd.turn.write()
+    assert (end.read(), len(end.port.outbox)) == (b"", 1)
+
+
+async def test_links_that_wait_longer_leave_some_time_for_it(crowd):
+    for _ in range(20):
+        crowd.join().port.put(entry(1))
+    crowd.clock.step = WRITE_SLICE
+    crowd.turn.write()
+    crowd.fan_outs.add(("r0",), entry(2))
+    crowd.read()
+    crowd.clock.step = WRITE_SLICE / 8
+    crowd.turn.write()
+    assert crowd.ends[0].read() == entry(2).line
+    assert not crowd.turn.is_settled
+
+
 async def test_links_of_another_form_get_it_by_their_outboxes(crowd):
     end = crowd.join(RestAcceptor())
     crowd.give(entry(1))
@@ -385,6 +406,17 @@ async def test_a_session_that_is_closed_gets_what_was_published_before(hold):
         assert (await peers[1].control("close")).code == 200
         assert peers[1].heard == [sent]
         assert world.node.counters.drops[DropReason.SESSION_GONE] == 0
+        hold()
+
+
+async def test_an_answer_of_the_node_does_not_overtake_what_was_published_before(hold):
+    async with open_system_network() as network, open_world(network) as world:
+        peers, obj, path = await subscribed(world)
+        hold()
+        sent = await peers[0].post("update", obj, path, value=1)
+        await settled(peers[0])
+        assert (await peers[1].control("no such method")).code == 405
+        assert peers[1].heard == [sent]
         hold()
 
 
