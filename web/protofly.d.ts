@@ -49,6 +49,11 @@ export interface Hyperty {
   report(schema: string, value: JsonObject, options?: ReportOptions): Promise<ReportedObject>;
   /** Observe a data object; it has its value from the beginning. As `report`. */
   observe(url: string, options?: { p2p?: boolean }): Promise<ObservedObject>;
+  /**
+   * Follow the status of a record of a hyperty or data object: it is reported now, and each time
+   * that it changes; null: there is no record. The result ends that. As `report`.
+   */
+  follow(url: string, report: (status: string | null) => void): Promise<() => Promise<void>>;
 }
 
 export interface ReportOptions {

@@ -36,6 +36,13 @@ DOUBLE = """async () => {
     return (window.hyperty = await window.runtime.deploy("double", code)).url;
 }"""
 ASK = "async (to, value) => await window.hyperty.request(to, value)"
+ASK_UNTIL_LIVE = """async (to, value) => {
+    // On a busy machine the first links fail, and the next request sets another up.
+    while (!window.runtime.p2p.some((one) => one.isLive)) {
+        await window.hyperty.request(to, value);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+}"""
 LIVE = "() => window.runtime.p2p.filter((one) => one.isLive).length"
 RECORD = """() => {
     window.connections = [];
@@ -278,6 +285,34 @@ async def test_a_page_and_a_program_are_linked_whoever_asks(  # noqa: PLR0915 - 
             await page.until(RESTARTED)
             thing.data.n = 101
             await page.until("() => window.theirs.value.n === 101")
+        await close(page, tmp_path)
+        assert page.messages == []
+    assert judged(tmp_path).startswith("0 "), judged(tmp_path)
+
+
+SILENT = """async () => (await window.runtime.deploy("silent", {})).url"""
+LISTED = """(url) => window.runtime.registry.links.entries.some((one) => one.entities.has(url))"""
+
+
+@needs_chromium
+@pytest.mark.skipif(not is_webrtc_installed(), reason="the extra 'webrtc' is not installed")
+async def test_a_page_and_a_program_list_what_lives_at_their_ends(tmp_path):
+    """P2P-23..25: neither has asked the other's hyperty anything, or looked for it."""
+    async with (
+        open_served_node(tmp_path) as served,
+        open_browser("chromium", *FLAGS) as browser,
+        open_program(served, tmp_path) as program,
+        await program.deploy(Echo) as echo,
+    ):
+        page, _ = await open_page(browser, served, "page")
+        await page.evaluate(ASK_UNTIL_LIVE, echo.url, "hi")
+        theirs = await page.evaluate(SILENT)
+        with trio.fail_after(60):
+            while not any(theirs in one.entities for one in await program.links()):  # noqa: ASYNC110 - looked at
+                await trio.sleep(0.05)
+        async with await program.deploy(Echo) as another:
+            await page.until(LISTED, another.url)
+        await page.until(f"(url) => !({LISTED})(url)", another.url)
         await close(page, tmp_path)
         assert page.messages == []
     assert judged(tmp_path).startswith("0 "), judged(tmp_path)

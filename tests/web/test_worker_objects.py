@@ -46,6 +46,15 @@ CODE = """export default class {
     invited_to() { return this.invitation; }
     async leave() { await this.theirs.close(); return this.theirs.gone.code; }
     async remove() { await this.mine.close(); }
+    statuses = [];
+    async follow(url) {
+        this.left = await this.hyperty.follow(url, (status) => this.statuses.push(status));
+    }
+    async told(count) {
+        while (this.statuses.length < count) await new Promise((next) => setTimeout(next, 10));
+        return this.statuses;
+    }
+    leave_record() { return this.left(); }
     async gone() {
         const { theirs } = this;
         return (theirs.gone ?? (await new Promise((end) => theirs.on("end", end)))).code;
@@ -102,6 +111,21 @@ async def what_a_worker_reports_ends_with_it(ask, keeper, page, one):
             await copy.wait_for(lambda value: value == "never")
 
 
+async def a_worker_follows_the_record_of_a_hyperty(ask, program, one):
+    async with await program.deploy(Caller) as other:
+        await ask(one, "follow", other.url)
+        assert await ask(one, "told", 1) == ["live"]
+    assert await ask(one, "told", 2) == ["live", "disconnected"]
+    await ask(one, "leave_record")
+
+
+async def a_worker_follows_the_record_of_an_object(ask, keeper, one):
+    async with keeper.report("comm", {"n": 0}) as thing:
+        await ask(one, "follow", thing.url)
+        assert (await ask(one, "told", 3))[2:] == ["live"]
+    assert (await ask(one, "told", 4))[3:] == ["disconnected"]
+
+
 @pytest.mark.parametrize("name", BOTH)
 async def test_hyperties_in_workers_report_observe_and_change_data_objects(name, tmp_path):
     async with (
@@ -121,6 +145,8 @@ async def test_hyperties_in_workers_report_observe_and_change_data_objects(name,
 
         await a_worker_reports_to_a_program_and_to_another(ask, keeper, one, two)
         await a_worker_observes_an_object_of_a_program(ask, keeper, two)
+        await a_worker_follows_the_record_of_a_hyperty(ask, program, one)
+        await a_worker_follows_the_record_of_an_object(ask, keeper, one)
         await what_a_worker_reports_ends_with_it(ask, keeper, page, one)
         await close(page, tmp_path)
         assert page.messages == []

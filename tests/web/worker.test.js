@@ -71,6 +71,13 @@ const CODE = `export default class {
     }
     return count;
   }
+  statuses = [];
+  async follow(url) { this.end = await this.hyperty.follow(url, (status) => this.statuses.push(status)); }
+  leave() { return this.end(); }
+  async told(count) {
+    while (this.statuses.length < count) await new Promise((next) => setTimeout(next, 1));
+    return this.statuses;
+  }
   async forge(from, type, to, body) {
     const { url } = this.hyperty;
     this.hyperty.url = from;
@@ -190,4 +197,51 @@ test("the page and the Worker ask in the name of a hyperty, and no two requests 
   }
   const ids = node.said({ from: apart.url, to: PEER }).map(({ id }) => id);
   assert.equal(new Set(ids).size, 9);
+});
+
+test("code in a Worker follows a record until it leaves, and hears what the node has forgotten", async (t) => {
+  const { node, runtime, apart, ask } = await opened(t);
+  const path = `${THEIRS}/registration`;
+  const said = (type) => node.said({ type, to: "domain://msg-node.a.ex/sm" }).filter(({ body }) => body.resources[0] === path);
+  let status = "live";
+  node.answers = ({ type, body }) => (type === "read" && body.resource === THEIRS ? { code: 200, value: { url: THEIRS, status } } : undefined);
+  await ask("follow", THEIRS);
+  assert.deepEqual(await ask("told", 1), ["live"]);
+  node.say({ id: 1, type: "update", from: "domain://registry.a.ex", to: path, body: { attribute: "status", value: "disconnected" } });
+  assert.deepEqual(await ask("told", 2), ["live", "disconnected"]);
+  node.control = ({ body: { method } }) =>
+    method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "other" } };
+  node.cut();
+  assert.deepEqual(await ask("told", 3), ["live", "disconnected", "live"]);
+  assert.deepEqual([said("subscribe").length, said("unsubscribe").length], [2, 0]);
+  await ask("leave");
+  await sent(node, { type: "unsubscribe", to: "domain://msg-node.a.ex/sm" });
+  await ask("follow", THEIRS);
+  await apart.close();
+  assert.equal(said("unsubscribe").length, 2);
+  assert.equal(runtime.bus.isListenedTo(path), false);
+});
+
+test("code in a Worker hears that it may not follow a record", async (t) => {
+  const { node, apart, ask } = await opened(t);
+  node.answers = ({ body: { resources } }) => (resources ? { code: 403, description: "no" } : undefined);
+  await assert.rejects(ask("follow", PEER), { code: 403, reason: /no$/ });
+  await assert.rejects(apart.follow(PEER, () => {}), TypeError);
+});
+
+test("code in the page follows records by the same call, and each follower hears each status", async (t) => {
+  const { node, runtime, here } = await opened(t);
+  node.answers = ({ type, body }) => (type === "read" && body.resource === PEER ? { code: 200, value: { url: PEER, status: "live" } } : undefined);
+  const heard = [[], []];
+  const ends = [];
+  // An address is written in any way.
+  for (const one of heard) ends.push(await here.follow(PEER.toUpperCase().replace("PEER", "peer"), (status) => one.push(status)));
+  await Promise.resolve();
+  assert.deepEqual(heard, [["live"], ["live"]]);
+  const paths = () => node.said({ to: "domain://msg-node.a.ex/sm" }).map(({ type }) => type);
+  await ends[0]();
+  assert.deepEqual(paths(), ["subscribe"]);
+  await ends[1]();
+  assert.deepEqual(paths(), ["subscribe", "unsubscribe"]);
+  assert.equal(runtime.bus.isListenedTo(`${PEER}/registration`), false);
 });

@@ -206,7 +206,7 @@ test("it does nothing to what the session of its page has, and ends neither that
     ["unsubscribe", "domain://msg-node.b.ex/sm", { resources: ["comm://b.ex/o/changes"] }],
     ["update", REGISTRY, { resource: honest.url, attribute: "status", value: "disconnected" }],
     ["create", REGISTRY, { value: record }], ["delete", REGISTRY, { resource: honest.url }],
-    ["subscribe", `${RUNTIME}/registry`, { resources: [`${PEER}/registration`] }],
+    ["subscribe", `${RUNTIME}/registry`, { resources: [`${NODE}/registration`] }],
     ["create", `${RUNTIME}/address-allocation`, { scheme: "comm", value: { number: 1 } }],
     ["execute", `${RUNTIME}/protostub/1`, { method: "disconnect", params: [] }],
   ];
@@ -343,6 +343,7 @@ test("odd values at every place of what it asks for are answered, and harm nobod
     ["unsubscribe", `${OBJECT}/subscription`, { source: honest.url }], ["forward", honest.url, { message: { from: PEER } }],
     ["create", `${mine}/children/resources`, { resource: `${harm.url}#1`, value: 1 }],
     ["read", `${RUNTIME}/registry`, { resource: RUNTIME }], ["create", honest.url, { value: 1 }],
+    ["subscribe", `${RUNTIME}/registry`, { resources: [`${PEER}/registration`] }],
   ];
   for (const [type, to, body] of asked) for (const one of spoilt(body)) await harm.say(type, to, one);
   await node.clock.turn(100);
@@ -351,4 +352,53 @@ test("odd values at every place of what it asks for are answered, and harm nobod
   assert.equal(await asking, "here");
   assert.deepEqual([object.value, object.version, object.observers], [{ n: 0 }, 1, []]);
   assert.deepEqual([ended, runtime.state, {}.polluted], [[], "live", undefined]);
+});
+
+test("of all records, it follows a share, in its own name, and none when it has ended", async (t) => {
+  const { node, runtime, harm, honest } = await attacked(t);
+  const registry = `${RUNTIME}/registry`;
+  const path = (number) => `hyperty://a.ex/they-${number}/registration`;
+  const followed = (type) => node.said({ type, to: `${NODE}/sm` }).flatMap(({ body }) => body.resources).filter((one) => one.endsWith("/registration"));
+  const most = Math.floor(MAX_SUBSCRIPTIONS / 4 / 2);
+  for (let number = 0; number < most; number += 1) {
+    assert.equal(await harm.say("subscribe", registry, { resources: [path(number)] }), 200);
+  }
+  assert.equal(await harm.say("subscribe", registry, { resources: [path(most)] }), 413);
+  // Again is not another one.
+  assert.equal(await harm.say("subscribe", registry, { resources: [path(0)] }), 200);
+  const following = honest.follow("hyperty://a.ex/other", () => {});
+  await settle();
+  await following;
+  assert.equal(await harm.say("unsubscribe", registry, { resources: ["hyperty://a.ex/other/registration"] }), 200);
+  assert.equal(await harm.say("unsubscribe", registry, { resources: [path(0)] }), 200);
+  assert.equal(await harm.say("subscribe", registry, { resources: [path(most)] }), 200);
+  for (const resources of [[path(0), path(1)], [`${NODE}/registration`], ["x/registration"], [7], []]) {
+    assert.equal(await harm.say("subscribe", registry, { resources }), 400);
+  }
+  assert.equal(await harm.say("subscribe", registry, { resources: [path(9)] }, honest.url), 401);
+  assert.equal(await harm.say("subscribe", registry, { resources: [path(9)] }, `${harm.url}/part`), 400);
+  harm.port.postMessage({ do: "failed", why: "it is over" });
+  await settle();
+  assert.deepEqual(followed("unsubscribe").sort(), followed("subscribe").filter((one) => !one.includes("other")).sort());
+  assert.equal(runtime.bus.isListenedTo("hyperty://a.ex/other/registration"), true);
+});
+
+test("one that takes no statuses is told the last of each record, when it does again", async (t) => {
+  const { node, harm, ended } = await attacked(t);
+  const path = `${PEER}/registration`;
+  assert.equal(await harm.say("subscribe", `${RUNTIME}/registry`, { resources: [path] }), 200);
+  const told = () => harm.heard.filter((one) => one.do === "status").map(({ status }) => status);
+  for (const [id, value] of ["live", "disconnected", "live", "deleted"].entries()) {
+    node.say({ id: id + 1, type: "update", from: REGISTRY, to: path, body: { attribute: "status", value } });
+  }
+  await settle();
+  assert.deepEqual(told(), ["live"]);
+  harm.port.postMessage({ do: "told" });
+  await settle();
+  assert.deepEqual([told(), ended], [["live", "deleted"], []]);
+  harm.port.postMessage({ do: "told" });
+  await settle();
+  harm.port.postMessage({ do: "told" });
+  await settle();
+  assert.deepEqual(ended, ["it says what nobody has asked for"]);
 });

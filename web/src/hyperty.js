@@ -1,6 +1,6 @@
 /** What code of a hyperty may use, in a Worker and in the page alike. */
 
-import { inboxOf } from "./address.js";
+import { canonical, inboxOf, registrationOf } from "./address.js";
 import { BODY_BYTES, CODES } from "./constants.js";
 import { byteLength, isObject } from "./json.js";
 import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
@@ -17,6 +17,7 @@ import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./messa
  * @property {(message: Message, terms?: {provisional?: (message: Message) => void}) =>
  *   Promise<Message>} request
  * @property {(from: string) => number} nextId
+ * @property {string} [registry] address of the registry of the runtime, where its code runs
  * @property {() => Promise<import("./objects.js").Objects>} [objects] where its code runs
  */
 
@@ -73,6 +74,9 @@ export class Hyperty {
   #outlet;
   /** @type {import("./objects.js").Objects | null} */
   #objects = null;
+  /** Who follows each record; `last`: its status, if one is known.
+   * @type {Map<string, {last?: string | null, reports: Set<{report: import("./registry.js").Report}>}>} */
+  #followed = new Map();
   /** How many provisional answers a request has got. @type {WeakMap<Message, number>} */
   #progress = new WeakMap();
 
@@ -160,6 +164,55 @@ export class Hyperty {
    */
   async observe(url, options = {}) {
     return (await this.loadObjects()).observe(url, options);
+  }
+
+  /**
+   * Follow the status of a record of a hyperty or data object: it is reported now, and each time
+   * that it changes.
+   *
+   * @param {string} url
+   * @param {import("./registry.js").Report} report
+   * @returns {Promise<() => Promise<void>>} ends that
+   */
+  async follow(url, report) {
+    const { registry } = this.#outlet;
+    if (!registry) throw new TypeError("this hyperty follows records in its Worker; a page follows them by its runtime");
+    const record = canonical(url);
+    const body = { resources: [registrationOf(record)] };
+    const there = this.#followed.get(record) ?? { reports: new Set() };
+    this.#followed.set(record, there);
+    const { reports, last } = there;
+    const one = { report };
+    reports.add(one);
+    if (last !== undefined) queueMicrotask(() => report(last));
+    const leave = async () => {
+      if (!reports.delete(one) || reports.size) return;
+      this.#followed.delete(record);
+      await this.ask("unsubscribe", registry, body);
+    };
+    const answer = await this.ask("subscribe", registry, body);
+    if (isSuccess(answer)) return leave;
+    void leave();
+    throw new Refusal(codeOf(answer), reasonIn(answer));
+  }
+
+  /**
+   * Take the status of a record that is followed.
+   *
+   * @param {string} record
+   * @param {string | null} status
+   */
+  told(record, status) {
+    const there = this.#followed.get(record);
+    if (!there) return;
+    there.last = status;
+    for (const { report } of there.reports) {
+      try {
+        report(status);
+      } catch (error) {
+        console.error(`protofly: ${this.name} failed on a status`, error);
+      }
+    }
   }
 
   /** Load what data objects need. */

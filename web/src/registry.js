@@ -6,6 +6,7 @@
 import {
   allocationOf,
   domainOf,
+  isBackend,
   registrationOf,
   registryOf,
   statusOf,
@@ -18,12 +19,14 @@ import {
   DROPS,
   KEEP_ALIVE_SHARE,
   MAX_ALLOCATION,
+  MAX_SUBSCRIPTIONS,
   REGISTRATION_EXPIRES,
   RETRY_COOL_DOWN,
 } from "./constants.js";
+import { BadMessageError, isObject, textOf } from "./json.js";
+import { Shares } from "./limits.js";
 import { Entity } from "./machine.js";
-import { isObject, textOf } from "./json.js";
-import { codeOf, isSuccess, reasonIn } from "./message.js";
+import { address, codeOf, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
 import { NodeStub } from "./node.js";
 import { isByNode, Links } from "./routes.js";
 import { trim } from "./transactions.js";
@@ -33,6 +36,17 @@ import { trim } from "./transactions.js";
 /** @typedef {import("./bus.js").Way} Way */
 
 /** The status of a record; null: there is no record. @typedef {(status: string | null) => void} Report */
+
+/**
+ * A hyperty that may follow records: what tells it of each, and what ends that, by address.
+ * @typedef {{tell: (url: string, status: string | null) => void,
+ *   followed: Map<string, Promise<() => Promise<void>>>}} Follower
+ */
+
+/** Records that all hyperties follow by requests of their own; one follows at most half of what is free. */
+const FOLLOWED = Math.floor(MAX_SUBSCRIPTIONS / 4);
+
+const REGISTRATION = registrationOf("");
 
 /** Addresses whose way is remembered. */
 const ROUTES = 1024;
@@ -117,6 +131,9 @@ export class Registry {
   /** What follows the status of each record. @type {Map<string, Set<{report: Report}>>} */
   #followed = new Map();
   #reports;
+  /** @type {Map<string, Follower>} */
+  #hyperties = new Map();
+  #room = new Shares(FOLLOWED);
 
   /**
    * @param {import("./bus.js").Tools} tools
@@ -131,8 +148,12 @@ export class Registry {
     const refusing = /** @param {string} name */ (name) => /** @param {Message} message */ (message) =>
       bus.lost(message, CODES.MALFORMED, `${name} takes no such request`);
     this.#agent = part("ua", refusing("the runtime"));
-    this.#port = part("registry", (message) =>
-      this.#links ? this.#links.asked(message) : refusing("the registry")(message));
+    this.#port = part("registry", (message) => {
+      const hyperty = this.#hyperties.get(message.from);
+      if (hyperty && isOfFollowing(message)) return void this.#asked(message, hyperty);
+      if (this.#links) this.#links.asked(message);
+      else refusing("the registry")(message);
+    });
     this.#allocation = part("address-allocation", refusing("the address allocation"));
     this.#alarm = new Alarm(tools.clock, () => this.#keepAlive());
     this.#status = {
@@ -531,6 +552,66 @@ export class Registry {
   }
 
   /**
+   * Let a hyperty follow records, as it asks for them by messages.
+   *
+   * @param {string} hyperty
+   * @param {Follower["tell"]} tell
+   * @returns {() => void} ends that
+   */
+  serve(hyperty, tell) {
+    /** @type {Follower} */
+    const follower = { tell, followed: new Map() };
+    this.#hyperties.set(hyperty, follower);
+    return () => {
+      this.#hyperties.delete(hyperty);
+      for (const url of [...follower.followed.keys()]) this.#left(hyperty, follower, url);
+    };
+  }
+
+  /**
+   * Follow a record for a hyperty, or end that (M-29). Idempotent.
+   *
+   * @param {Message} request
+   * @param {Follower} follower
+   */
+  async #asked(request, follower) {
+    const { from, type, body } = request;
+    const { followed, tell } = follower;
+    let url = "";
+    try {
+      const [named, ...others] = [body.resources].flat();
+      url = address(named, "resources").slice(0, -REGISTRATION.length);
+      if (others.length || isBackend(url)) throw new BadMessageError("one record of a hyperty or object is followed at a time");
+      if (type === "unsubscribe") this.#left(from, follower, url);
+      else {
+        if (!followed.has(url)) {
+          if (!this.#room.enter(from)) throw new BadMessageError("the hyperties here follow no more records", CODES.TOO_LARGE);
+          followed.set(url, this.follow(url, (status) => tell(url, status)));
+        }
+        await followed.get(url);
+      }
+      this.#port.post(replyTo(request, CODES.OK));
+    } catch (error) {
+      if (error instanceof RefusedError) this.#left(from, follower, url);
+      const { code = CODES.INTERNAL, message } = /** @type {Error & {code?: number}} */ (error);
+      this.#port.post(refuse(request, code, message));
+    }
+  }
+
+  /**
+   * @param {string} hyperty
+   * @param {Follower} follower
+   * @param {string} url
+   */
+  #left(hyperty, { followed }, url) {
+    const following = followed.get(url);
+    if (!following) return;
+    followed.delete(url);
+    this.#room.leave(hyperty);
+    following.then((leave) => leave(), () => {});
+  }
+
+  /**
    * @param {"subscribe" | "unsubscribe"} type
    * @param {string} url
    */
@@ -564,7 +645,7 @@ export class Registry {
    * @param {Message} message
    */
   #reported(message) {
-    const url = message.to.slice(0, -registrationOf("").length);
+    const url = message.to.slice(0, -REGISTRATION.length);
     const { value } = message.body;
     if (typeof value !== "string") this.#tools.counters.drop(DROPS.MALFORMED, "registry", message);
     else {
@@ -647,3 +728,12 @@ export class Registry {
   }
 }
 
+/**
+ * Return whether a message asks to follow a record, or to end that.
+ *
+ * @param {Message} message
+ */
+function isOfFollowing({ type, body }) {
+  const [named] = [body.resources].flat();
+  return (type === "subscribe" || type === "unsubscribe") && textOf(named).endsWith(REGISTRATION);
+}

@@ -235,6 +235,8 @@ export class Runtime {
     } : undefined;
     const outlet = {
       objects,
+      // What code in a Worker follows, it is told there.
+      registry: source === null ? `${this.url}/registry` : undefined,
       nextId: /** @param {string} from */ (from) => this.#bus.nextId(from),
       post: /** @param {Message} message */ (message) => port.post(message),
       request: /** @type {import("./hyperty.js").Outlet["request"]} */ ((...asked) => port.request(...asked)),
@@ -311,14 +313,17 @@ export class Runtime {
   /**
    * @param {string} url
    * @param {import("./bus.js").Listener} component
+   * @param {import("./registry.js").Follower["tell"]} tell
    */
-  #open(url, component) {
+  #open(url, component, tell) {
     const agent = `${this.url}/ua`;
     const miniBus = new MiniBus(url, this.trace, (...lost) => this.#bus.lost(...lost));
     this.#bus.grant(url, url);
     for (const address of [url, inboxOf(url)]) this.#bus.listen(address, miniBus, agent);
     miniBus.listen("*", component);
+    const unserve = this.registry.serve(url, tell);
     return () => {
+      unserve();
       for (const address of [url, inboxOf(url)]) this.#bus.unlisten(address, miniBus, agent);
       this.#bus.revoke(url, url);
     };
@@ -331,7 +336,7 @@ export class Runtime {
   async #runHere(deployed, exported) {
     const code = codeFrom(exported, deployed);
     const box = new Mailbox(deployed.url, (message) => deployed.handle(code, message));
-    const close = this.#open(deployed.url, box);
+    const close = this.#open(deployed.url, box, (...told) => deployed.told(...told));
     try {
       if (code.invited) await deployed.loadObjects();
       await code.started?.(deployed);
@@ -362,7 +367,7 @@ export class Runtime {
       },
       onEnded: (why) => isStarted && onEnded(why),
     });
-    const shut = this.#open(url, sandbox);
+    const shut = this.#open(url, sandbox, (...told) => sandbox.tell(...told));
     this.#tools.confined.add(url);
     const close = () => {
       sandbox.close();

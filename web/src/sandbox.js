@@ -62,6 +62,9 @@ export class Sandbox {
   /** Requests that were delivered and are not answered. @type {Map<string, Message>} */
   #outstanding = new Map();
   #shares = new Shares(MAILBOX);
+  /** The last status of records that it follows and was not told of. @type {Map<string, string | null>} */
+  #statuses = new Map();
+  #isTelling = false;
   #hasStarted = false;
   #hasLoaded = false;
   /** @type {(why: string | null) => void} */
@@ -117,6 +120,26 @@ export class Sandbox {
     return true;
   }
 
+  /**
+   * Tell the Worker the status of a record that it follows: one that is slow is told the last.
+   *
+   * @param {string} record
+   * @param {string | null} status
+   */
+  tell(record, status) {
+    this.#statuses.set(record, status);
+    this.#tellNext();
+  }
+
+  #tellNext() {
+    const [next] = this.#statuses;
+    if (!next || this.#isTelling || this.#isOver) return;
+    const [url, status] = next;
+    this.#statuses.delete(url);
+    this.#isTelling = true;
+    this.#channel.port1.postMessage({ do: "status", url, status });
+  }
+
   /** @param {string} key of a request, or of the answer to it */
   #settled(key) {
     const request = this.#outstanding.get(key);
@@ -133,7 +156,10 @@ export class Sandbox {
     const said = isObject(data) ? data : {};
     if (said.do === "post" && typeof said.text === "string") this.#posted(said.text);
     else if (said.do === "taken" && this.#waiting) this.#waiting -= 1;
-    else if (said.do === "beat" && this.#beatAt === Infinity && this.#hasStarted) {
+    else if (said.do === "told" && this.#isTelling) {
+      this.#isTelling = false;
+      this.#tellNext();
+    } else if (said.do === "beat" && this.#beatAt === Infinity && this.#hasStarted) {
       this.#silentAt = Infinity;
       this.#beatAt = this.#tools.clock.now() + SANDBOX_BEAT;
       this.#schedule();

@@ -111,12 +111,16 @@ async function run({ url, runtime, name, source, credits, id, port }) {
       const trace = new Trace({ node: name, keeps: false });
       return new Objects({ url, runtime, port: own, trace, clock: CLOCK, nextId });
     })());
-  const hyperty = new Hyperty(url, name, { nextId, post: send, request, objects });
+  const registry = `${runtime}/registry`;
+  const hyperty = new Hyperty(url, name, { nextId, post: send, request, objects, registry });
   /** @type {import("./hyperty.js").Code | null} */
   let code = null;
   port.onmessage = ({ data }) => {
     if (data.do === "beat") post({ do: "beat" });
-    else if (data.do === "credit") {
+    else if (data.do === "status") {
+      hyperty.told(data.url, data.status);
+      post({ do: "told" });
+    } else if (data.do === "credit") {
       left += data.count;
       flush();
     } else if (data.do === "loaded") loaded(data);
