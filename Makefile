@@ -55,7 +55,7 @@ lint: $(STAMP)
 	$(BIN)/flake8 $(PACKAGES)
 
 # `make bench ARGS="--small --json"` shows in minutes that all of them run.
-# NATS is one of those it compares with, and installed for it alone.
+# A client of NATS is one of those it compares with, and installed for it alone.
 bench: $(STAMP)
 	@$(INSTALL) --require-hashes --requirement requirements/brokers.txt >&2
 	@$(BIN)/python -m bench.run $(ARGS)

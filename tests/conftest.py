@@ -71,6 +71,7 @@ WAITING = (
     "tests/fuzz/",
     "tests/simulation/",
     "tests/system/",
+    "tests/transports/engine/",
 )
 """Wait for other processes, or for real time: spread among those that compute all the time."""
 

@@ -27,7 +27,7 @@ from transports.link import (
 )
 from transports.socket_link import RawLink, StreamLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
-from transports.tls import AcceptedStream, TlsStream, client_context, dial_error
+from transports.tls import AcceptedStream, TlsStream, begin_tls, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url
 from transports.webrtc.process import WebRtcProcess
 from transports.websocket.client import DialledStream, WebSocketDial, shake_hands
@@ -109,7 +109,9 @@ class SystemNetwork(Network):
                 raise DialError(address, "a data channel is negotiated, not dialled")
             case _:
                 assert_never(kind)
-        return self.wrap(kind, "out", stream if tls is None else await _begun(stream, tls, address))
+        return self.wrap(
+            kind, "out", stream if tls is None else await begin_tls(stream, tls, address)
+        )
 
     def wrap(self, kind: Kind, direction: str, stream: AcceptedStream) -> Link:
         """Make a link of a connection that needs no handshake; `direction` as of `name`."""
@@ -197,23 +199,6 @@ class SystemNetwork(Network):
         with bind_unix(path) as socket:
             await trio.lowlevel.checkpoint()
             yield _StreamListener(path, Kind.UNIX, socket, self, gate.tls)
-
-
-async def _begun(stream: trio.SocketStream, tls: ssl.SSLContext, address: str) -> TlsStream:
-    """Begin TLS on a dialled connection.
-
-    Raises:
-        DialError: The other end does not prove that it is the expected one.
-    """
-    encrypted = TlsStream(stream, tls, is_dialled=True)
-    try:
-        await encrypted.socket.shake_hands()
-    except BaseException as exc:
-        await trio.aclose_forcefully(stream)
-        if isinstance(exc, OSError):
-            raise dial_error(address, exc) from exc
-        raise
-    return encrypted
 
 
 @asynccontextmanager

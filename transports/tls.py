@@ -25,7 +25,7 @@ from transports.errors import CertificateError, DialError
 
 __all__ = [
     "NOT_ACCEPTED", "AcceptedStream", "OwnCertificate", "PinnedContext", "PinnedTls",
-    "TlsFileError", "TlsSocket", "TlsStream", "client_context", "dial_error",
+    "TlsFileError", "TlsSocket", "TlsStream", "begin_tls", "client_context", "dial_error",
     "is_open_to_others", "load_identity", "server_context", "tls_reason",
 ]  # fmt: skip
 
@@ -292,13 +292,18 @@ class TlsSocket:
     __slots__ = ("_incoming", "_outgoing", "_owed", "_pen", "_raw", "_tls", "_unsent")
 
     def __init__(
-        self, stream: trio.SocketStream, context: ssl.SSLContext, *, is_dialled: bool = False
+        self,
+        stream: trio.SocketStream,
+        context: ssl.SSLContext,
+        host: str | None = None,
+        *,
+        is_dialled: bool = False,
     ) -> None:
         self._raw: Final = stream.socket
         self._incoming: Final = ssl.MemoryBIO()
         self._outgoing: Final = ssl.MemoryBIO()
         self._tls: Final = context.wrap_bio(
-            self._incoming, self._outgoing, server_side=not is_dialled
+            self._incoming, self._outgoing, server_side=not is_dialled, server_hostname=host
         )
         self._unsent: Final = bytearray()
         self._owed = 0
@@ -441,10 +446,15 @@ class TlsStream(trio.abc.HalfCloseableStream):
     """
 
     def __init__(
-        self, stream: trio.SocketStream, context: ssl.SSLContext, *, is_dialled: bool = False
+        self,
+        stream: trio.SocketStream,
+        context: ssl.SSLContext,
+        host: str | None = None,
+        *,
+        is_dialled: bool = False,
     ) -> None:
         self._stream: Final = stream
-        self.socket: Final = TlsSocket(stream, context, is_dialled=is_dialled)
+        self.socket: Final = TlsSocket(stream, context, host, is_dialled=is_dialled)
 
     @override
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -489,3 +499,31 @@ class TlsStream(trio.abc.HalfCloseableStream):
 
 AcceptedStream: TypeAlias = trio.SocketStream | TlsStream
 """A connection: plain, or with TLS."""
+
+
+async def begin_tls(
+    stream: trio.SocketStream, tls: ssl.SSLContext, address: str, host: str | None = None
+) -> TlsStream:
+    """Begin TLS on a dialled connection.
+
+    Args:
+        stream: The connection; it is closed if TLS fails.
+        tls: The context of this end.
+        address: What was dialled, for the error.
+        host: Name that the certificate of the other end must be for; None: the context does not
+            ask for one.
+
+    If cancelled, the connection is closed.
+
+    Raises:
+        DialError: The other end does not prove that it is the expected one.
+    """
+    encrypted = TlsStream(stream, tls, host, is_dialled=True)
+    try:
+        await encrypted.socket.shake_hands()
+    except BaseException as exc:
+        await trio.aclose_forcefully(stream)
+        if isinstance(exc, OSError):
+            raise dial_error(address, exc) from exc
+        raise
+    return encrypted

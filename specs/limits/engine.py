@@ -25,3 +25,53 @@ INBOX_MESSAGES: Final = 8192
 
 INBOX_BYTES: Final = 16_777_216
 """Bytes of these (ours: 64 frames)."""
+
+# --- NATS -----------------------------------------------------------------------------------------
+
+NATS_PORT: Final = 4222
+"""Port of a URL that names none (NATS)."""
+
+NATS_LINE: Final = 65_536
+"""Bytes of one line of a server (ours: its greeting names all servers of its cluster)."""
+
+NATS_MESSAGE: Final = 1_114_112
+"""Bytes of one message with its headers (NATS: 1 MiB as it is installed; ours: and 64 KiB)."""
+
+NATS_PING: Final = 1.0
+"""Seconds from one question whether the server is alive to the next (ours: thrice in
+ENGINE_TIMEOUT, after which its connection is given up)."""
+
+NATS_RETRY: Final = 0.1
+"""Seconds before the first further attempt to connect (ours)."""
+
+NATS_RETRY_MOST: Final = 2.0
+"""Seconds between attempts to connect, in the end (ours: below ENGINE_TIMEOUT)."""
+
+NATS_UNSENT: Final = 4_194_304
+"""Bytes that wait to be written before a call waits, too (ours: 16 frames)."""
+
+NATS_PIPELINE: Final = 1024
+"""Requests of one call that have no answer yet (ours)."""
+
+NATS_PIPELINE_BYTES: Final = 4_194_304
+"""Bytes of these, unless it is one (ours)."""
+
+NATS_CLAIMS: Final = 3
+"""Attempts to create a row over the mark of one that was deleted, when others do the same
+(ours)."""
+
+NATS_MARK_LIFE: Final = 3600.0
+"""Seconds for which the mark of a deleted row stays (ours: a handle that comes back within half of
+it need not read all rows again)."""
+
+NATS_PULL_BYTES: Final = 4_194_304
+"""Bytes that a watch asks for at a time (ours)."""
+
+NATS_PULL_LIFE: Final = 30.0
+"""Seconds after which a watch asks again if nothing changes (ours)."""
+
+NATS_HEARTBEAT: Final = 5.0
+"""Seconds after which the server says that nothing changes (ours)."""
+
+NATS_REPLICAS: Final = 3
+"""Servers of a cluster that keep each row (NATS: one may be lost)."""

@@ -6,18 +6,16 @@ run.
 
 import itertools
 import math
-from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
-from typing import Final, Generic, TypeVar, final
+from typing import Final, final
 
 import attrs
 import trio
 from typing_extensions import override
 
-from specs.limits.engine import ENGINE_TIMEOUT, INBOX_BYTES, INBOX_MESSAGES, WATCH_BATCH
+from specs.limits.engine import ENGINE_TIMEOUT, WATCH_BATCH
 from transports.background import open_background
 from transports.engine.contract import (
     ConflictError,
@@ -32,45 +30,13 @@ from transports.engine.contract import (
     check_payloads,
     check_prefix,
 )
+from transports.engine.due import Bell, Due, Inbox, Item
 
 __all__ = ["MemoryEngine", "MemoryStore", "open_memory_store"]
 
 
-_Item = TypeVar("_Item")
-
-
 @final
-class _Bell:
-    """Wakes the task that waits for anything to happen."""
-
-    __slots__ = ("_event",)
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-
-    def ring(self) -> None:
-        """Wake the task, or let its next wait end at once."""
-        self._event.set()
-
-    async def wait(self) -> None:
-        """Wait until it rings, or has rung since the last wait."""
-        await self._event.wait()
-        self._event = trio.Event()
-
-
-class _Due(ABC, Generic[_Item]):
-    """What a reader has not been given yet."""
-
-    def __init__(self) -> None:
-        self.bell: Final = _Bell()
-
-    @abstractmethod
-    def taken(self) -> Sequence[_Item]:
-        """Take the next batch; empty: nothing is new."""
-
-
-@final
-class _Watch(_Due[Seen]):
+class _Watch(Due[Seen]):
     """Rows; of each the last version."""
 
     def __init__(self, prefix: str, rows: Iterable[Row]) -> None:
@@ -99,34 +65,6 @@ class _Watch(_Due[Seen]):
         if not self._rows and self._owes_current:
             self._owes_current = False
             batch.append(Current())
-        return batch
-
-
-@final
-class _Inbox(_Due[bytes]):
-    """Payloads, within bounds."""
-
-    def __init__(self, node: str) -> None:
-        super().__init__()
-        self.node: Final = node
-        self._payloads: Final = deque[bytes]()
-        self._bytes = 0
-
-    def came(self, payload: bytes) -> bool:
-        """Take a payload; return whether there was room."""
-        size = self._bytes + len(payload)
-        if len(self._payloads) >= INBOX_MESSAGES or size > INBOX_BYTES:
-            return False
-        self._payloads.append(payload)
-        self._bytes = size
-        self.bell.ring()
-        return True
-
-    @override
-    def taken(self) -> Sequence[bytes]:
-        batch = list(self._payloads)
-        self._payloads.clear()
-        self._bytes = 0
         return batch
 
 
@@ -163,7 +101,7 @@ class MemoryEngine(Engine):
         self._is_closed = False
         self._was_up = self.health.is_up
         self._watches: Final = dict[int, _Watch]()
-        self._inboxes: Final = dict[int, _Inbox]()
+        self._inboxes: Final = dict[int, Inbox]()
         self._numbers: Final = itertools.count()
 
     # --- the side of the store ------------------------------------------------------------------
@@ -269,7 +207,7 @@ class MemoryEngine(Engine):
     @override
     @asynccontextmanager
     async def inbox(self, node: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = _Inbox(node), next(self._numbers)
+        inbox, number = Inbox(node), next(self._numbers)
         self._inboxes[number] = inbox
         try:
             async with self._passing_on(inbox) as channel:
@@ -279,18 +217,16 @@ class MemoryEngine(Engine):
 
     @asynccontextmanager
     async def _passing_on(
-        self, due: _Due[_Item]
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[_Item]]]:
+        self, due: Due[Item]
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
         await trio.lowlevel.checkpoint()
-        give, taken = trio.open_memory_channel[Sequence[_Item]](0)
+        give, taken = trio.open_memory_channel[Sequence[Item]](0)
         with taken:
             async with open_background() as nursery:
                 nursery.start_soon(self._pass_on, due, give)
                 yield taken
 
-    async def _pass_on(
-        self, due: _Due[_Item], give: trio.MemorySendChannel[Sequence[_Item]]
-    ) -> None:
+    async def _pass_on(self, due: Due[Item], give: trio.MemorySendChannel[Sequence[Item]]) -> None:
         with give, suppress(trio.BrokenResourceError):
             while not self._is_closed:
                 await due.bell.wait()
@@ -345,7 +281,7 @@ class MemoryStore:
         self._revisions: Final = itertools.count(1)
         self._handles: Final = dict[int, MemoryEngine]()
         self._numbers: Final = itertools.count()
-        self._bell: Final = _Bell()
+        self._bell: Final = Bell()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[MemoryEngine]:

@@ -1,12 +1,13 @@
 import pytest
 from trio.testing import MockClock
 
-from tests.transports.engine.engines import open_memory_place
+from tests.support.nats_server import PROGRAM, run_server
+from tests.transports.engine.engines import NatsPlace, open_memory_place
 
-KINDS = {"memory": open_memory_place}
+NEEDS_SERVER = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["memory", pytest.param("nats", marks=NEEDS_SERVER)])
 def kind(request):
     return request.param
 
@@ -17,9 +18,25 @@ def clock(kind):
     return MockClock(autojump_threshold=0) if kind == "memory" else None
 
 
+@pytest.fixture(scope="module")
+def module_server():
+    with run_server() as server:
+        yield server
+
+
 @pytest.fixture
-async def place(kind):
-    async with KINDS[kind]() as place:
+def server(module_server):
+    """A server that runs, whatever the test before has done to it."""
+    module_server.start()
+    return module_server
+
+
+@pytest.fixture
+async def place(kind, request):
+    if kind == "nats":
+        yield NatsPlace(request.getfixturevalue("server"))
+        return
+    async with open_memory_place() as place:
         yield place
 
 

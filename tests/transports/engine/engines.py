@@ -1,5 +1,6 @@
 """Engines of several kinds, for tests of what they all keep."""
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -8,8 +9,13 @@ from typing import final
 import trio
 from typing_extensions import override
 
+from tests.support.nats_server import NatsServer
 from transports.engine.contract import Current, Engine, Row, Seen
 from transports.engine.memory import MemoryStore, open_memory_store
+from transports.engine.nats import open_engine
+from transports.nats.connection import ServerUrl, Terms
+
+_GROUPS = itertools.count(1)
 
 
 class Place(ABC):
@@ -60,6 +66,37 @@ class MemoryPlace(Place):
 async def open_memory_place() -> AsyncIterator[MemoryPlace]:
     async with open_memory_store() as store:
         yield MemoryPlace(store)
+
+
+@final
+class NatsPlace(Place):
+    """A bucket of a server of its own process."""
+
+    def __init__(self, server: NatsServer) -> None:
+        self.server = server
+        self.terms = Terms((ServerUrl.read(server.url),))
+        self.group = f"{next(_GROUPS)}.example"
+
+    @override
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Engine]:
+        async with open_engine(self.terms, self.group) as engine:
+            await until_health(engine, is_up=True)
+            yield engine
+
+    @override
+    async def stop(self) -> None:
+        self.server.kill()
+
+    @override
+    async def start(self) -> None:
+        self.server.start()
+
+    @override
+    async def restart_empty(self) -> None:
+        self.server.kill()
+        self.server.empty()
+        self.server.start()
 
 
 async def until_health(engine: Engine, *, is_up: bool) -> None:

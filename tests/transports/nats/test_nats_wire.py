@@ -1,0 +1,100 @@
+"""What a NATS server sends is read, whole or byte by byte; anything else is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specs.limits.engine import NATS_LINE, NATS_MESSAGE
+from transports.nats.errors import NatsError
+from transports.nats.wire import (
+    Delivery,
+    Greeting,
+    Pinged,
+    Ponged,
+    Refusal,
+    Wire,
+    headers,
+    publication,
+    status,
+    subscription,
+    unsubscription,
+)
+
+HEAD = b"NATS/1.0 503\r\n\r\n"
+
+CASES = [
+    (b'INFO {"server_id":"A"}\r\n', [Greeting(b'{"server_id":"A"}')]),
+    (b"PING\r\nPONG\r\n", [Pinged(), Ponged()]),
+    (b"+OK\r\n", []),
+    (b"-ERR 'Authorization Violation'\r\n", [Refusal("Authorization Violation")]),
+    (b"MSG a.b 7 2\r\nhi\r\n", [Delivery(7, b"a.b", b"", b"", b"hi")]),
+    (b"MSG a.b 7 r.1 0\r\n\r\n", [Delivery(7, b"a.b", b"r.1", b"", b"")]),
+    (b"MSG a 7 4\r\n\r\n\r\n\r\n", [Delivery(7, b"a", b"", b"", b"\r\n\r\n")]),
+    (b"HMSG a 7 16 16\r\n%b\r\n" % HEAD, [Delivery(7, b"a", b"", HEAD, b"")]),
+    (b"HMSG a 7 r 16 18\r\n%bhi\r\n" % HEAD, [Delivery(7, b"a", b"r", HEAD, b"hi")]),
+]
+
+
+@pytest.mark.parametrize(("data", "received"), CASES)
+def test_lines_are_read(data, received):
+    assert list(Wire().receive(data)) == received
+
+
+def test_lines_are_read_byte_by_byte():
+    wire = Wire()
+    found = []
+    for data, _ in CASES:
+        for at in range(len(data)):
+            found += wire.receive(data[at : at + 1])
+
+    assert found == [one for _, received in CASES for one in received]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n",
+        b"\r\n",
+        b"MSG\r\n",
+        b"MSG a 7\r\n",
+        b"MSG a seven 2\r\nhi\r\n",
+        b"MSG a 7 -1\r\n",
+        b"MSG a 7 r x 2 2\r\nhi\r\n",
+        b"HMSG a 7 17 16\r\n",
+        b"HMSG a 7 x 16\r\n",
+        b"MSG a 7 %d\r\n" % (NATS_MESSAGE + 1),
+        b"x" * (NATS_LINE + 1),
+    ],
+)
+def test_what_is_not_the_protocol_is_refused(data):
+    with pytest.raises(NatsError):
+        list(Wire().receive(data))
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"MSG a 1 5\r\n", b"HMSG a 1 3 5\r\n"]))
+def test_any_bytes_are_read_or_refused(data, before):
+    wire = Wire()
+    try:
+        for at in range(0, len(data), 7):
+            list(wire.receive(before + data[at : at + 7]))
+    except NatsError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (publication(b"a", b"hi"), b"PUB a 2\r\nhi\r\n"),
+        (publication(b"a", b"", b"r"), b"PUB a r 0\r\n\r\n"),
+        (publication(b"a", b"hi", b"r", HEAD), b"HPUB a r 16 18\r\n%bhi\r\n" % HEAD),
+        (headers((b"A", b"1"), (b"B", b"2")), b"NATS/1.0\r\nA: 1\r\nB: 2\r\n\r\n"),
+        (subscription(3, b"a.>"), b"SUB a.> 3\r\n"),
+        (unsubscription(3), b"UNSUB 3\r\n"),
+    ],
+)
+def test_lines_are_written(written, lines):
+    assert written == lines
+
+
+def test_headers_may_begin_with_a_status():
+    assert [status(one) for one in (HEAD, b"NATS/1.0\r\nA: 1\r\n\r\n", b"")] == [503, 0, 0]

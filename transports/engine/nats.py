@@ -1,0 +1,270 @@
+"""The engine over NATS with JetStream.
+
+Rows are the last messages of the subjects of a stream, which the tools of NATS show as a key-value
+bucket. A write that expects a revision is one that expects the last message of its subject; leases
+are messages with an end. Payloads between nodes are plain messages.
+"""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from specs.limits.engine import NATS_CLAIMS
+from transports.background import open_background
+from transports.engine.contract import (
+    ConflictError,
+    Engine,
+    EngineDownError,
+    Health,
+    Put,
+    Row,
+    Seen,
+    Written,
+    check_payloads,
+    check_prefix,
+)
+from transports.engine.due import Inbox
+from transports.engine.nats_rows import (
+    error_of,
+    node_subject,
+    number_in,
+    put_request,
+    read_json,
+    stored_row,
+    subject_of,
+)
+from transports.engine.nats_stream import NatsStream
+from transports.engine.nats_watch import NatsWatch
+from transports.nats.client import Missing, Request
+from transports.nats.connection import Terms
+from transports.nats.errors import NatsError
+from transports.nats.wire import Delivery
+
+__all__ = ["NatsEngine", "open_engine"]
+
+_CONFLICTS: Final = (10071, 10164)
+_NO_MESSAGE: Final = 10037
+_NO_RESPONDERS: Final = b"NATS/1.0 503"
+"""Begin of the headers of an answer that the server gives when nobody listens."""
+
+
+@final
+class NatsEngine(Engine):
+    """A handle of the rows of a group; made by `open_engine`."""
+
+    def __init__(self, terms: Terms, group: str) -> None:
+        super().__init__()
+        self.stream: Final = NatsStream(terms, group, self.counts)
+        self._client: Final = self.stream.client
+        self._bucket: Final = self.stream.bucket
+        self._inboxes: Final = dict[int, Inbox]()
+        self._numbers: Final = itertools.count()
+
+    def close(self) -> None:
+        """Take no part any more: calls fail, channels end. Idempotent."""
+        self.stream.close()
+        for inbox in self._inboxes.values():
+            inbox.bell.ring()
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    @override
+    async def get(self, key: str) -> Row | None:
+        await trio.lowlevel.checkpoint()
+        self._check_up()
+        (row,) = await self._stored((key,))
+        return None if row is None or row.value is None else row
+
+    async def _stored(self, keys: Sequence[str]) -> Sequence[Row | None]:
+        """Return rows, and marks of deleted ones.
+
+        Raises:
+            EngineDownError: JetStream does not answer.
+        """
+        where = b"$JS.API.STREAM.MSG.GET.%b" % self.stream.name
+        asked = [
+            Request(where, b'{"last_by_subj":"%b"}' % subject_of(self._bucket, key)) for key in keys
+        ]
+        return [self._found(answer) for answer in await self._client.ask_all(asked)]
+
+    def _found(self, answer: Delivery | Missing) -> Row | None:
+        if isinstance(answer, Missing):
+            raise self._no_answer(answer)
+        try:
+            found = read_json(answer)
+            error = error_of(found)
+            if error is None:
+                return stored_row(self._bucket, found)
+        except NatsError as exc:
+            self.stream.suspect()
+            raise EngineDownError(str(exc)) from exc
+        if error[0] == _NO_MESSAGE:
+            return None
+        self.stream.suspect()
+        raise EngineDownError(f"JetStream says: {error[1]}")
+
+    @override
+    async def put_all(self, puts: Sequence[Put]) -> Sequence[Written]:
+        await trio.lowlevel.checkpoint()
+        if not self.health.is_up:
+            return (EngineDownError(self.health.problem),) * len(puts)
+        expected = [put.expected for put in puts]
+        written = await self._write(puts, expected)
+        due: Sequence[int] = range(len(puts))
+        for _ in range(NATS_CLAIMS):
+            conflicts = [at for at in due if isinstance(written[at], ConflictError)]
+            due = await self._settled(puts, conflicts, expected, written) if conflicts else ()
+            if not due:
+                break
+            parts = await self._write([puts[at] for at in due], [expected[at] for at in due])
+            for at, one in zip(due, parts, strict=True):
+                written[at] = one
+        return written
+
+    async def _settled(
+        self,
+        puts: Sequence[Put],
+        conflicts: Sequence[int],
+        expected: list[int | None],
+        written: list[Written],
+    ) -> Sequence[int]:
+        """Find out what is there instead; return the writes that only met the mark of a deletion.
+
+        Args:
+            puts: All writes.
+            conflicts: Places of those that conflict.
+            expected: What each expects; changed to the mark, for those that are returned.
+            written: What has become of each; changed to what is there now.
+        """
+        try:
+            rows = await self._stored([puts[at].key for at in conflicts])
+        except EngineDownError:
+            return ()  # they did conflict; with what, a watch shows
+        again = []
+        for at, row in zip(conflicts, rows, strict=True):
+            is_there = row is not None and row.value is not None
+            written[at] = ConflictError(puts[at].key, row if is_there else None)
+            if puts[at].expected == 0 and not is_there:
+                expected[at] = 0 if row is None else row.revision
+                again.append(at)
+        return again
+
+    async def _write(self, puts: Sequence[Put], expected: Sequence[int | None]) -> list[Written]:
+        requests = [
+            put_request(self._bucket, put, revision)
+            for put, revision in zip(puts, expected, strict=True)
+        ]
+        answers = await self._client.ask_all(requests)
+        return [self._written(put, answer) for put, answer in zip(puts, answers, strict=True)]
+
+    def _written(self, put: Put, answer: Delivery | Missing) -> Written:
+        if isinstance(answer, Missing):
+            return self._no_answer(answer)
+        if answer.headers.startswith(_NO_RESPONDERS):
+            self.stream.suspect()
+            return EngineDownError("JetStream is not there")
+        try:
+            found = read_json(answer)
+            error = error_of(found)
+            if error is None:
+                return number_in(found, "seq")
+        except NatsError as exc:
+            return EngineDownError(str(exc), is_unknown=True)
+        if error[0] in _CONFLICTS:
+            return ConflictError(put.key, None)
+        return EngineDownError(f"JetStream refuses a write: {error[1]}")
+
+    def _no_answer(self, missing: Missing) -> EngineDownError:
+        reason = self.health.problem or missing.value
+        return EngineDownError(reason, is_unknown=missing is Missing.UNKNOWN)
+
+    def _check_up(self) -> None:
+        if not self.health.is_up:
+            raise EngineDownError(self.health.problem)
+
+    @override
+    @asynccontextmanager
+    async def watch(
+        self, prefix: str = ""
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Seen]]]:
+        check_prefix(prefix)
+        give, taken = trio.open_memory_channel[Sequence[Seen]](0)
+        with taken:
+            async with open_background() as nursery:
+                nursery.start_soon(NatsWatch(self.stream, prefix).run, give)
+                yield taken
+
+    # --- payloads -------------------------------------------------------------------------------
+
+    @override
+    async def publish(self, node: str, payloads: Sequence[bytes]) -> None:
+        check_payloads(payloads)
+        if self.stream.is_closed:
+            raise EngineDownError(self.health.problem)
+        try:
+            await self._client.publish(node_subject(self._bucket, node), payloads)
+        except NatsError as exc:
+            raise EngineDownError(str(exc)) from exc
+
+    @override
+    @asynccontextmanager
+    async def inbox(self, node: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
+        inbox, number = Inbox(node), next(self._numbers)
+
+        def take(delivery: Delivery | None) -> None:
+            if delivery is not None and not inbox.came(delivery.payload):
+                self.counts.dropped += 1
+
+        give, taken = trio.open_memory_channel[Sequence[bytes]](0)
+        subscription = self._client.subscribe(node_subject(self._bucket, node), take)
+        self._inboxes[number] = inbox
+        try:
+            await self._client.flush()
+            with taken:
+                async with open_background() as nursery:
+                    nursery.start_soon(self._pass_on, inbox, give)
+                    yield taken
+        finally:
+            del self._inboxes[number]
+            self._client.unsubscribe(subscription)
+
+    async def _pass_on(self, inbox: Inbox, give: trio.MemorySendChannel[Sequence[bytes]]) -> None:
+        with give, suppress(trio.BrokenResourceError):
+            while not self.stream.is_closed:
+                await inbox.bell.wait()
+                while batch := inbox.taken():
+                    await give.send(batch)
+
+    # --- health ---------------------------------------------------------------------------------
+
+    @property
+    @override
+    def health(self) -> Health:
+        return self.stream.health
+
+    @override
+    async def health_changed(self) -> Health:
+        return await self.stream.health_changed()
+
+
+@asynccontextmanager
+async def open_engine(terms: Terms, group: str) -> AsyncIterator[NatsEngine]:
+    """Open a handle of the rows of a group; it finds servers and rows by itself, now or later.
+
+    Args:
+        terms: How servers are reached.
+        group: Name of the group: the domain of its nodes.
+
+    If cancelled, the connection is closed.
+    """
+    engine = NatsEngine(terms, group)
+    async with open_background() as nursery:
+        nursery.start_soon(engine.stream.run)
+        try:
+            yield engine
+        finally:
+            engine.close()

@@ -1,0 +1,390 @@
+"""A client that keeps one connection to a cluster of NATS servers, and finds it again."""
+
+import itertools
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from enum import Enum
+from typing import Final, TypeAlias, final
+
+import attrs
+import trio
+
+from specs.limits.engine import (
+    ENGINE_TIMEOUT,
+    NATS_PING,
+    NATS_PIPELINE,
+    NATS_PIPELINE_BYTES,
+    NATS_RETRY,
+    NATS_RETRY_MOST,
+    NATS_UNSENT,
+)
+from transports.errors import LinkError
+from transports.nats.connection import NatsConnection, Terms, cut, dial_server
+from transports.nats.errors import NatsError
+from transports.nats.wire import (
+    PING,
+    PONG,
+    Delivery,
+    Pinged,
+    Ponged,
+    Received,
+    publication,
+    subscription,
+    unsubscription,
+)
+
+__all__ = ["Missing", "NatsClient", "Request", "Take"]
+
+Take: TypeAlias = Callable[[Delivery | None], None]
+"""Takes a message of a subscription, without waiting; None: the connection was lost."""
+
+
+@final
+class Missing(Enum):
+    """Why a request has no answer."""
+
+    UNSENT = "it was not sent"
+    UNKNOWN = "no answer came"
+
+
+_ANSWERS: Final = 1
+"""Number of the subscription to answers."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Request:
+    """A message that is answered.
+
+    Attributes:
+        subject: Where to.
+        payload: What.
+        head: Its headers; empty: none.
+    """
+
+    subject: bytes
+    payload: bytes = b""
+    head: bytes = b""
+
+
+@final
+class _Batch:
+    """Requests that went out together, and their answers."""
+
+    __slots__ = ("answers", "is_over", "missing")
+
+    def __init__(self, count: int) -> None:
+        self.answers: Final[list[Delivery | None]] = [None] * count
+        self.missing = count
+        self.is_over: Final = trio.Event()
+
+    def take(self, index: int, answer: Delivery) -> None:
+        """Take the answer to one of them."""
+        if index < len(self.answers) and self.answers[index] is None:
+            self.answers[index] = answer
+            self.missing -= 1
+            if not self.missing:
+                self.is_over.set()
+
+
+@final
+class NatsClient:
+    """Publishes, subscribes and asks; between two connections it does nothing.
+
+    Its subscriptions last over connections. What it writes is collected while a write is under
+    way, within a bound.
+
+    Args:
+        terms: How servers are reached.
+        moved: Called after the connection was made or lost.
+
+    Attributes:
+        inbox: Beginning of subjects that only this client subscribes to.
+        unsure: Published messages of lost connections that may not have reached the server.
+    """
+
+    def __init__(self, terms: Terms, moved: Callable[[], None]) -> None:
+        self.inbox: Final = b"_INBOX." + secrets.token_hex(11).encode()
+        self.problem = "no connection yet"
+        self.unsure = 0
+        self._terms: Final = terms
+        self._moved: Final = moved
+        self._connection: NatsConnection | None = None
+        self._answers: Final = self.inbox + b".a."
+        self._batches: Final = dict[int, _Batch]()
+        self._numbers: Final = itertools.count(_ANSWERS + 1)
+        self._subscriptions: Final = dict[int, tuple[bytes, Take]]()
+        self._queue: Final[list[bytes]] = []
+        self._queued = 0
+        self._has_queued = trio.Event()
+        self._has_room = trio.Event()
+        self._pings: Final = deque[tuple[trio.Event, int]]()
+        self._published = 0
+        self._confirmed = 0
+
+    @property
+    def server_id(self) -> str | None:
+        """Id of the process of the server that it is connected to; None: it is not."""
+        return None if self._connection is None else self._connection.server_id
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written."""
+        return self._queued
+
+    # --- the connection -------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Connect, and connect again, for ever."""
+        pause = NATS_RETRY
+        for server in itertools.cycle(self._terms.servers):
+            try:
+                connection = await dial_server(self._terms, server)
+            except NatsError as exc:
+                self._lost(str(exc))
+            else:
+                pause = NATS_RETRY
+                await self._serve(connection)
+            await trio.sleep(pause)
+            if server is self._terms.servers[-1]:
+                pause = min(2 * pause, NATS_RETRY_MOST)
+
+    async def _serve(self, connection: NatsConnection) -> None:
+        self._connection = connection
+        self._write(subscription(_ANSWERS, self._answers + b"*"))
+        for number, (subject, _) in self._subscriptions.items():
+            self._write(subscription(number, subject))
+        self._moved()
+        reason = "the connection was lost"
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write_queued, connection, nursery.cancel_scope)
+                nursery.start_soon(self._watch_over, connection, nursery.cancel_scope)
+                reason = await self._read(connection)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._connection = None
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(connection.link)
+            self._lost(reason)
+
+    async def _read(self, connection: NatsConnection) -> str:
+        """Take what comes, and return why nothing more does."""
+        link, wire = connection.link, connection.wire
+        try:
+            self._take_all(wire.receive(b""))
+            while True:
+                self._take_all(wire.receive(await link.receive()))
+        except NatsError as exc:
+            return str(exc)
+        except LinkError:
+            return "the connection was lost"
+
+    async def _write_queued(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
+        link = connection.link
+        try:
+            while True:
+                await self._has_queued.wait()
+                self._has_queued = trio.Event()
+                size, data = self._queued, b"".join(self._queue)
+                self._queue.clear()
+                await link.send_many(cut(data))
+                self._queued -= size
+                self._has_room.set()
+                self._has_room = trio.Event()
+                if self._queue:
+                    self._has_queued.set()
+        except LinkError:
+            scope.cancel()
+
+    async def _watch_over(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
+        """Ask for signs of life; give up a server that gives none."""
+        while trio.current_time() < connection.link.heard_at + ENGINE_TIMEOUT:
+            self._ping()
+            await trio.sleep(NATS_PING)
+        scope.cancel()
+
+    def _lost(self, reason: str) -> None:
+        """Let all that wait for the server know that it is gone."""
+        self.problem = reason
+        self.unsure += self._published - self._confirmed
+        self._published = self._confirmed = 0
+        self._queue.clear()
+        self._queued = 0
+        self._has_room.set()
+        self._has_room = trio.Event()
+        for ponged, _ in self._pings:
+            ponged.set()
+        self._pings.clear()
+        for batch in self._batches.values():
+            batch.is_over.set()
+        for _, take in tuple(self._subscriptions.values()):
+            take(None)
+        self._moved()
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def _take_all(self, received: Iterator[Received]) -> None:
+        for one in received:
+            match one:
+                case Delivery(subscription=number):
+                    if number == _ANSWERS:
+                        self._take_answer(one)
+                    elif number in self._subscriptions:
+                        self._subscriptions[number][1](one)
+                case Pinged():
+                    self._write(PONG)
+                case Ponged():
+                    self._take_pong()
+                case _:  # servers of its cluster come or go; what it refuses has no answer
+                    pass
+
+    def _take_pong(self) -> None:
+        if self._pings:
+            ponged, self._confirmed = self._pings.popleft()
+            ponged.set()
+
+    def _take_answer(self, answer: Delivery) -> None:
+        number, _, index = answer.subject.removeprefix(self._answers).partition(b"-")
+        with suppress(ValueError):
+            batch = self._batches.get(int(number))
+            if batch is not None:
+                batch.take(int(index), answer)
+
+    # --- out ------------------------------------------------------------------------------------
+
+    def _write(self, data: bytes) -> None:
+        """Write what the system takes now; the rest, and all that follows, goes out later."""
+        connection = self._connection
+        if connection is None:
+            return
+        link = connection.link
+        if not self._queued and link.is_clear:
+            if link.write_now(cut(data)):
+                return
+        else:
+            self._queue.append(data)
+        self._queued += len(data)
+        self._has_queued.set()
+
+    def _ping(self) -> trio.Event:
+        """Ask for a sign of life, and return what it sets."""
+        ponged = trio.Event()
+        self._pings.append((ponged, self._published))
+        self._write(PING)
+        return ponged
+
+    async def _has_space(self) -> bool:
+        """Wait until little waits to be written, or too long; return whether there is space."""
+        if self._queued > NATS_UNSENT:
+            with trio.move_on_after(ENGINE_TIMEOUT):
+                while True:
+                    await self._has_room.wait()
+                    if self._queued <= NATS_UNSENT:
+                        break
+        return self._queued <= NATS_UNSENT and self._connection is not None
+
+    async def flush(self) -> None:
+        """Wait until the server has handled all that was sent; do not wait if it is not there.
+
+        If cancelled, it may not have.
+        """
+        if self._connection is not None:
+            ponged = self._ping()
+            with trio.move_on_after(ENGINE_TIMEOUT):
+                await ponged.wait()
+
+    def subscribe(self, subject: bytes, take: Take) -> int:
+        """Let what comes to a subject be taken, from each connection; return the number for it."""
+        number = next(self._numbers)
+        self._subscriptions[number] = subject, take
+        self._write(subscription(number, subject))
+        return number
+
+    def unsubscribe(self, number: int) -> None:
+        """End a subscription."""
+        del self._subscriptions[number]
+        self._write(unsubscription(number))
+
+    async def publish(self, subject: bytes, payloads: Sequence[bytes]) -> None:
+        """Publish messages.
+
+        If cancelled, none was published.
+
+        Raises:
+            NatsError: There is no connection, or the server takes nothing.
+        """
+        await trio.lowlevel.checkpoint()
+        if not await self._has_space():
+            raise NatsError(self.problem if self._connection is None else "it takes nothing")
+        self._published += len(payloads)
+        self._write(b"".join([publication(subject, one) for one in payloads]))
+
+    def tell(self, subject: bytes, payload: bytes = b"", reply: bytes = b"") -> None:
+        """Publish a small message without waiting; without a connection it is lost.
+
+        Args:
+            subject: Where to.
+            payload: What.
+            reply: Where answers go to; empty: none are wanted.
+        """
+        self._write(publication(subject, payload, reply))
+
+    async def ask_all(self, requests: Sequence[Request]) -> Sequence[Delivery | Missing]:
+        """Ask all requests at once, as far as the bounds permit, and return the answers in order.
+
+        If cancelled, each may have arrived or not.
+        """
+        await trio.lowlevel.checkpoint()
+        answers: list[Delivery | Missing] = []
+        connection = self._connection
+        while len(answers) < len(requests):
+            part = _part(requests, len(answers))
+            is_sent = await self._has_space() and self._connection is connection
+            answers += await self._ask(part) if is_sent else [Missing.UNSENT] * len(part)
+        return answers
+
+    async def ask(self, request: Request) -> Delivery:
+        """Ask one request.
+
+        If cancelled, it may have arrived or not.
+
+        Raises:
+            NatsError: There is no answer.
+        """
+        (answer,) = await self.ask_all((request,))
+        if isinstance(answer, Missing):
+            raise NatsError(self.problem if self._connection is None else "no answer came in time")
+        return answer
+
+    async def _ask(self, requests: Sequence[Request]) -> list[Delivery | Missing]:
+        number, batch = next(self._numbers), _Batch(len(requests))
+        self._batches[number] = batch
+        reply = b"%b%d-" % (self._answers, number)
+        try:
+            self._write(
+                b"".join(
+                    [
+                        publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
+                        for index, one in enumerate(requests)
+                    ]
+                )
+            )
+            with trio.move_on_after(ENGINE_TIMEOUT):
+                await batch.is_over.wait()
+        finally:
+            del self._batches[number]
+        return [Missing.UNKNOWN if one is None else one for one in batch.answers]
+
+
+def _part(requests: Sequence[Request], start: int) -> Sequence[Request]:
+    """Return the next requests that may be without an answer at a time."""
+    size, end = 0, start
+    for one in requests[start : start + NATS_PIPELINE]:
+        size += len(one.payload)
+        if end > start and size > NATS_PIPELINE_BYTES:
+            break
+        end += 1
+    return requests[start:end]

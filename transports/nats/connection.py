@@ -1,0 +1,200 @@
+"""Connections to NATS servers: dialled, encrypted, authenticated."""
+
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Final, Self, final
+from urllib.parse import urlsplit
+
+import attrs
+import orjson
+import trio
+
+from specs.limits.engine import ENGINE_TIMEOUT, NATS_LINE, NATS_PORT
+from specs.limits.protocol import MAX_FRAME_BYTES
+from transports.errors import DialError, LinkError
+from transports.link import Kind, Upgrade
+from transports.nats.credentials import Credentials
+from transports.nats.errors import NatsError
+from transports.nats.wire import PING, PONG, Greeting, Pinged, Ponged, Received, Refusal, Wire
+from transports.socket_link import RawLink
+from transports.sockets import dial_tcp
+from transports.tls import AcceptedStream, begin_tls, client_context
+from transports.urls import join_host_port
+
+__all__ = ["NatsConnection", "ServerUrl", "Terms", "cut", "dial_server"]
+
+_SCHEMES: Final = ("nats", "tls")
+
+
+@final
+@attrs.frozen
+class ServerUrl:
+    """Where a server is.
+
+    Attributes:
+        host: Its host, which its certificate must name.
+        port: Its port.
+        is_encrypted: Whether it must offer TLS; one that asks for TLS gets it anyway.
+    """
+
+    host: str
+    port: int
+    is_encrypted: bool
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read `nats://host:port` or `tls://host:port`; the port may be missing.
+
+        Raises:
+            ValueError: It is another text; the error says why, as half a sentence.
+        """
+        url = urlsplit(text)
+        if url.scheme not in _SCHEMES or not url.hostname or url.path.strip("/") or url.query:
+            raise ValueError(f"{text!r} is no URL such as nats://127.0.0.1:4222")
+        if url.username is not None:
+            raise ValueError("a URL of the engine holds no user; credentials are in a file")
+        return cls(url.hostname, url.port or NATS_PORT, url.scheme == "tls")
+
+    @property
+    def address(self) -> str:
+        """Its `host:port`."""
+        return join_host_port(self.host, self.port)
+
+
+@final
+@attrs.frozen
+class Terms:
+    """How servers are reached.
+
+    Attributes:
+        servers: Servers of one cluster, tried in turn.
+        name: Name of this client, for the operator of the server.
+        credentials: Who this client is; None: the server asks for nothing.
+        tls: How connections are encrypted; None: as the operating system trusts.
+    """
+
+    servers: tuple[ServerUrl, ...]
+    name: str = "protofly"
+    credentials: Credentials | None = None
+    tls: ssl.SSLContext | None = None
+
+
+@final
+class NatsConnection:
+    """A connection that is greeted.
+
+    Attributes:
+        link: Its bytes.
+        wire: Reads them.
+        server_id: Id of the process of the server.
+    """
+
+    def __init__(self, link: RawLink, wire: Wire, server_id: str) -> None:
+        self.link: Final = link
+        self.wire: Final = wire
+        self.server_id: Final = server_id
+
+
+def cut(data: bytes) -> list[bytes]:
+    """Return bytes as frames of a link."""
+    if len(data) <= MAX_FRAME_BYTES:
+        return [data]
+    return [data[at : at + MAX_FRAME_BYTES] for at in range(0, len(data), MAX_FRAME_BYTES)]
+
+
+_trusting_the_system: Final = cache(client_context)
+
+
+async def dial_server(terms: Terms, server: ServerUrl) -> NatsConnection:
+    """Connect to a server; takes at most `ENGINE_TIMEOUT`.
+
+    If cancelled, nothing is left open.
+
+    Raises:
+        NatsError: It is not there, refuses, or does not answer.
+    """
+    try:
+        with trio.fail_after(ENGINE_TIMEOUT):
+            return await _dial(terms, server)
+    except trio.TooSlowError as exc:
+        raise NatsError(f"{server.address} does not answer") from exc
+    except DialError as exc:
+        raise NatsError(f"{server.address} cannot be reached: {exc.reason}") from exc
+    except (LinkError, OSError, trio.BrokenResourceError) as exc:
+        raise NatsError(f"{server.address} has hung up") from exc
+
+
+async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
+    plain = await dial_tcp(server.address)
+    try:
+        greeting = await _greeting(plain)
+        stream: AcceptedStream = plain
+        if server.is_encrypted or greeting.get("tls_required") is True:
+            if not (greeting.get("tls_required") or greeting.get("tls_available")):
+                raise NatsError(f"{server.address} offers no TLS")  # noqa: TRY301 - closes below
+            tls = terms.tls or _trusting_the_system()
+            stream = await begin_tls(plain, tls, server.address, server.host)
+        link = RawLink((Kind.STREAM, server.address, Upgrade()), stream)
+        wire = Wire()
+        await link.send_many(cut(_introduction(terms, greeting) + PING))
+        await _admitted(link, wire, server)
+        return NatsConnection(link, wire, str(greeting.get("server_id", "")))
+    except BaseException:
+        await trio.aclose_forcefully(plain)
+        raise
+
+
+async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
+    """Read what a server says first, and nothing that may follow it."""
+    data = b""
+    while not data.endswith(b"\r\n"):
+        more = await stream.receive_some(NATS_LINE)
+        data += more
+        if not more or len(data) > NATS_LINE:
+            raise NatsError("it is no NATS server")
+    with suppress(NatsError, orjson.JSONDecodeError):
+        first = next(Wire().receive(data), None)
+        found = orjson.loads(first.text) if isinstance(first, Greeting) else None
+        if isinstance(found, dict):
+            return found
+    raise NatsError("it is no NATS server")
+
+
+def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:
+    fields: dict[str, object] = {
+        "verbose": False,
+        "pedantic": False,
+        "name": terms.name,
+        "lang": "python-trio",
+        "version": "1",
+        "protocol": 1,
+        "headers": True,
+        "no_responders": True,
+    }
+    challenge = greeting.get("nonce")
+    if terms.credentials is not None and isinstance(challenge, str):
+        fields |= terms.credentials.proof(challenge)
+    return b"CONNECT %b\r\n" % orjson.dumps(fields)
+
+
+async def _admitted(link: RawLink, wire: Wire, server: ServerUrl) -> None:
+    """Wait for the answer to the first ping; what comes with it is read, too."""
+    while True:
+        for one in wire.receive(await link.receive()):
+            if await _is_admission(link, one, server):
+                return
+
+
+async def _is_admission(link: RawLink, one: Received, server: ServerUrl) -> bool:
+    match one:
+        case Ponged():
+            return True
+        case Pinged():
+            await link.send(PONG)
+        case Refusal(text):
+            raise NatsError(f"{server.address} refuses: {text.lower()}")
+        case _:
+            pass
+    return False

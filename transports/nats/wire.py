@@ -1,0 +1,202 @@
+"""The lines of the NATS client protocol, without input or output.
+
+Source: https://docs.nats.io/reference/reference-protocols/nats-protocol
+"""
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from specs.limits.engine import NATS_LINE, NATS_MESSAGE
+from transports.nats.errors import NatsError
+
+__all__ = [
+    "PING",
+    "PONG",
+    "Delivery",
+    "Greeting",
+    "Pinged",
+    "Ponged",
+    "Received",
+    "Refusal",
+    "Wire",
+    "headers",
+    "publication",
+    "status",
+    "subscription",
+    "unsubscription",
+]
+
+PING: Final = b"PING\r\n"
+PONG: Final = b"PONG\r\n"
+_END: Final = b"\r\n"
+_VERSION: Final = b"NATS/1.0"
+_STATUS: Final = b"NATS/1.0 "
+_WORDS: Final = {b"MSG": 4, b"HMSG": 5}
+"""Words of a line that begins a message; one more if there is a subject to answer to."""
+
+
+@final
+@attrs.define(slots=True)
+class Delivery:
+    """A message of a subscription.
+
+    Attributes:
+        subscription: Number of the subscription.
+        subject: Its subject.
+        reply: The subject to answer to; empty: none.
+        headers: Its headers as they came; empty: it has none.
+        payload: The rest.
+    """
+
+    subscription: int
+    subject: bytes
+    reply: bytes
+    headers: bytes
+    payload: bytes
+
+
+@final
+@attrs.frozen
+class Greeting:
+    """What a server says of itself, as JSON."""
+
+    text: bytes
+
+
+@final
+@attrs.frozen
+class Refusal:
+    """What a server does not like; often it closes the connection afterwards."""
+
+    text: str
+
+
+@final
+@attrs.frozen
+class Pinged:
+    """The server asks for a sign of life."""
+
+
+@final
+@attrs.frozen
+class Ponged:
+    """The server answers a ping: it has handled all that was sent before."""
+
+
+Received: TypeAlias = Delivery | Greeting | Refusal | Pinged | Ponged
+
+_PINGED: Final = Pinged()
+_PONGED: Final = Ponged()
+
+
+@final
+class Wire:
+    """Reads what a server sends."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def receive(self, data: bytes) -> Iterator[Received]:
+        """Yield what is complete now; the rest waits for more.
+
+        Raises:
+            NatsError: It is not the protocol, or larger than its limits.
+        """
+        data = self._rest + data if self._rest else data
+        at = 0
+        try:
+            while (end := data.find(_END, at)) >= 0:
+                if data[at] in b"MH":
+                    size, head, delivery = _sizes(data[at:end])
+                    start = end + 2
+                    if len(data) < start + size + 2:
+                        break
+                    at = start + size + 2
+                    delivery.headers = data[start : start + head]
+                    delivery.payload = data[start + head : at - 2]
+                    yield delivery
+                else:
+                    line_start, at = at, end + 2
+                    one = _read(data[line_start:end])
+                    if one is not None:
+                        yield one
+        finally:
+            self._rest = data[at:]
+        if end < 0 and len(self._rest) > NATS_LINE:
+            raise NatsError("the server sends a line that does not end")
+
+
+def _sizes(line: bytes) -> tuple[int, int, Delivery]:
+    """Return the bytes that follow, how many of them are headers, and the message without them."""
+    words = line.split()
+    plain = _WORDS.get(words[0], 0)
+    try:
+        reply = words[3] if len(words) == plain + 1 else b""
+        if not plain or len(words) != plain + bool(reply):
+            raise NatsError("the server sends a line of no known form")
+        size = int(words[-1])
+        head = int(words[-2]) if plain == _WORDS[b"HMSG"] else 0
+        delivery = Delivery(int(words[2]), words[1], reply, b"", b"")
+    except ValueError as exc:
+        raise NatsError("the server sends a line of no known form") from exc
+    if not 0 <= head <= size <= NATS_MESSAGE:
+        raise NatsError("the server sends a message over the limit")
+    return size, head, delivery
+
+
+def _read(line: bytes) -> Received | None:
+    if line == b"PING":
+        return _PINGED
+    if line == b"PONG":
+        return _PONGED
+    word, _, rest = line.partition(b" ")
+    match word:
+        case b"INFO":
+            return Greeting(rest)
+        case b"-ERR":
+            return Refusal(rest.decode(errors="replace").strip(" '"))
+        case b"+OK":
+            return None
+        case _:
+            raise NatsError("the server sends a line of no known form")
+
+
+def publication(subject: bytes, payload: bytes, reply: bytes = b"", head: bytes = b"") -> bytes:
+    """Return the bytes that publish a message.
+
+    Args:
+        subject: Where to.
+        payload: What.
+        reply: Where an answer goes to; empty: none is wanted.
+        head: Its headers, as of `headers`; empty: none.
+    """
+    where = b"%b %b" % (subject, reply) if reply else subject
+    if head:
+        size = len(head) + len(payload)
+        return b"HPUB %b %d %d\r\n%b%b\r\n" % (where, len(head), size, head, payload)
+    return b"PUB %b %d\r\n%b\r\n" % (where, len(payload), payload)
+
+
+def headers(*pairs: tuple[bytes, bytes]) -> bytes:
+    """Return headers as they are sent."""
+    return b"%b\r\n%b\r\n" % (_VERSION, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
+
+
+def subscription(number: int, subject: bytes) -> bytes:
+    """Return the bytes that subscribe to a subject."""
+    return b"SUB %b %d\r\n" % (subject, number)
+
+
+def unsubscription(number: int) -> bytes:
+    """Return the bytes that end a subscription."""
+    return b"UNSUB %d\r\n" % number
+
+
+def status(head: bytes) -> int:
+    """Return the status code that headers begin with; 0: they have none."""
+    if not head.startswith(_STATUS):
+        return 0
+    code = head[len(_STATUS) : len(_STATUS) + 3]
+    return int(code) if code.isdigit() else 0
