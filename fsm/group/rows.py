@@ -266,12 +266,12 @@ class RowsCore:
         match answer:
             case Written(_, revision):
                 return self._made(key, flight, revision)
-            case Conflicted(_, value, revision) if value == flight.wanted.value:
-                # An earlier attempt was made after all, or another node wants the same.
-                return self._made(key, flight, revision)
             case Conflicted(_, value, revision):
                 news = _newest(Seen(key, value, revision), flight.news)
-                return self._lost(key, news)
+                if news.value != flight.wanted.value:
+                    return self._lost(key, news)
+                # An earlier attempt was made after all, or another node wants the same.
+                return self._made(key, flight, news.revision)
             case Unanswered():
                 flight.again = now + GROUP_RETRY
                 return self._tell(key, flight)

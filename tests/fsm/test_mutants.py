@@ -78,6 +78,7 @@ def explored(plan, name, table):
 COMPOSED = {
     "stub_connection": ["session"],
     "session": ["session"],
+    "group_membership": ["group-lease"],
     "address": ["session-tables"],
     "node_subscription": ["session-tables"],
     "object_subscription": ["sync", "sync-leave"],

@@ -6,6 +6,8 @@ from typing import Final
 
 from fsm.product.composition import Plan
 from fsm.product.compositions.delegation import DELEGATION
+from fsm.product.compositions.group import GROUP, GROUP_DEATH, GROUP_FENCE
+from fsm.product.compositions.group_lease import GROUP_LEASES
 from fsm.product.compositions.p2p import (
     P2P,
     P2P_AGAIN,
@@ -44,6 +46,10 @@ _ALL: Final[tuple[Plan, ...]] = (
     SYNC_LEAVE,
     INVITATION,
     DELEGATION,
+    GROUP,
+    GROUP_FENCE,
+    GROUP_DEATH,
+    GROUP_LEASES,
     TRANSACTION,
     RESOLVE,
     RELEASE,

@@ -235,6 +235,16 @@ def test_of_a_conflict_and_the_news_the_newest_counts(core):
     assert core.feed(conflict(put, OTHERS, 3), 0.0) == [Lost(K, (1,), MINE, LATER)]
 
 
+def test_a_conflict_that_the_news_outdate_by_the_row_itself_is_none(core):
+    """An earlier attempt was made once the row that the later one met had gone."""
+    put = sent(core)
+    core.feed(seen(OTHERS, 3), 0.0)
+    core.feed(seen(MINE, 5), 0.0)
+
+    assert core.feed(conflict(put, OTHERS, 3), 0.0) == [Done(K, (1,))]
+    assert core.rows == {K: MINE}
+
+
 # ---- unknown outcomes
 
 

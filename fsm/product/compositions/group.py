@@ -1,0 +1,530 @@
+"""Nodes of one domain: sessions that move, leases that end, and an engine that answers late.
+
+Participants at each node: `fsm.group.membership`, `.rows`, `.moves` and `.homes`, hosted as the
+bus of a node does; and an engine.
+What may happen: a write or its answer is lost, or a write comes twice; an answer comes after it
+was given up; runtimes come to any node at any time, and leave; a node finds its lease over by its
+own clock; a node dies, and comes back as another process by the same id.
+
+A node that finds its lease over, or dies, is heard of by the engine at any later time: that a
+lease never ends before is shown in the composition `group-lease`.
+
+Left out, and why that is no loss:
+
+* Links, tokens and messages: to the engine a session is its row.
+* Renewals: they change no row but the node's own.
+* Time: what is due is due at any moment when nothing else goes on, and once while it does.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.group import membership as member
+from fsm.group.homes import Homes
+from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, read_row, session_key, write_row
+from fsm.group.membership import MembershipCore
+from fsm.group.moves import Effect as Move
+from fsm.group.moves import GiveUp, MovesCore
+from fsm.group.rows import RowsCore
+from fsm.group.rows_io import (
+    Applied,
+    Change,
+    Conflicted,
+    Current,
+    Done,
+    Effect,
+    Forget,
+    Gap,
+    Lost,
+    Put,
+    Read,
+    Remove,
+    Seen,
+    Unanswered,
+    Withdrawn,
+    Written,
+)
+from fsm.machines.group_membership import State
+from fsm.product.composition import (
+    Bounds,
+    Channel,
+    Composition,
+    End,
+    Event,
+    Host,
+    Medium,
+    Never,
+    Patience,
+    Place,
+    Plan,
+    Situation,
+    UnsafeError,
+)
+from fsm.product.compositions.group_engine import (
+    ENGINE,
+    KEY,
+    NODES,
+    RUNTIME,
+    Answer,
+    Ask,
+    EnginePlace,
+    Lapse,
+    News,
+    Watch,
+    Write,
+    beginning,
+    session_of,
+)
+from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
+
+__all__ = ["GROUP", "GROUP_DEATH", "GROUP_FENCE", "NodePlace"]
+
+_LATE: Final = 1_000.0
+"""Seconds after which a lease is over by any clock."""
+
+
+# --- a node ---------------------------------------------------------------------------------
+
+
+@final
+class NodePlace(Host):
+    """A node of the group.
+
+    Attributes:
+        is_alive: Whether its process runs.
+        is_asked: Whether a link waits for the session.
+        heard: The newest revision that its watch has brought.
+        boots: How many processes it has had, or epochs of one.
+        reads: How many rows it reads.
+    """
+
+    def __init__(self, node: str, *, is_held: bool) -> None:
+        super().__init__()
+        self.node = node
+        self.boots = 1
+        self.heard = self.reads = 0
+        self.is_alive = True
+        self.is_over = False
+        self.is_asked = False
+        self._unanswered: dict[tuple[int, bool], None] = {}
+        self._wanted: dict[int, Put] = {}
+        self._begin()
+        if node == NODES[0] and is_held:
+            self.moves.keep(session_of(self.here), None)
+        self._join()
+        for number, (key, value) in enumerate(beginning(is_held=is_held).items(), 1):
+            if key == node_key(node):
+                mine = member.LeaseWritten(1, number)
+                self._member(self.membership.feed(mine, self.now))
+            self._hear(Seen(key, value, number))
+            self.heard = number
+        self._hear(Current(""))
+        self._unanswered.clear()
+        self.out.clear()
+
+    def _begin(self) -> None:
+        self.membership = MembershipCore(self.node)
+        self.rows = RowsCore()
+        self.moves = MovesCore()
+        self.homes = Homes(self.membership.is_live, {})
+        self.is_current = False
+        self._told = 0, 0
+
+    def _join(self) -> None:
+        self._member(self.membership.feed(member.Join(self.boots), self.now))
+        self._rows(self.rows.feed(Gap(""), self.now))
+        self.send(f"{self.node}-says", Watch(self.here))
+
+    def _tell(self, revision: int, *, is_there: bool) -> None:
+        """Note what is known of the row of the session: its revision, and up to which one."""
+        if revision >= self._told[1]:
+            self._told = (revision if is_there else 0), revision
+
+    @property
+    def here(self) -> Holder:
+        """This process."""
+        return Holder(self.node, self.boots)
+
+    @property
+    def has_copy(self) -> bool:
+        """True if it has the session, as far as it knows."""
+        return RUNTIME in self.moves.own
+
+    @property
+    def is_member(self) -> bool:
+        """True if it serves runtimes."""
+        return self.is_alive and self.is_current and self.membership.may_write(self._clock)
+
+    @property
+    def is_fenced(self) -> bool:
+        """True if it has to join anew."""
+        return self.is_alive and self.membership.state is State.FENCED
+
+    @property
+    def _clock(self) -> float:
+        return _LATE if self.is_over else self.now
+
+    # ---- what happens
+
+    @override
+    def deadline(self) -> float:
+        is_due = self._unanswered or self._is_left or self._must_join
+        return self.now if is_due and self.is_alive else math.inf
+
+    @property
+    def _must_join(self) -> bool:
+        return self.membership.state is State.JOINING
+
+    @property
+    def _is_left(self) -> bool:
+        """True if a session waits here for a runtime that does not come."""
+        is_tidier = self.is_member and self.membership.tidies(KEY)
+        return is_tidier and self.homes.deadline() < math.inf and self.rows.is_settled
+
+    @override
+    def time_over(self) -> None:
+        if self._unanswered:
+            late, self._unanswered = self._unanswered, {}
+            for number, is_lease in late:
+                if is_lease:
+                    said = member.LeaseUnanswered(number)
+                    self._member(self.membership.feed(said, self.now))
+                else:
+                    self._wanted.pop(number)
+                    self._rows(self.rows.feed(Unanswered(number), self.now))
+        elif self._must_join:
+            self._member(self.membership.feed(member.Tick(), self.membership.deadline()))
+        else:
+            for runtime in self.homes.overdue(self.now + GROUP_PATIENCE):
+                self.homes.session_over(runtime)
+                self._rows(self.rows.feed(Remove(session_key(runtime)), self.now))
+        self._flush()
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        if not self.is_alive and happened != "starts":
+            return
+        match happened:
+            case Answer(outcome, to, is_lease) if to == self.here:
+                self._answered(outcome, is_lease=is_lease)
+            case News(seen, to, revision) if to == self.here:
+                self.heard = revision
+                self.reads -= isinstance(seen, Seen) and seen.is_read
+                self._hear(seen)
+            case Answer() | News():
+                return
+            case str(wanted):
+                self._do(wanted)
+            case _:
+                raise TypeError(happened)
+        self._flush()
+
+    def _do(self, wanted: str) -> None:
+        match wanted:
+            case "comes":
+                self.is_asked = True
+                before = self.rows.row(KEY)
+                last = before if isinstance(before, SessionRow) else None
+                self.homes.session_over(RUNTIME)
+                self._moves([self.moves.keep(session_of(self.here), last, 1)])
+            case "leaves":
+                self.is_asked = False
+                self._moves(self.moves.end(RUNTIME))
+            case "over":
+                self.is_over = True
+                self.send(f"{self.node}-says", Lapse(self.here))
+                self._member(self.membership.feed(member.Tick(), self._clock))
+            case "dies":
+                self.send(f"{self.node}-says", Lapse(self.here))
+                self.is_alive = self.is_over = self.is_asked = False
+                self._unanswered.clear()
+                self._wanted.clear()
+                self._begin()
+            case "starts":
+                self.is_alive = True
+                self._anew()
+            case "joins":
+                self._anew()
+            case _:
+                raise TypeError(wanted)
+
+    def _anew(self) -> None:
+        self.boots += 1
+        self.is_over, self.heard, self.reads = False, 0, 0
+        self._join()
+
+    # ---- as the bus of a node does
+
+    def _answered(self, outcome: Written | Conflicted, *, is_lease: bool) -> None:
+        self._unanswered.pop((outcome.number, is_lease), None)
+        if not is_lease:
+            self._told_by(outcome)
+            self._rows(self.rows.feed(outcome, self.now))
+            return
+        said: member.Input
+        if isinstance(outcome, Written):
+            said = member.LeaseWritten(outcome.number, outcome.revision)
+        else:
+            key = node_key(self.node)
+            there = None if outcome.value is None else read_row(key, outcome.value)
+            row = there if isinstance(there, NodeRow) else None
+            said = member.LeaseRefused(outcome.number, row, outcome.revision)
+        self._member(self.membership.feed(said, self.now))
+
+    def _told_by(self, outcome: Written | Conflicted) -> None:
+        wanted = self._wanted.pop(outcome.number, None)
+        if wanted is None:
+            return
+        there = wanted.value if isinstance(outcome, Written) else outcome.value
+        self._tell(outcome.revision, is_there=there is not None)
+
+    def _hear(self, seen: Seen | Current) -> None:
+        if isinstance(seen, Seen) and seen.key == KEY:
+            self._tell(seen.revision, is_there=seen.value is not None)
+        self._rows(self.rows.feed(seen, self.now))
+        self.is_current = self.rows.is_current
+
+    def _member(self, effects: Iterable[member.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case member.PutLease(number, row, expected):
+                    self._unanswered[number, True] = None
+                    put = Put(number, row.key, write_row(row), expected)
+                    self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
+                case member.Fenced():
+                    self._fence()
+                case member.NodeCame(NodeRow(holder)) | member.NodeGone(holder):
+                    self.homes.node_moved(holder.node, self.now)
+                case _:
+                    self.moved([effect])
+
+    def _fence(self) -> None:
+        self._unanswered.clear()
+        self._wanted.clear()
+        self.is_current, self._told = False, (0, 0)
+        self._moves(self.moves.fenced())
+        self._rows(self.rows.feed(Forget(), self.now))
+
+    def _rows(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Applied(NodeRow(holder) as row, revision):
+                    news = member.NodeSeen(holder.node, row, revision)
+                    self._member(self.membership.feed(news, self._clock))
+                case Withdrawn(NodeRow(holder), revision):
+                    news = member.NodeSeen(holder.node, None, revision)
+                    self._member(self.membership.feed(news, self._clock))
+                case Done():
+                    self.is_asked = False
+                case Read():
+                    self.reads += 1
+                    self.send(f"{self.node}-says", Ask(effect, self.here))
+                case Applied() | Withdrawn() | Lost():
+                    self._session(effect)
+
+    def _session(self, effect: Applied | Withdrawn | Lost) -> None:
+        if isinstance(effect, Applied) and effect.revision < self._told[1]:
+            raise UnsafeError("a node applies an older version of a row than it knows")
+        if isinstance(effect, Lost) and effect.tickets:
+            self.is_asked = False
+        self._moves(self.moves.feed(effect, self.here))
+        there = None if isinstance(effect, Withdrawn) else self.rows.row(KEY)
+        if isinstance(there, SessionRow) and there.holder != self.here:
+            self.homes.session(there, self.now)
+        else:
+            self.homes.session_over(RUNTIME)
+
+    def _moves(self, effects: Iterable[Move]) -> None:
+        for effect in effects:
+            match effect:
+                case GiveUp():
+                    self.is_asked = False
+                case Change() | Remove():
+                    self._rows(self.rows.feed(effect, self.now))
+
+    def _flush(self) -> None:
+        if not self.is_member:
+            return
+        for put in self.rows.writes(self.now + GROUP_RETRY):
+            self._unanswered[put.number, False] = None
+            self._wanted[put.number] = put
+            write = Write(put, self.here, self._told[0], self.is_over)
+            self.send(f"{self.node}-asks", write)
+
+
+# --- what must be, and what must not ----------------------------------------------------------
+
+
+def _engine(now: Situation) -> EnginePlace:
+    return now.at(ENGINE, EnginePlace)
+
+
+def _node(now: Situation, name: str) -> NodePlace:
+    return now.at(name, NodePlace)
+
+
+def _knows_all(now: Situation, name: str) -> bool:
+    """Return whether all news has reached a member that has nothing to write."""
+    node = _node(now, name)
+    has_heard = node.heard == _engine(now).revision and not node.reads
+    return node.is_member and has_heard and node.rows.is_settled
+
+
+def _is_twice(now: Situation) -> bool:
+    return all(_knows_all(now, name) and _node(now, name).has_copy for name in NODES)
+
+
+def _is_open_unheld(name: str, now: Situation) -> bool:
+    node = _node(now, name)
+    return node.has_copy and (node.is_over or not node.is_member)
+
+
+def _differs(name: str, now: Situation) -> bool:
+    return _knows_all(now, name) and _node(now, name).rows.row(KEY) != _engine(now).session
+
+
+_PLACES: Final = (*NODES, ENGINE)
+_NEVER: Final = (
+    Never("Two nodes have heard all, and have one session.", "I-M2", _PLACES, _is_twice),
+    *(
+        Never(
+            f"Node {name} has heard all, and its mirror is not as the engine.",
+            "ours",
+            (name, ENGINE),
+            partial(_differs, name),
+        )
+        for name in NODES
+    ),
+    *(
+        Never(
+            f"Node {name} is no member by its own clock, and a session is open there.",
+            "ours",
+            (name,),
+            partial(_is_open_unheld, name),
+        )
+        for name in NODES
+    ),
+)
+
+
+def _is_at_rest(now: Situation) -> bool:
+    nodes = [_node(now, name) for name in NODES if _node(now, name).is_alive]
+    if any(node.is_asked or not node.is_member for node in nodes):
+        return False
+    session = _engine(now).session
+    holders = [node.here for node in nodes if node.has_copy]
+    return not nodes or holders == ([] if session is None else [session.holder])
+
+
+_ENDS: Final = (End("the session has one node, or is over", _PLACES, _is_at_rest),)
+
+
+def _may_come(name: str, now: Situation) -> bool:
+    node = _node(now, name)
+    return node.is_member and not node.has_copy
+
+
+def _may_leave(name: str, now: Situation) -> bool:
+    return _node(now, name).is_member and _node(now, name).has_copy
+
+
+def _is_member(name: str, now: Situation) -> bool:
+    return _node(now, name).is_member
+
+
+def _is_alive(name: str, now: Situation) -> bool:
+    return _node(now, name).is_alive
+
+
+def _is_dead(name: str, now: Situation) -> bool:
+    return not _node(now, name).is_alive
+
+
+def _is_fenced(name: str, now: Situation) -> bool:
+    return _node(now, name).is_fenced
+
+
+_HAPPENS: Final[Mapping[str, tuple[str, Callable[[str, Situation], bool]]]] = {
+    "comes": ("the runtime comes to node", _may_come),
+    "leaves": ("the runtime leaves node", _may_leave),
+    "over": ("the lease is over by the clock of node", _is_member),
+    "dies": ("the process ends of node", _is_alive),
+    "starts": ("a new process starts of node", _is_dead),
+    "joins": ("anew joins node", _is_fenced),
+}
+
+
+def _happens(name: str, what: str, budget: int | None = 1) -> Event:
+    words, may_be = _HAPPENS[what]
+    is_fault = what in {"over", "dies"}
+    when = partial(may_be, name)
+    return Event(f"{words} {name}", name, what, when=when, budget=budget, is_fault=is_fault)
+
+
+_JOINS: Final = tuple(_happens(name, "joins", None) for name in NODES)
+
+
+def _whole(
+    about: str, events: tuple[Event, ...], bounds: Bounds, *, is_held: bool = True
+) -> Composition:
+    asks = [Channel(f"{node}-asks", node, ENGINE) for node in NODES]
+    answers = [Channel(f"{node}-answers", ENGINE, node) for node in NODES]
+    says = [Channel(f"{node}-says", node, ENGINE, Medium.RELIABLE) for node in NODES]
+    hears = [Channel(f"{node}-hears", ENGINE, node, Medium.RELIABLE) for node in NODES]
+    nodes = [Place(node, partial(NodePlace, node, is_held=is_held)) for node in NODES]
+    return Composition(
+        name="group",
+        about=about,
+        places=(*nodes, Place(ENGINE, partial(EnginePlace, is_held=is_held))),
+        channels=(*asks, *answers, *says, *hears),
+        events=(*events, *_JOINS),
+        never=_NEVER,
+        ends=_ENDS,
+        bounds=bounds,
+        patience=Patience.AT_REST,
+    )
+
+
+def _moving(bounds: Bounds) -> Composition:
+    about = "Two nodes take up one session at once, and again; it moves, and ends."
+    events = (
+        _happens("a", "comes", 2),
+        _happens("b", "comes"),
+        _happens("b", "leaves"),
+    )
+    return attrs.evolve(_whole(about, events, bounds, is_held=False), early=1)
+
+
+def _fencing(bounds: Bounds) -> Composition:
+    about = "A session moves from a node that finds its lease over."
+    events = (
+        _happens("b", "comes"),
+        _happens("a", "over"),
+        _happens("a", "leaves"),
+    )
+    return attrs.evolve(_whole(about, events, bounds), name="group-fence")
+
+
+def _dying(bounds: Bounds) -> Composition:
+    about = "A node that has a session dies, and starts again by the same id."
+    events = (
+        _happens("b", "comes"),
+        _happens("a", "dies"),
+        _happens("a", "starts"),
+    )
+    return attrs.evolve(_whole(about, events, bounds), name="group-death")
+
+
+GROUP: Final = Plan("group", _moving, Bounds(losses=1, duplicates=1, channel=1))
+"""A session that two nodes take up."""
+
+GROUP_FENCE: Final = Plan("group-fence", _fencing, Bounds(losses=1, duplicates=1, channel=1))
+"""A node that is fenced."""
+
+GROUP_DEATH: Final = Plan("group-death", _dying, Bounds(losses=1, duplicates=1, channel=2))
+"""A node that dies."""
