@@ -17,7 +17,7 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -68,7 +68,6 @@ from fsm.product.composition import (
 from fsm.product.compositions.group_engine import (
     ENGINE,
     KEY,
-    NODES,
     RUNTIME,
     Answer,
     Ask,
@@ -82,7 +81,7 @@ from fsm.product.compositions.group_engine import (
 )
 from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
 
-__all__ = ["GROUP", "GROUP_DEATH", "GROUP_FENCE", "NodePlace"]
+__all__ = ["GROUP", "GROUP_DEATH", "GROUP_FENCE", "GROUP_THREE", "NodePlace"]
 
 _LATE: Final = 1_000.0
 """Seconds after which a lease is over by any clock."""
@@ -103,7 +102,7 @@ class NodePlace(Host):
         reads: How many rows it reads.
     """
 
-    def __init__(self, node: str, *, is_held: bool) -> None:
+    def __init__(self, node: str, nodes: Sequence[str], *, is_held: bool) -> None:
         super().__init__()
         self.node = node
         self.boots = 1
@@ -114,10 +113,10 @@ class NodePlace(Host):
         self._unanswered: dict[tuple[int, bool], None] = {}
         self._wanted: dict[int, Put] = {}
         self._begin()
-        if node == NODES[0] and is_held:
+        if node == nodes[0] and is_held:
             self.moves.keep(session_of(self.here), None)
         self._join()
-        for number, (key, value) in enumerate(beginning(is_held=is_held).items(), 1):
+        for number, (key, value) in enumerate(beginning(nodes, is_held=is_held).items(), 1):
             if key == node_key(node):
                 mine = member.LeaseWritten(1, number)
                 self._member(self.membership.feed(mine, self.now))
@@ -375,8 +374,9 @@ def _knows_all(now: Situation, name: str) -> bool:
     return node.is_member and has_heard and node.rows.is_settled
 
 
-def _is_twice(now: Situation) -> bool:
-    return all(_knows_all(now, name) and _node(now, name).has_copy for name in NODES)
+def _is_twice(nodes: Sequence[str], now: Situation) -> bool:
+    have = [name for name in nodes if _knows_all(now, name) and _node(now, name).has_copy]
+    return len(have) > 1
 
 
 def _is_open_unheld(name: str, now: Situation) -> bool:
@@ -388,40 +388,23 @@ def _differs(name: str, now: Situation) -> bool:
     return _knows_all(now, name) and _node(now, name).rows.row(KEY) != _engine(now).session
 
 
-_PLACES: Final = (*NODES, ENGINE)
-_NEVER: Final = (
-    Never("Two nodes have heard all, and have one session.", "I-M2", _PLACES, _is_twice),
-    *(
-        Never(
-            f"Node {name} has heard all, and its mirror is not as the engine.",
-            "ours",
-            (name, ENGINE),
-            partial(_differs, name),
-        )
-        for name in NODES
-    ),
-    *(
-        Never(
-            f"Node {name} is no member by its own clock, and a session is open there.",
-            "ours",
-            (name,),
-            partial(_is_open_unheld, name),
-        )
-        for name in NODES
-    ),
-)
+def _never(nodes: Sequence[str]) -> Iterator[Never]:
+    twice = "Two nodes have heard all, and have one session."
+    yield Never(twice, "I-M2", (*nodes, ENGINE), partial(_is_twice, nodes))
+    for name in nodes:
+        differs = f"Node {name} has heard all, and its mirror is not as the engine."
+        yield Never(differs, "ours", (name, ENGINE), partial(_differs, name))
+        unheld = f"Node {name} is no member by its own clock, and a session is open there."
+        yield Never(unheld, "ours", (name,), partial(_is_open_unheld, name))
 
 
-def _is_at_rest(now: Situation) -> bool:
-    nodes = [_node(now, name) for name in NODES if _node(now, name).is_alive]
+def _is_at_rest(names: Sequence[str], now: Situation) -> bool:
+    nodes = [_node(now, name) for name in names if _node(now, name).is_alive]
     if any(node.is_asked or not node.is_member for node in nodes):
         return False
     session = _engine(now).session
     holders = [node.here for node in nodes if node.has_copy]
     return not nodes or holders == ([] if session is None else [session.holder])
-
-
-_ENDS: Final = (End("the session has one node, or is over", _PLACES, _is_at_rest),)
 
 
 def _may_come(name: str, now: Situation) -> bool:
@@ -466,65 +449,99 @@ def _happens(name: str, what: str, budget: int | None = 1) -> Event:
     return Event(f"{words} {name}", name, what, when=when, budget=budget, is_fault=is_fault)
 
 
-_JOINS: Final = tuple(_happens(name, "joins", None) for name in NODES)
+@final
+@attrs.frozen(slots=True)
+class _Group:
+    """What is composed.
+
+    Attributes:
+        happens: What happens to which node, and how often.
+        is_held: Whether the first node has the session when all begins.
+        early: As of a composition.
+    """
+
+    name: str
+    about: str
+    nodes: tuple[str, ...]
+    happens: tuple[tuple[str, str, int], ...]
+    is_held: bool = True
+    early: int = 0
+
+    def compose(self, bounds: Bounds) -> Composition:
+        """Put nodes and their engine together."""
+        nodes, is_held = self.nodes, self.is_held
+        asks = [Channel(f"{node}-asks", node, ENGINE) for node in nodes]
+        answers = [Channel(f"{node}-answers", ENGINE, node) for node in nodes]
+        says = [Channel(f"{node}-says", node, ENGINE, Medium.RELIABLE) for node in nodes]
+        hears = [Channel(f"{node}-hears", ENGINE, node, Medium.RELIABLE) for node in nodes]
+        hosts = {node: partial(NodePlace, node, nodes, is_held=is_held) for node in nodes}
+        places = [Place(node, host) for node, host in hosts.items()]
+        rest = "the session has one node, or is over"
+        return Composition(
+            name=self.name,
+            about=self.about,
+            places=(*places, Place(ENGINE, partial(EnginePlace, nodes, is_held=is_held))),
+            channels=(*asks, *answers, *says, *hears),
+            events=(
+                *(_happens(*one) for one in self.happens),
+                *(_happens(node, "joins", None) for node in nodes),
+            ),
+            never=tuple(_never(nodes)),
+            ends=(End(rest, (*nodes, ENGINE), partial(_is_at_rest, nodes)),),
+            bounds=bounds,
+            patience=Patience.AT_REST,
+            early=self.early,
+        )
 
 
-def _whole(
-    about: str, events: tuple[Event, ...], bounds: Bounds, *, is_held: bool = True
-) -> Composition:
-    asks = [Channel(f"{node}-asks", node, ENGINE) for node in NODES]
-    answers = [Channel(f"{node}-answers", ENGINE, node) for node in NODES]
-    says = [Channel(f"{node}-says", node, ENGINE, Medium.RELIABLE) for node in NODES]
-    hears = [Channel(f"{node}-hears", ENGINE, node, Medium.RELIABLE) for node in NODES]
-    nodes = [Place(node, partial(NodePlace, node, is_held=is_held)) for node in NODES]
-    return Composition(
-        name="group",
-        about=about,
-        places=(*nodes, Place(ENGINE, partial(EnginePlace, is_held=is_held))),
-        channels=(*asks, *answers, *says, *hears),
-        events=(*events, *_JOINS),
-        never=_NEVER,
-        ends=_ENDS,
-        bounds=bounds,
-        patience=Patience.AT_REST,
-    )
+def _plan(group: _Group, channel: int) -> Plan:
+    return Plan(group.name, group.compose, Bounds(losses=1, duplicates=1, channel=channel))
 
 
-def _moving(bounds: Bounds) -> Composition:
-    about = "Two nodes take up one session at once, and again; it moves, and ends."
-    events = (
-        _happens("a", "comes", 2),
-        _happens("b", "comes"),
-        _happens("b", "leaves"),
-    )
-    return attrs.evolve(_whole(about, events, bounds, is_held=False), early=1)
+_TWO: Final = ("a", "b")
 
-
-def _fencing(bounds: Bounds) -> Composition:
-    about = "A session moves from a node that finds its lease over."
-    events = (
-        _happens("b", "comes"),
-        _happens("a", "over"),
-        _happens("a", "leaves"),
-    )
-    return attrs.evolve(_whole(about, events, bounds), name="group-fence")
-
-
-def _dying(bounds: Bounds) -> Composition:
-    about = "A node that has a session dies, and starts again by the same id."
-    events = (
-        _happens("b", "comes"),
-        _happens("a", "dies"),
-        _happens("a", "starts"),
-    )
-    return attrs.evolve(_whole(about, events, bounds), name="group-death")
-
-
-GROUP: Final = Plan("group", _moving, Bounds(losses=1, duplicates=1, channel=1))
+GROUP: Final = _plan(
+    _Group(
+        "group",
+        "Two nodes take up one session at once, and again; it moves, and ends.",
+        _TWO,
+        (("a", "comes", 2), ("b", "comes", 1), ("b", "leaves", 1)),
+        is_held=False,
+        early=1,
+    ),
+    channel=1,
+)
 """A session that two nodes take up."""
 
-GROUP_FENCE: Final = Plan("group-fence", _fencing, Bounds(losses=1, duplicates=1, channel=1))
+GROUP_FENCE: Final = _plan(
+    _Group(
+        "group-fence",
+        "A session moves from a node that finds its lease over.",
+        _TWO,
+        (("b", "comes", 1), ("a", "over", 1), ("a", "leaves", 1)),
+    ),
+    channel=1,
+)
 """A node that is fenced."""
 
-GROUP_DEATH: Final = Plan("group-death", _dying, Bounds(losses=1, duplicates=1, channel=2))
+GROUP_DEATH: Final = _plan(
+    _Group(
+        "group-death",
+        "A node that has a session dies, and starts again by the same id.",
+        _TWO,
+        (("b", "comes", 1), ("a", "dies", 1), ("a", "starts", 1)),
+    ),
+    channel=2,
+)
 """A node that dies."""
+
+GROUP_THREE: Final = _plan(
+    _Group(
+        "group-three",
+        "A node of three that has a session dies; both others take it up, or tidy up.",
+        (*_TWO, "c"),
+        (("b", "comes", 1), ("c", "comes", 1), ("a", "dies", 1)),
+    ),
+    channel=2,
+)
+"""A node that dies, and two others."""

@@ -4,7 +4,7 @@ It makes no write of a node that knew its lease was over, or did not know the ro
 know better, and that is what is looked at here.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final, final
 
 import attrs
@@ -27,7 +27,6 @@ from fsm.session.node_session_io import PeerForm
 __all__ = [
     "ENGINE",
     "KEY",
-    "NODES",
     "RUNTIME",
     "Answer",
     "Ask",
@@ -41,7 +40,6 @@ __all__ = [
 ]
 
 ENGINE: Final = "engine"
-NODES: Final = ("a", "b")
 RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 KEY: Final = session_key(RUNTIME)
 
@@ -164,15 +162,16 @@ def session_of(holder: Holder, epoch: int = 0) -> SessionRow:
     return SessionRow(RUNTIME, holder, epoch, PeerForm.OWN, "stub")
 
 
-def beginning(*, is_held: bool) -> dict[str, bytes]:
+def beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
     """Return the rows when all begins.
 
     Args:
-        is_held: Whether the first node has the session; else there is none.
+        nodes: Ids of the nodes; all are members.
+        is_held: Whether the first one has the session; else there is none.
     """
-    rows: list[GroupRow] = [NodeRow(Holder(node, 1)) for node in NODES]
+    rows: list[GroupRow] = [NodeRow(Holder(node, 1)) for node in nodes]
     if is_held:
-        rows.append(session_of(Holder(NODES[0], 1), 1))
+        rows.append(session_of(Holder(nodes[0], 1), 1))
     return {row.key: write_row(row) for row in rows}
 
 
@@ -186,14 +185,14 @@ class EnginePlace(Host):
         watchers: The process of each node that watches.
     """
 
-    def __init__(self, *, is_held: bool) -> None:
+    def __init__(self, nodes: Sequence[str], *, is_held: bool) -> None:
         super().__init__()
         self.rows: dict[str, tuple[bytes, int]] = {}
         self.revision = 0
-        for key, value in beginning(is_held=is_held).items():
+        for key, value in beginning(nodes, is_held=is_held).items():
             self.revision += 1
             self.rows[key] = value, self.revision
-        self.watchers = {node: Holder(node, 1) for node in NODES}
+        self.watchers = {node: Holder(node, 1) for node in nodes}
 
     @property
     def session(self) -> SessionRow | None:
