@@ -51,7 +51,7 @@ async function bundled(entry, plugins) {
 
 async function write(file, text) {
   // Functions stay where they are: moved to where they are called, they would be made anew each time.
-  const { code } = await minify(text, { module: true, ecma: 2020, compress: { passes: 2, reduce_funcs: false } });
+  const { code } = await minify(text, { module: true, ecma: 2020, compress: { reduce_funcs: false } });
   writeFileSync(file, `${code}\n`);
 }
 
