@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fsm.static_check import read_census, write_census
+from tests.support.compiled import compile_tests
 from tests.support.trace.census import counted
 
 SOAK_TIMEOUT = 3600.0
@@ -109,10 +110,14 @@ def in_order(items):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
-    """Look for garbage once, afterwards: what is collected stays."""
+def pytest_collection(session):
+    """Compile a share; look for garbage once, afterwards: what is collected stays."""
     gc.disable()
     try:
+        if worker := getattr(session.config, "workerinput", None):
+            number = int(worker["workerid"].removeprefix("gw"))
+            files = sorted(Path(__file__).parent.rglob("test_*.py"))
+            compile_tests(session.config, files[number :: worker["workercount"]])
         return (yield)
     finally:
         gc.collect()

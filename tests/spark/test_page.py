@@ -251,9 +251,9 @@ TEXT = ["--ink", "--muted", "--good", "--bad", "--open", "--fsm-ink", "--fsm-mut
 LINES = [*(f"--series-{number}" for number in range(1, 7)), "--fsm-line"]
 
 
-@pytest.mark.parametrize("theme", colours(), ids=["light", "dark"])
-def test_texts_and_lines_have_the_contrast_of_wcag_aa(theme):
-    poor = {}
+@pytest.mark.parametrize("number", [0, 1], ids=["light", "dark"])
+def test_texts_and_lines_have_the_contrast_of_wcag_aa(number):
+    theme, poor = colours()[number], {}
     for names, least in ((TEXT, 4.5), (LINES, 3.0)):
         for name in names:
             for ground in ("--card", "--page"):

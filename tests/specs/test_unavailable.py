@@ -7,6 +7,7 @@ code. A new place needs a row in `ANSWERS` that says why another attempt can hel
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -148,12 +149,16 @@ WRITERS = {
 LASTING = {"MALFORMED", "UNAUTHENTICATED", "FORBIDDEN", "NOT_FOUND", "GONE", "TOO_LARGE"}
 """Codes of refusals that another attempt does not change."""
 
-SOURCES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text())
-    for folder in FOLDERS
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if not path.is_relative_to(ROOT / "actors" / "play")
-}
+
+@cache
+def sources():
+    """Read when a test wants them: every worker imports this file, and one runs it."""
+    return {
+        str(path.relative_to(ROOT)): ast.parse(path.read_text())
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if not path.is_relative_to(ROOT / "actors" / "play")
+    }
 
 
 def places(tree, is_one, within=()):
@@ -167,7 +172,7 @@ def places(tree, is_one, within=()):
 
 def found(is_one):
     return Counter(
-        f"{path}::{place}" for path, tree in SOURCES.items() for place in places(tree, is_one)
+        f"{path}::{place}" for path, tree in sources().items() for place in places(tree, is_one)
     )
 
 
