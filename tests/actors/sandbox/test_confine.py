@@ -62,19 +62,27 @@ print(json.dumps({"summary": summary, "results": results}))
 
 
 def run(command):
+    """In a session of its own: what is confined lowers the priority of its session."""
     return subprocess.run(  # noqa: S603 - our own interpreter
-        command, capture_output=True, check=False, env={}
+        command, capture_output=True, check=False, env={}, start_new_session=True
     )
+
+
+def share():
+    """What Linux says of the session of this process, if it groups processes by session."""
+    group = Path("/proc/self/autogroup")
+    return group.read_text() if group.exists() else ""
 
 
 @pytest.fixture(scope="module")
 def tried():
+    before = share()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         place = str(listener.getsockname()[1])
         command = [sys.executable, "-I", "-c", TRY, str(ROOT), place]
         done = run(command)
     assert done.stdout, done.stderr.decode()
-    return orjson.loads(done.stdout)
+    return {**orjson.loads(done.stdout), "shares": (before, share())}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +120,11 @@ def test_no_other_process_is_started(tried, what, error):
 
 def test_others_go_first(tried):
     assert tried["results"]["priority"] == os.nice(0) + SANDBOX_NICE
+
+
+def test_these_tests_lower_the_priority_of_no_others(tried):
+    before, after = tried["shares"]
+    assert before == after
 
 
 def test_abandoned_measures_are_reported(tried):
