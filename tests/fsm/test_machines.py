@@ -17,6 +17,7 @@ from fsm.table import Table
 from specs.bodies.word import LinkValue, RecordStatus, StatusValue
 from specs.limits import group
 from specs.limits import protocol as limits
+from tests.support.cases import for_each
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -28,9 +29,7 @@ def cases(table):
 
 
 PAIRS = [
-    pytest.param(
-        table, state, trigger, true, id="-".join((table.name, str(state), trigger, *sorted(true)))
-    )
+    (table, state, trigger, true)
     for table in MACHINES.values()
     for state in (None, *table.states)
     for trigger in table.triggers
@@ -173,7 +172,12 @@ def drawn(machine):
         return [row for row in rows if row["machine"] == machine]
 
 
-@pytest.mark.parametrize(("table", "state", "trigger", "true"), PAIRS)
+def named(pair):
+    table, state, trigger, true = pair
+    return "-".join((table.name, str(state), trigger, *sorted(true)))
+
+
+@for_each(PAIRS, named)
 def test_a_machine_does_exactly_what_its_table_says(table, state, trigger, true):
     entity = Entity(table, "k")
     for row in shortest_paths(table)[state]:

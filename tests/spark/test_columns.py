@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import product
 
 import pytest
 
@@ -9,6 +10,7 @@ from fsm.judge.trace_line import BadTraceLineError, read_line
 from spark.files import part_of
 from spark.workers import columns
 from spark.workers.columns import UndecidedError, batches_of
+from tests.support.cases import for_each
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 CASES = 1500
@@ -78,12 +80,16 @@ def by_columns(lines, reader):
     ]
 
 
-@pytest.fixture
-def reader():
+def fresh_reader():
     """One that knows the fields of these lines, so that Arrow reads them if they are plain."""
     lines = columns._Lines()
     lines.batch(b"\n".join([FIRST, STEP, MESSAGE]))
     return lines
+
+
+@pytest.fixture
+def reader():
+    return fresh_reader()
 
 
 def test_each_changed_line_is_read_as_the_reference_reads_it(reader):
@@ -99,13 +105,12 @@ def test_each_changed_line_is_read_as_the_reference_reads_it(reader):
     assert CASES * 0.2 < decided < CASES * 0.8
 
 
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("name", [b"ln", b"t", b"k", b"op", b"old", b"x"])
-def test_each_value_of_a_field_is_read_as_the_reference_reads_it(reader, name, value):
+@for_each(product([b"ln", b"t", b"k", b"op", b"old", b"x"], VALUES))
+def test_each_value_of_a_field_is_read_as_the_reference_reads_it(name, value):
     told = json.loads(STEP)
     told.pop(name.decode(), None)
     line = b'{"%b": %b, ' % (name, value) + json.dumps(told).encode()[1:]
-    assert by_columns([FIRST, line, LAST], reader) == expected([FIRST, line, LAST])
+    assert by_columns([FIRST, line, LAST], fresh_reader()) == expected([FIRST, line, LAST])
 
 
 HEAD, TAIL = STEP[:40], STEP[40:]

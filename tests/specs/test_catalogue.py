@@ -22,6 +22,7 @@ from tests.specs.golden_kinds import (
     named,
     place,
 )
+from tests.support.cases import for_each
 from transports.bodies import read_body, write_body
 
 UNKNOWN_KEYS = {("SC-40", 12): {"schema"}}
@@ -36,7 +37,7 @@ def test_the_catalogue_has_all_58_messages():
     assert set(ROWS) == {f"M-{number:02}" for number in range(1, 59)}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=named)
+@for_each(STEPS, named)
 def test_a_golden_message_is_found_in_its_row_and_in_no_other(step):
     message = normalise(step["msg"])
     found = {kind.id for kind in KINDS if kind.fits(message)}
@@ -47,7 +48,7 @@ def test_a_golden_message_is_found_in_its_row_and_in_no_other(step):
     assert (kind.id if kind else None) == (min(expected) if expected else None)
 
 
-@pytest.mark.parametrize("step", IN_CATALOGUE, ids=named)
+@for_each(IN_CATALOGUE, named)
 def test_a_golden_body_is_read_into_its_class_and_written_as_it_was(step):
     message = normalise(step["msg"])
     cls = class_of(step, message)
@@ -71,7 +72,7 @@ def test_the_scenarios_answer_to_what_is_malformed_is_the_one_of_the_class():
     assert str(answer.body["description"]) in caught.value.reason
 
 
-@pytest.mark.parametrize("step", IN_CATALOGUE, ids=named)
+@for_each(IN_CATALOGUE, named)
 def test_the_scenarios_mark_as_events_what_the_catalogue_has_no_answer_for(step):
     message = normalise(step["msg"])
     if not message.is_response:

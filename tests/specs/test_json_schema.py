@@ -22,6 +22,7 @@ from specs.json_schema import BODIES, DIALECT, URN, body_schema, name_of, schema
 from specs.message import Message, MessageType
 from tests.specs.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
 from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt
+from tests.support.cases import for_each
 from tests.support.chance import examples
 from transports.bodies import read_body
 
@@ -56,7 +57,7 @@ def test_the_command_writes_them_anywhere_and_touches_nothing_else(tmp_path):
     assert reported.splitlines() == [str(tmp_path / name) for name in schema_files()]
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@for_each(SCHEMAS)
 def test_a_schema_is_one_and_has_a_name_that_needs_no_host(name):
     schema = SCHEMAS[name]
     Draft202012Validator.check_schema(schema)
@@ -64,7 +65,7 @@ def test_a_schema_is_one_and_has_a_name_that_needs_no_host(name):
     assert "additionalProperties" not in json.dumps(schema)
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@for_each(SCHEMAS)
 def test_a_schema_is_described_without_citations(name):
     described = SCHEMAS[name]["description"]
     assert described.endswith(".")
@@ -99,12 +100,12 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, where):
 # --- golden messages --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", STEPS, ids=named)
+@for_each(STEPS, named)
 def test_a_golden_message_has_the_envelope(step):
     ENVELOPE.validate(step["msg"])
 
 
-@pytest.mark.parametrize("step", IN_CATALOGUE, ids=named)
+@for_each(IN_CATALOGUE, named)
 def test_a_golden_body_has_the_schema_of_its_class(step):
     schema = SCHEMAS[name_of(class_of(step, normalise(step["msg"])))]
     is_valid = Draft202012Validator(schema).is_valid(step["msg"].get("body", {}))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from specs.json_schema import schemas
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "upstream-properties.csv"
@@ -91,7 +92,7 @@ def test_every_upstream_file_has_its_section():
     assert {file for file, _, _ in UPSTREAM} <= FILES
 
 
-@pytest.mark.parametrize(("file", "definition", "name"), UPSTREAM)
+@for_each(UPSTREAM)
 def test_an_upstream_property_is_ours_or_its_absence_is_explained(file, definition, name):
     is_ours = any(name in ours(one) for one in counterparts(file, definition))
     assert is_ours or name in named(file)

@@ -13,6 +13,7 @@ import pytest
 import specs
 from fsm.policy.schema import SCHEMA_FILE
 from specs.json_schema import schemas
+from tests.support.cases import for_each
 
 DATA = sorted((Path(specs.__file__).parent / "schemas" / "data").glob("*.json"))
 ALL = {
@@ -71,7 +72,7 @@ def parts(schema, types):
             yield value, key, frozenset()
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each(ALL)
 def test_a_schema_keeps_the_rules_of_strict_validators(name):
     assert list(faults(ALL[name], name)) == []
 

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from operator import attrgetter
 
 import attrs
 import orjson
@@ -15,13 +16,14 @@ from fsm.judge.process import judge_across
 from fsm.judge.trace_line import read_line, wire_name
 from fsm.judge.verdict import RunJudge
 from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.cases import for_each
 from tests.support.trace.histories import reported
 from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
 from tests.support.trace.trace_files import generated, records, session, whole
 
 SCENARIOS = ("SC-05", "SC-16", "SC-27")
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
+each_case = for_each(CASES, attrgetter("claim"))
 
 TRACES = 60
 """Mutated ones."""

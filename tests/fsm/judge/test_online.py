@@ -1,11 +1,14 @@
 """Folds that judge a process while it runs: they decide on what they saw, and may forget it."""
 
+from operator import attrgetter
+
 import pytest
 
 from fsm.judge.claims.catalogue import FOLDS
 from fsm.judge.process import MONITORED, OnlineJudge
 from specs.claims import CLAIMS, Reach
 from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.cases import for_each
 from tests.support.trace.histories import reported
 
 HOMES = {name: f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")}
@@ -23,7 +26,7 @@ def processes(history):
         yield HOMES.get(node), [line for line in lines if line.node == node]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
+@for_each(CASES, attrgetter("claim"))
 def test_records_that_a_fold_did_not_see_or_forgot_break_nothing(case):
     for home, lines in processes(case.kept):
         for start in range(len(lines)):

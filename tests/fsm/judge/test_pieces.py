@@ -1,6 +1,7 @@
 """A judge of a process can be saved between any two records, and go on from what was saved."""
 
 from itertools import groupby
+from operator import attrgetter
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,8 @@ from fsm.frozen import frozen, thawed
 from fsm.judge.process import ProcessJudge
 from fsm.judge.replay import order_of
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
-from tests.fsm.judge.claims.test_claims import each_case
+from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.cases import for_each
 from tests.support.trace.histories import reported
 
 HISTORIES = {
@@ -42,7 +44,7 @@ def of_process(line):
     return line.run, line.node
 
 
-@each_case
+@for_each(CASES, attrgetter("claim"))
 def test_every_fold_can_be_saved_before_every_record(case):
     for _, reported_by_one in groupby(sorted(reported(case.broken), key=order_of), key=of_process):
         lines = list(reported_by_one)

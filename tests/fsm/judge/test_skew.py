@@ -1,5 +1,7 @@
 """Clocks of processes: no claim depends on them, and how far apart they are is found."""
 
+from operator import itemgetter
+
 import attrs
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from fsm.judge.crossings import Crossing, Part, clock_lines, skews
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.cases import for_each
 from tests.support.trace.clocks import shifted
 from tests.support.trace.histories import reported
 
@@ -15,13 +18,13 @@ HOUR = 3600.0
 SHIFTS = st.sampled_from([-HOUR, -1.0, 0.0, 1.0, HOUR]) | st.floats(-1e6, 1e6)
 CLOCKS = st.tuples(SHIFTS, st.sampled_from([-1e-4, 0.0, 1e-4]))
 BOTH = [
-    pytest.param(history, id=f"{case.claim} {word}")
+    (f"{case.claim} {word}", history)
     for case in CASES
     for word, history in (("kept", case.kept), ("broken", case.broken))
 ]
 
 
-@pytest.mark.parametrize("history", BOTH)
+@pytest.mark.parametrize("history", [pytest.param(one, id=name) for name, one in BOTH])
 @settings(max_examples=4, deadline=None)
 @given(ra=CLOCKS, rb=CLOCKS, rest=CLOCKS)
 def test_no_claim_depends_on_how_the_clocks_of_processes_differ(history, ra, rb, rest):
@@ -31,8 +34,8 @@ def test_no_claim_depends_on_how_the_clocks_of_processes_differ(history, ra, rb,
     assert judge_run(moved).findings == judge_run(lines).findings
 
 
-@pytest.mark.parametrize("history", BOTH)
-def test_no_claim_depends_on_which_run_began_first_by_its_own_clock(history):
+@for_each(BOTH, itemgetter(0))
+def test_no_claim_depends_on_which_run_began_first_by_its_own_clock(name, history):
     """The name of a run begins with the time of its start."""
     lines = reported(history)
     later = [attrs.evolve(line, run=f"{1000 - ord(line.node[-1])}{line.node}") for line in lines]

@@ -9,6 +9,7 @@ from fsm.policy.attributes import ATTRIBUTES, Passing, Place, Request, subjects
 from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
+from tests.support.cases import for_each
 
 RA = "hyperty-runtime://a.ex/ra"
 H, B = "hyperty://a.ex/h", "hyperty://b.ex/h"
@@ -173,7 +174,7 @@ TABLE = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("name", "asked", "value"), TABLE)
+@for_each(TABLE)
 def test_an_attribute_is_what_the_table_says(name, asked, value):
     """POL-04, POL-11."""
     found = ask(name, **asked)

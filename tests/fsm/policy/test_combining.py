@@ -10,6 +10,7 @@ from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
 from fsm.policy.terms import Result
 from specs.message import Message, MessageType
+from tests.support.cases import for_each
 
 P, D, N, I = "permit", "deny", "notApplicable", "indeterminate"  # noqa: E741 - as in the table
 
@@ -54,12 +55,12 @@ ALGORITHMS = ("denyOverrides", "permitOverrides", "firstApplicable")
 RESULTS = [some for length in range(4) for some in product((P, D, N, I), repeat=length)]
 
 
-def named(results: tuple[str, ...]) -> str:
-    return "-".join(one[0] for one in results) or "none"
+def named(case: tuple[str, tuple[str, ...]]) -> str:
+    algorithm, results = case
+    return f"{algorithm} {'-'.join(one[0] for one in results) or 'none'}"
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("results", RESULTS, ids=named)
+@for_each(product(ALGORITHMS, RESULTS), named)
 def test_results_combine_as_the_words_say(algorithm, results):
     """POL-07."""
     rules = [{"id": n, **RULES[one]} for n, one in enumerate(results)]
@@ -68,8 +69,7 @@ def test_results_combine_as_the_words_say(algorithm, results):
     )
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("results", RESULTS[::3], ids=named)
+@for_each(product(ALGORITHMS, RESULTS[::3]), named)
 def test_policies_and_sets_combine_as_rules_do(algorithm, results):
     """POL-08."""
     policies = [{"id": n, "rules": [{"id": 1, **RULES[one]}]} for n, one in enumerate(results)]

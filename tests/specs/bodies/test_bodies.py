@@ -12,19 +12,20 @@ from specs.limits.protocol import MAX_ALLOCATION, MAX_ID, MAX_LIST, REGISTRATION
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.schema.field import WIRE, checked
 from specs.schema.shape import shape_of
+from tests.support.cases import for_each
 
 HA, R = "hyperty://a.ex/ha", "hyperty-runtime://a.ex/ra"
 O = "comm://a.ex/o1"  # noqa: E741 the protocol's name for an object
 MANY = tuple(f"hyperty://a.ex/{n}" for n in range(MAX_LIST + 1))
 
 
-@pytest.mark.parametrize("cls", BODIES, ids=lambda c: c.__name__)
+@for_each(BODIES)
 def test_bodies_are_frozen_and_described(cls):
     assert cls.__doc__
     assert cls.__setattr__ is not object.__setattr__
 
 
-@pytest.mark.parametrize("cls", BODIES, ids=lambda c: c.__name__)
+@for_each(BODIES)
 def test_no_two_fields_share_a_name_on_the_wire(cls):
     names = [field.metadata.get(WIRE, field.name) for field in attrs.fields(cls)]
     assert len(names) == len(set(names))

@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from specs.dialects.normalise import normalise
 from specs.message import Message
+from tests.support.cases import for_each
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "golden-steps.jsonl"
 STEPS = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
@@ -50,13 +49,15 @@ def expanded(value):
             return value
 
 
-def steps(kind):
-    return [
-        pytest.param(step, id=f"{step['sc']}-{step['n']}") for step in STEPS if step["k"] == kind
-    ]
+def of_kind(kind):
+    return [step for step in STEPS if step["k"] == kind]
 
 
-@pytest.mark.parametrize("step", steps("msg"))
+def named(step):
+    return f"{step['sc']}-{step['n']}"
+
+
+@for_each(of_kind("msg"), named)
 def test_golden_messages_are_in_normal_form(step):
     """I-T10."""
     golden = expanded(step["msg"])
@@ -66,7 +67,7 @@ def test_golden_messages_are_in_normal_form(step):
     assert (message.from_, message.to, message.id) == (golden["from"], golden["to"], golden["id"])
 
 
-@pytest.mark.parametrize("step", steps("ingest"))
+@for_each(of_kind("ingest"), named)
 def test_golden_ingress(step):
     """SC-40 step 11."""
     assert normalise(expanded(step["raw"])) == normalise(expanded(step["norm"]))
