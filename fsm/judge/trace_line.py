@@ -203,7 +203,11 @@ _INT64: Final = 2**63
 _JUDGED: Final = {wire_name(field.name): field.name for field in attrs.fields(TraceLine)}
 """The fields by which a record is judged, by their names in the trace."""
 
-_STAMP: Final = tuple(wire_name(field.name) for field in attrs.fields(Stamp))
+_OF_STAMP, _OF_FACT = (
+    tuple((wire_name(field.name), field.name) for field in attrs.fields(cls))
+    for cls in (Stamp, Fact)
+)
+_STAMP: Final = tuple(wire for wire, _ in _OF_STAMP)
 _KINDS: Final = frozenset(Kind)
 _STATE_OPS: Final = frozenset({Op.STEP, Op.REFUSED})
 _STATE_FIELDS: Final = {
@@ -343,8 +347,8 @@ def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
         stamp: Run, process, number and time of the record.
         fact: Content of the record.
     """
-    fields = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
-    return read_record({wire_name(name): value for name, value in fields.items()})
+    fields = {wire: getattr(stamp, name) for wire, name in _OF_STAMP}
+    return read_record(fields | {wire: getattr(fact, name) for wire, name in _OF_FACT})
 
 
 @final
