@@ -26,6 +26,18 @@ INBOX_MESSAGES: Final = 8192
 INBOX_BYTES: Final = 16_777_216
 """Bytes of these (ours: 64 frames)."""
 
+LOG_UNITS: Final = 1000
+"""Units in a log; each entry takes at least one, so this is its most entries (RELIABILITY 4.1)."""
+
+LOG_UNIT: Final = 1049
+"""Bytes of an entry in one unit (RELIABILITY 4.1: a log has 1 MiB)."""
+
+LOG_ENTRY: Final = 262_144
+"""Bytes of one entry (ours: a frame)."""
+
+LOG_LIFE: Final = 86_400.0
+"""Seconds for which an entry is kept (RELIABILITY 4.1: a day)."""
+
 # --- NATS -----------------------------------------------------------------------------------------
 
 NATS_PORT: Final = 4222
@@ -36,6 +48,9 @@ NATS_LINE: Final = 65_536
 
 NATS_MESSAGE: Final = 1_114_112
 """Bytes of one message with its headers (NATS: 1 MiB as it is installed; ours: and 64 KiB)."""
+
+NATS_PAYLOAD: Final = PUBLISHED_BYTES + 4096
+"""Bytes of a message, its headers included, that a server must take (ours)."""
 
 NATS_PING: Final = 1.0
 """Seconds from one question whether the server is alive to the next (ours: thrice in
@@ -59,6 +74,10 @@ NATS_PIPELINE_BYTES: Final = 4_194_304
 NATS_CLAIMS: Final = 3
 """Attempts to create a row over the mark of one that was deleted, when others do the same
 (ours)."""
+
+NATS_PATIENCE: Final = 1.0
+"""Seconds that JetStream has for an answer about streams and consumers, before it is asked again
+(ours: while a cluster has no leader, it does not answer)."""
 
 NATS_MARK_LIFE: Final = 3600.0
 """Seconds for which the mark of a deleted row stays (ours: a handle that comes back within half of

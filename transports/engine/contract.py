@@ -1,17 +1,18 @@
 """The contract of the store that the nodes of one domain share.
 
 An engine keeps rows. A write may name the revision that its row must have (compare and set), and
-may give the row an end (a lease). A watch follows rows, a payload goes from node to node. Nothing
-here knows sessions, addresses or messages.
+may give the row an end (a lease). A watch follows rows. A payload goes from node to node. A log
+keeps entries until they are acknowledged. Nothing here knows sessions, addresses or messages.
 
 ProtoflyError
 └─ EngineError
    ├─ ConflictError    the row has another revision: take what is there, and decide again
+   ├─ LogFullError     nobody reads the log: refuse what was to be kept there
    └─ EngineDownError  the engine does not answer: try later
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias, final
 
@@ -19,16 +20,27 @@ import attrs
 import trio
 
 from specs.errors import ProtoflyError
-from specs.limits.engine import LEASE_SHORTEST, PUBLISHED_BYTES, ROW_KEY, ROW_VALUE
+from specs.limits.engine import (
+    LEASE_SHORTEST,
+    LOG_ENTRY,
+    LOG_UNIT,
+    PUBLISHED_BYTES,
+    ROW_KEY,
+    ROW_VALUE,
+)
 
 __all__ = [
+    "Append",
+    "Appended",
     "ConflictError",
     "Counts",
     "Current",
     "Engine",
     "EngineDownError",
     "EngineError",
+    "Entry",
     "Health",
+    "LogFullError",
     "Put",
     "Row",
     "Seen",
@@ -100,6 +112,48 @@ class Put:
     lasts: float | None = attrs.field(default=None, validator=_lasts)
 
 
+def _is_entry(instance: object, attribute: object, value: bytes) -> None:
+    del instance, attribute
+    if len(value) > LOG_ENTRY:
+        raise ValueError(f"an entry of a log has at most {LOG_ENTRY} bytes, not {len(value)}")
+
+
+@attrs.frozen(slots=True)
+class Append:
+    """One addition to a log.
+
+    Attributes:
+        log: Name of the log, of the form of a key; it begins to exist with its first entry.
+        payload: What is added.
+
+    Raises:
+        ValueError: One of them is beyond its limit.
+    """
+
+    log: str = attrs.field(validator=_is_key)
+    payload: bytes = attrs.field(validator=_is_entry, repr=False)
+
+    @property
+    def units(self) -> int:
+        """Units of the log that it takes."""
+        return max(1, -(-len(self.payload) // LOG_UNIT))
+
+
+@attrs.frozen(slots=True)
+class Entry:
+    """One entry of a log.
+
+    Attributes:
+        log: Name of the log.
+        position: Its place; it grows over all logs of an engine, as revisions do over rows.
+        payload: What was added.
+    """
+
+    log: str
+    position: int
+    payload: bytes = attrs.field(repr=False)
+
+
 @attrs.frozen(slots=True)
 class Health:
     """Whether the engine answers this handle.
@@ -150,6 +204,19 @@ class ConflictError(EngineError):
 
 
 @final
+class LogFullError(EngineError):
+    """A log has no room; the entry is not in it.
+
+    Attributes:
+        log: Name of the log.
+    """
+
+    def __init__(self, log: str) -> None:
+        super().__init__(f"the log {log} is full")
+        self.log = log
+
+
+@final
 class EngineDownError(EngineError):
     """The engine cannot be reached, does not answer in time, or the handle is closed.
 
@@ -167,6 +234,9 @@ class EngineDownError(EngineError):
 
 Written: TypeAlias = int | ConflictError | EngineDownError
 """What has become of one write: the new revision of its row, or the reason why there is none."""
+
+Appended: TypeAlias = int | LogFullError | EngineDownError
+"""What has become of one addition to a log: its position, or the reason why it has none."""
 
 
 class Engine(ABC):
@@ -278,6 +348,48 @@ class Engine(ABC):
         What is published after entering arrives, unless the engine cannot be reached: what is
         published during an outage of this handle is lost. What comes while `INBOX_MESSAGES` or
         `INBOX_BYTES` wait is dropped and counted. The channel ends with the handle.
+        """
+
+    # --- logs -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended]:
+        """Add entries to logs in one crossing, in order; each succeeds or fails for itself.
+
+        An entry with a position is kept until it is acknowledged, or `LOG_LIFE` is over. One whose
+        outcome is unknown and that is added again may be there twice.
+
+        If cancelled, each may or may not have been added.
+
+        Returns:
+            What has become of each, in the same order. Nothing is raised for a single one of them.
+        """
+
+    @abstractmethod
+    def read(
+        self, prefix: str
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[Entry]]]:
+        """Read the logs whose names begin with a prefix, in order of their entries.
+
+        Entries that are not acknowledged come first, then new ones; several readers get all of
+        them. After an outage the reader goes on, or begins again with what is there. An entry may
+        come that was acknowledged just now. The channel ends with the handle.
+
+        Args:
+            prefix: Text that ends with `/`, or empty for all logs.
+
+        Raises:
+            ValueError: On entering: the prefix is neither.
+        """
+
+    @abstractmethod
+    async def acknowledge(self, reached: Mapping[str, int]) -> None:
+        """Remove the entries of logs up to a position each. Idempotent.
+
+        If cancelled, they may or may not have been removed.
+
+        Raises:
+            EngineDownError: The engine does not answer; some may have been removed.
         """
 
     # --- health ---------------------------------------------------------------------------------

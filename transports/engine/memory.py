@@ -6,23 +6,28 @@ run.
 
 import itertools
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import attrs
 import trio
 from typing_extensions import override
 
-from specs.limits.engine import ENGINE_TIMEOUT, WATCH_BATCH
+from specs.limits.engine import ENGINE_TIMEOUT, LOG_LIFE, LOG_UNITS, WATCH_BATCH
 from transports.background import open_background
 from transports.engine.contract import (
+    Append,
+    Appended,
     ConflictError,
     Current,
     Engine,
     EngineDownError,
+    Entry,
     Health,
+    LogFullError,
     Put,
     Row,
     Seen,
@@ -33,6 +38,8 @@ from transports.engine.contract import (
 from transports.engine.due import Bell, Due, Inbox, Item
 
 __all__ = ["MemoryEngine", "MemoryStore", "open_memory_store"]
+
+_Outcome = TypeVar("_Outcome")
 
 
 @final
@@ -68,6 +75,32 @@ class _Watch(Due[Seen]):
         return batch
 
 
+@final
+class _Reading(Due[Entry]):
+    """Entries of logs."""
+
+    def __init__(self, prefix: str, entries: Iterable[Entry]) -> None:
+        super().__init__()
+        self._prefix: Final = prefix
+        self._entries = list(entries)
+        self.bell.ring()
+
+    def appended(self, entry: Entry) -> None:
+        """Take a new entry."""
+        if entry.log.startswith(self._prefix):
+            self._entries.append(entry)
+            self.bell.ring()
+
+    def acknowledged(self, log: str, position: int) -> None:
+        """Forget what need not be read any more."""
+        self._entries = [one for one in self._entries if one.log != log or one.position > position]
+
+    @override
+    def taken(self) -> Sequence[Entry]:
+        batch, self._entries = self._entries[:WATCH_BATCH], self._entries[WATCH_BATCH:]
+        return batch
+
+
 @attrs.define(slots=True)
 class _Faults:
     """Faults of a handle, or of the store for all handles.
@@ -75,8 +108,9 @@ class _Faults:
     Attributes:
         is_down: It cannot be reached.
         delay: Seconds that each crossing takes.
-        unanswered: Calls of `put_all` that are done without an answer, from the next one on.
-        swallowed: Calls of `put_all` that are not done, and have no answer either.
+        unanswered: Writes (calls of `put_all` or `append_all`) that are done without an answer,
+            from the next one on.
+        swallowed: Writes that are not done, and have no answer either.
     """
 
     is_down: bool = False
@@ -102,6 +136,7 @@ class MemoryEngine(Engine):
         self._was_up = self.health.is_up
         self._watches: Final = dict[int, _Watch]()
         self._inboxes: Final = dict[int, Inbox]()
+        self._readings: Final = dict[int, _Reading]()
         self._numbers: Final = itertools.count()
 
     # --- the side of the store ------------------------------------------------------------------
@@ -110,6 +145,16 @@ class MemoryEngine(Engine):
         """Take a new version of a row."""
         for watch in self._watches.values():
             watch.changed(row)
+
+    def appended(self, entry: Entry) -> None:
+        """Take a new entry of a log."""
+        for reading in self._readings.values():
+            reading.appended(entry)
+
+    def acknowledged(self, log: str, position: int) -> None:
+        """Forget entries that need not be read any more."""
+        for reading in self._readings.values():
+            reading.acknowledged(log, position)
 
     def came(self, node: str, payload: bytes) -> None:
         """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
@@ -126,8 +171,7 @@ class MemoryEngine(Engine):
         if is_up:
             for watch in self._watches.values():
                 watch.begin_again()
-            for inbox in self._inboxes.values():
-                inbox.bell.ring()
+            self._ring()
         else:
             self.counts.outages += 1
         self._moved.set()
@@ -136,10 +180,14 @@ class MemoryEngine(Engine):
     def close(self) -> None:
         """Take no part any more: calls fail, channels end. Idempotent."""
         self._is_closed = True
-        for watch in self._watches.values():
-            watch.bell.ring()
-        for inbox in self._inboxes.values():
-            inbox.bell.ring()
+        self._ring()
+
+    def _ring(self) -> None:
+        bells = [one.bell for one in self._watches.values()]
+        bells += [one.bell for one in self._inboxes.values()]
+        bells += [one.bell for one in self._readings.values()]
+        for bell in bells:
+            bell.ring()
 
     # --- the contract ---------------------------------------------------------------------------
 
@@ -150,21 +198,36 @@ class MemoryEngine(Engine):
 
     @override
     async def put_all(self, puts: Sequence[Put]) -> Sequence[Written]:
+        return await self._done(lambda: self._store.write(puts), len(puts))
+
+    @override
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended]:
+        return await self._done(lambda: self._store.append(appends), len(appends))
+
+    async def _done(
+        self, call: Callable[[], Sequence[_Outcome]], count: int
+    ) -> Sequence[_Outcome | EngineDownError]:
+        """Have the store do something, unless a fault prevents that or hides it."""
         try:
-            await self._cross(lambda: self._store.write(puts))
+            await self._cross(call)
         except EngineDownError as exc:
-            return (exc,) * len(puts)
-        lost = (EngineDownError("no answer came", is_unknown=True),) * len(puts)
+            return (exc,) * count
+        lost = (EngineDownError("no answer came", is_unknown=True),) * count
         for faults in (self.faults, self._store.faults):
             if faults.swallowed:
                 faults.swallowed -= 1
                 return lost
-        written = self._store.write(puts)
+        outcome = call()
         for faults in (self.faults, self._store.faults):
             if faults.unanswered:
                 faults.unanswered -= 1
                 return lost
-        return written
+        return outcome
+
+    @override
+    async def acknowledge(self, reached: Mapping[str, int]) -> None:
+        await self._cross(lambda: self._store.acknowledge(reached))
+        self._store.acknowledge(reached)
 
     async def _cross(self, late: Callable[[], object] | None = None) -> None:
         """Reach the store, after its delay; one beyond the patience is done late, unnoticed."""
@@ -203,6 +266,18 @@ class MemoryEngine(Engine):
                 yield channel
         finally:
             del self._watches[number]
+
+    @override
+    @asynccontextmanager
+    async def read(self, prefix: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Entry]]]:
+        check_prefix(prefix)
+        reading, number = _Reading(prefix, self._store.entries(prefix)), next(self._numbers)
+        self._readings[number] = reading
+        try:
+            async with self._passing_on(reading) as channel:
+                yield channel
+        finally:
+            del self._readings[number]
 
     @override
     @asynccontextmanager
@@ -254,6 +329,23 @@ class MemoryEngine(Engine):
         return self.health
 
 
+@attrs.define(slots=True)
+class _Log:
+    """Entries of a log, oldest first, each with its units and the time at which it goes."""
+
+    entries: deque[tuple[Entry, int, float]] = attrs.field(factory=deque)
+    units: int = 0
+
+    def forget(self, position: int, now: float) -> None:
+        """Forget entries up to a position, and those whose time is over."""
+        while self.entries:
+            entry, units, until = self.entries[0]
+            if entry.position > position and until > now:
+                break
+            self.entries.popleft()
+            self.units -= units
+
+
 @attrs.frozen(order=True)
 class _End:
     """The end of a version of a row."""
@@ -278,6 +370,7 @@ class MemoryStore:
         self._nursery: Final = nursery
         self._rows: Final = dict[str, Row]()
         self._ends: Final[list[_End]] = []
+        self._logs: Final = dict[str, _Log]()
         self._revisions: Final = itertools.count(1)
         self._handles: Final = dict[int, MemoryEngine]()
         self._numbers: Final = itertools.count()
@@ -313,6 +406,8 @@ class MemoryStore:
         self._ends.clear()
         for key in list(self._rows):
             self._set(key, None)
+        for log in list(self._logs):
+            self._forget(log, self._logs[log].entries[-1][0].position)
         self.start()
 
     def slow(self, delay: float, engine: MemoryEngine | None = None) -> None:
@@ -320,11 +415,11 @@ class MemoryStore:
         self._faults(engine).delay = delay
 
     def answer_no_more(self, count: int, engine: MemoryEngine | None = None) -> None:
-        """Do the next calls of `put_all`, and lose their answers."""
+        """Do the next calls of `put_all` or `append_all`, and lose their answers."""
         self._faults(engine).unanswered = count
 
     def swallow(self, count: int, engine: MemoryEngine | None = None) -> None:
-        """Lose the next calls of `put_all`, so that they look like those of `answer_no_more`."""
+        """Lose the next such calls, so that they look like those of `answer_no_more`."""
         self._faults(engine).swallowed = count
 
     def _faults(self, engine: MemoryEngine | None) -> _Faults:
@@ -375,6 +470,49 @@ class MemoryStore:
         for payload in payloads:
             for handle in self._handles.values():
                 handle.came(node, payload)
+
+    def append(self, appends: Sequence[Append]) -> Sequence[Appended]:
+        """Add entries to logs, each for itself; see `Engine.append_all`."""
+        return tuple(self._append(one) for one in appends)
+
+    def _append(self, append: Append) -> Appended:
+        now = trio.current_time()
+        log = self._logs.setdefault(append.log, _Log())
+        log.forget(0, now)
+        if log.units + append.units > LOG_UNITS:
+            return LogFullError(append.log)
+        entry = Entry(append.log, next(self._revisions), append.payload)
+        log.entries.append((entry, append.units, now + LOG_LIFE))
+        log.units += append.units
+        for handle in self._handles.values():
+            handle.appended(entry)
+        return entry.position
+
+    def entries(self, prefix: str = "") -> list[Entry]:
+        """Return the entries of the logs whose names begin with a prefix, in their order."""
+        for log in [one for one in self._logs if one.startswith(prefix)]:
+            self._forget(log, 0)
+        found = [
+            entry
+            for name, log in self._logs.items()
+            if name.startswith(prefix)
+            for entry, _, _ in log.entries
+        ]
+        return sorted(found, key=lambda entry: entry.position)
+
+    def acknowledge(self, reached: Mapping[str, int]) -> None:
+        """Remove the entries of logs up to a position each."""
+        for log, position in reached.items():
+            self._forget(log, position)
+
+    def _forget(self, name: str, position: int) -> None:
+        log = self._logs.get(name)
+        if log is not None:
+            log.forget(position, trio.current_time())
+            if not log.entries:
+                del self._logs[name]
+            for handle in self._handles.values():
+                handle.acknowledged(name, position)
 
     def do_later(self, delay: float, call: Callable[[], object]) -> None:
         """Do something after a time, unless the store is down then."""

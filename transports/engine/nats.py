@@ -6,20 +6,25 @@ are messages with an end. Payloads between nodes are plain messages.
 """
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, final
 
+import orjson
 import trio
 from typing_extensions import override
 
 from specs.limits.engine import NATS_CLAIMS
 from transports.background import open_background
 from transports.engine.contract import (
+    Append,
+    Appended,
     ConflictError,
     Engine,
     EngineDownError,
+    Entry,
     Health,
+    LogFullError,
     Put,
     Row,
     Seen,
@@ -27,9 +32,12 @@ from transports.engine.contract import (
     check_payloads,
     check_prefix,
 )
-from transports.engine.due import Inbox
+from transports.engine.due import Inbox, Item
+from transports.engine.nats_follow import NatsFollower
 from transports.engine.nats_rows import (
+    append_requests,
     error_of,
+    log_subject,
     node_subject,
     number_in,
     put_request,
@@ -38,7 +46,7 @@ from transports.engine.nats_rows import (
     subject_of,
 )
 from transports.engine.nats_stream import NatsStream
-from transports.engine.nats_watch import NatsWatch
+from transports.engine.nats_watch import NatsLogs, NatsWatch
 from transports.nats.client import Missing, Request
 from transports.nats.connection import Terms
 from transports.nats.errors import NatsError
@@ -48,6 +56,8 @@ __all__ = ["NatsEngine", "open_engine"]
 
 _CONFLICTS: Final = (10071, 10164)
 _NO_MESSAGE: Final = 10037
+_LOG_FULL: Final = "per subject"
+"""In the sentence of the error when a subject has all the messages that it may have."""
 _NO_RESPONDERS: Final = b"NATS/1.0 503"
 """Begin of the headers of an answer that the server gives when nobody listens."""
 
@@ -85,7 +95,7 @@ class NatsEngine(Engine):
         Raises:
             EngineDownError: JetStream does not answer.
         """
-        where = b"$JS.API.STREAM.MSG.GET.%b" % self.stream.name
+        where = f"$JS.API.STREAM.MSG.GET.{self.stream.rows}".encode()
         asked = [
             Request(where, b'{"last_by_subj":"%b"}' % subject_of(self._bucket, key)) for key in keys
         ]
@@ -99,9 +109,9 @@ class NatsEngine(Engine):
             error = error_of(found)
             if error is None:
                 return stored_row(self._bucket, found)
-        except NatsError as exc:
+        except (NatsError, ValueError) as exc:
             self.stream.suspect()
-            raise EngineDownError(str(exc)) from exc
+            raise EngineDownError(f"JetStream gives no row: {exc}") from exc
         if error[0] == _NO_MESSAGE:
             return None
         self.stream.suspect()
@@ -162,6 +172,15 @@ class NatsEngine(Engine):
         return [self._written(put, answer) for put, answer in zip(puts, answers, strict=True)]
 
     def _written(self, put: Put, answer: Delivery | Missing) -> Written:
+        written = self._number(answer)
+        if isinstance(written, tuple):
+            if written[0] in _CONFLICTS:
+                return ConflictError(put.key, None)
+            return EngineDownError(f"JetStream refuses a write: {written[1]}")
+        return written
+
+    def _number(self, answer: Delivery | Missing) -> int | tuple[int, str] | EngineDownError:
+        """Return the number of a message that was sent to a stream, or why it has none."""
         if isinstance(answer, Missing):
             return self._no_answer(answer)
         if answer.headers.startswith(_NO_RESPONDERS):
@@ -169,14 +188,9 @@ class NatsEngine(Engine):
             return EngineDownError("JetStream is not there")
         try:
             found = read_json(answer)
-            error = error_of(found)
-            if error is None:
-                return number_in(found, "seq")
+            return error_of(found) or number_in(found, "seq")
         except NatsError as exc:
             return EngineDownError(str(exc), is_unknown=True)
-        if error[0] in _CONFLICTS:
-            return ConflictError(put.key, None)
-        return EngineDownError(f"JetStream refuses a write: {error[1]}")
 
     def _no_answer(self, missing: Missing) -> EngineDownError:
         reason = self.health.problem or missing.value
@@ -192,11 +206,62 @@ class NatsEngine(Engine):
         self, prefix: str = ""
     ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Seen]]]:
         check_prefix(prefix)
-        give, taken = trio.open_memory_channel[Sequence[Seen]](0)
-        with taken:
-            async with open_background() as nursery:
-                nursery.start_soon(NatsWatch(self.stream, prefix).run, give)
-                yield taken
+        async with _following(NatsWatch(self.stream, prefix)) as rows:
+            yield rows
+
+    # --- logs -----------------------------------------------------------------------------------
+
+    @override
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended]:
+        await trio.lowlevel.checkpoint()
+        if not self.health.is_up:
+            return (EngineDownError(self.health.problem),) * len(appends)
+        parts = [append_requests(self._bucket, one) for one in appends]
+        answers = await self._client.ask_all(list(itertools.chain.from_iterable(parts)))
+        ends = itertools.accumulate(map(len, parts))
+        return [
+            self._appended(one, answers[end - 1]) for one, end in zip(appends, ends, strict=True)
+        ]
+
+    def _appended(self, append: Append, answer: Delivery | Missing) -> Appended:
+        written = self._number(answer)
+        if isinstance(written, tuple):
+            if _LOG_FULL in written[1]:
+                return LogFullError(append.log)
+            return EngineDownError(f"JetStream refuses an entry: {written[1]}")
+        return written
+
+    @override
+    @asynccontextmanager
+    async def read(self, prefix: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Entry]]]:
+        check_prefix(prefix)
+        async with _following(NatsLogs(self.stream, prefix)) as entries:
+            yield entries
+
+    @override
+    async def acknowledge(self, reached: Mapping[str, int]) -> None:
+        await trio.lowlevel.checkpoint()
+        self._check_up()
+        where = f"$JS.API.STREAM.PURGE.{self.stream.logs}".encode()
+        asked = [
+            Request(
+                where,
+                orjson.dumps({
+                    "filter": log_subject(self._bucket, log).decode(), "seq": position + 1,
+                }),
+            )
+            for log, position in reached.items()
+        ]  # fmt: skip
+        for answer in await self._client.ask_all(asked):
+            if isinstance(answer, Missing):
+                raise self._no_answer(answer)
+            try:
+                error = error_of(read_json(answer))
+            except NatsError as exc:
+                raise EngineDownError(str(exc)) from exc
+            if error is not None:
+                self.stream.suspect()
+                raise EngineDownError(f"JetStream says: {error[1]}")
 
     # --- payloads -------------------------------------------------------------------------------
 
@@ -249,6 +314,17 @@ class NatsEngine(Engine):
     @override
     async def health_changed(self) -> Health:
         return await self.stream.health_changed()
+
+
+@asynccontextmanager
+async def _following(
+    follower: NatsFollower[Item],
+) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
+    give, taken = trio.open_memory_channel[Sequence[Item]](0)
+    with taken:
+        async with open_background() as nursery:
+            nursery.start_soon(follower.run, give)
+            yield taken
 
 
 @asynccontextmanager

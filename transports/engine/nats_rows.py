@@ -1,7 +1,9 @@
-"""Rows as messages of a JetStream stream, which is a key-value bucket for the tools of NATS.
+"""Rows and entries of logs as messages of streams of JetStream.
 
 A key is a subject: its segments are tokens, and characters that tokens of buckets must not have
-are escaped. A revision is the number of a message in the stream.
+are escaped. A revision or position is the number of a message in its stream. The stream of rows is
+a key-value bucket for the tools of NATS. That of logs holds as many messages of a subject as a log
+has units: before an entry of several units come fillers, which readers skip.
 """
 
 import base64
@@ -13,8 +15,8 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-from specs.limits.engine import NATS_MARK_LIFE
-from transports.engine.contract import Put, Row
+from specs.limits.engine import LOG_LIFE, LOG_UNITS, NATS_MARK_LIFE
+from transports.engine.contract import Append, Entry, Put, Row
 from transports.nats.client import Request
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery, headers
@@ -22,8 +24,13 @@ from transports.nats.wire import Delivery, headers
 __all__ = [
     "NANO",
     "Json",
+    "append_requests",
     "bucket_of",
+    "entry_of",
     "error_of",
+    "log_pattern",
+    "log_subject",
+    "log_terms",
     "node_subject",
     "number_in",
     "part_of",
@@ -43,6 +50,7 @@ NANO: Final = 1_000_000_000
 _EXPECTED: Final = b"Nats-Expected-Last-Subject-Sequence"
 _LASTS: Final = b"Nats-TTL"
 _DELETION: Final = (b"KV-Operation", b"DEL")
+_FILLER: Final = headers((b"Protofly-Filler", b"1"))
 _MARKS: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE", b"Nats-Marker-Reason:")
 
 
@@ -67,16 +75,37 @@ def _tokens(segments: Iterable[str]) -> bytes:
     return ".".join(map(_token, segments)).encode()
 
 
+def _rows(bucket: str) -> bytes:
+    return b"$KV.%b." % bucket.encode()
+
+
+def _logs(bucket: str) -> bytes:
+    return b"protofly.log.%b." % bucket.encode()
+
+
+def _below(root: bytes, prefix: str) -> bytes:
+    """Return the pattern of the subjects whose keys begin with a prefix."""
+    return b"%b%b.>" % (root, _tokens(prefix[:-1].split("/"))) if prefix else root + b">"
+
+
 def subject_of(bucket: str, key: str) -> bytes:
     """Return the subject of a row."""
-    return b"$KV.%b.%b" % (bucket.encode(), _tokens(key.split("/")))
+    return _rows(bucket) + _tokens(key.split("/"))
 
 
 def pattern_of(bucket: str, prefix: str) -> bytes:
     """Return the pattern of the subjects of rows whose keys begin with a prefix."""
-    if not prefix:
-        return b"$KV.%b.>" % bucket.encode()
-    return subject_of(bucket, prefix[:-1]) + b".>"
+    return _below(_rows(bucket), prefix)
+
+
+def log_subject(bucket: str, log: str) -> bytes:
+    """Return the subject of a log."""
+    return _logs(bucket) + _tokens(log.split("/"))
+
+
+def log_pattern(bucket: str, prefix: str) -> bytes:
+    """Return the pattern of the subjects of logs whose names begin with a prefix."""
+    return _below(_logs(bucket), prefix)
 
 
 def node_subject(bucket: str, node: str) -> bytes:
@@ -84,8 +113,8 @@ def node_subject(bucket: str, node: str) -> bytes:
     return b"protofly.%b.%b" % (bucket.encode(), _token(node).encode())
 
 
-def _key(bucket: str, subject: str) -> str:
-    name = subject.removeprefix(f"$KV.{bucket}.")
+def _key(root: bytes, subject: bytes) -> str:
+    name = subject.removeprefix(root).decode(errors="replace")
     if "=" not in name:
         return name.replace(".", "/")
     return "/".join(map(_segment, name.split(".")))
@@ -116,7 +145,21 @@ def put_request(bucket: str, put: Put, expected: int | None) -> Request:
 def row_of(bucket: str, delivery: Delivery, revision: int) -> Row:
     """Return the row in a message that a consumer delivers."""
     value = None if _is_mark(delivery.headers) else delivery.payload
-    return Row(_key(bucket, delivery.subject.decode(errors="replace")), value, revision)
+    return Row(_key(_rows(bucket), delivery.subject), value, revision)
+
+
+def append_requests(bucket: str, append: Append) -> list[Request]:
+    """Return the requests that add an entry to a log; the last one holds it."""
+    subject = log_subject(bucket, append.log)
+    fillers = [Request(subject, b"", _FILLER)] * (append.units - 1)
+    return [*fillers, Request(subject, append.payload)]
+
+
+def entry_of(bucket: str, delivery: Delivery, position: int) -> Entry | None:
+    """Return the entry in a message that a consumer delivers; None: it is a filler."""
+    if delivery.headers == _FILLER:
+        return None
+    return Entry(_key(_logs(bucket), delivery.subject), position, delivery.payload)
 
 
 def stored_row(bucket: str, found: Json) -> Row:
@@ -124,7 +167,8 @@ def stored_row(bucket: str, found: Json) -> Row:
     message = part_of(found, "message")
     head = base64.b64decode(str(message.get("hdrs", "")))
     value = None if _is_mark(head) else base64.b64decode(str(message.get("data", "")))
-    return Row(_key(bucket, str(message.get("subject"))), value, number_in(message, "seq"))
+    subject = str(message.get("subject")).encode()
+    return Row(_key(_rows(bucket), subject), value, number_in(message, "seq"))
 
 
 def _is_mark(head: bytes) -> bool:
@@ -141,7 +185,7 @@ def stream_terms(bucket: str, first: int, replicas: int) -> Json:
     """
     return {
         "name": f"KV_{bucket}",
-        "subjects": [f"$KV.{bucket}.>"],
+        "subjects": [pattern_of(bucket, "").decode()],
         "retention": "limits",
         "storage": "file",
         "discard": "new",
@@ -149,6 +193,7 @@ def stream_terms(bucket: str, first: int, replicas: int) -> Json:
         "max_msgs": -1,
         "max_bytes": -1,
         "max_msgs_per_subject": 1,
+        "max_age": 0,
         "num_replicas": replicas,
         "first_seq": first,
         "allow_direct": True,
@@ -156,6 +201,31 @@ def stream_terms(bucket: str, first: int, replicas: int) -> Json:
         "deny_delete": True,
         "allow_msg_ttl": True,
         "subject_delete_marker_ttl": int(NATS_MARK_LIFE * NANO),
+    }
+
+
+def log_terms(bucket: str, first: int, replicas: int) -> Json:
+    """Return the settings of the stream of the logs.
+
+    Args:
+        bucket: Name of the bucket of the group.
+        first: Position of its first entry.
+        replicas: How many servers keep it.
+    """
+    return {
+        "name": f"LOG_{bucket}",
+        "subjects": [log_pattern(bucket, "").decode()],
+        "retention": "limits",
+        "storage": "file",
+        "discard": "new",
+        "discard_new_per_subject": True,
+        "max_consumers": -1,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_msgs_per_subject": LOG_UNITS,
+        "max_age": int(LOG_LIFE * NANO),
+        "num_replicas": replicas,
+        "first_seq": first,
     }
 
 

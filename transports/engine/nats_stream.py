@@ -1,15 +1,24 @@
-"""The stream that holds the rows of a group: found, or made; lost, and found again."""
+"""The streams that hold the rows and logs of a group: found, or made; lost, and found again."""
 
 import time
+from collections.abc import Callable
 from typing import Final, final
 
 import orjson
 import trio
 
-from specs.limits.engine import NATS_REPLICAS, NATS_RETRY
+from specs.limits.engine import NATS_PATIENCE, NATS_REPLICAS, NATS_RETRY
 from transports.engine.contract import Counts, Health
 from transports.engine.due import Bell
-from transports.engine.nats_rows import Json, bucket_of, error_of, part_of, read_json, stream_terms
+from transports.engine.nats_rows import (
+    Json,
+    bucket_of,
+    error_of,
+    log_terms,
+    part_of,
+    read_json,
+    stream_terms,
+)
 from transports.nats.client import NatsClient, Request
 from transports.nats.connection import Terms
 from transports.nats.errors import NatsError
@@ -19,11 +28,13 @@ __all__ = ["NatsStream"]
 _NO_STREAM: Final = 10059
 _EXISTS: Final = 10058
 _NOT_CLUSTERED: Final = 10074
+_NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subject", "max_age")
+"""Settings without which a stream does not do what rows or logs need."""
 
 
 @final
 class NatsStream:
-    """The stream of a group, and whether it can be used.
+    """The streams of a group, and whether they can be used.
 
     Args:
         terms: How servers are reached.
@@ -32,15 +43,17 @@ class NatsStream:
 
     Attributes:
         bucket: Name of the bucket for the tools of NATS.
-        name: Name of the stream.
-        health: Whether it can be used.
+        rows: Name of the stream of rows.
+        logs: Name of the stream of logs.
+        health: Whether they can be used.
         is_closed: Whether the handle is closed.
     """
 
     def __init__(self, terms: Terms, group: str, counts: Counts) -> None:
         self.client: Final = NatsClient(terms, self._client_moved)
         self.bucket: Final = bucket_of(group)
-        self.name: Final = f"KV_{self.bucket}".encode()
+        self.rows: Final = f"KV_{self.bucket}"
+        self.logs: Final = f"LOG_{self.bucket}"
         self.health = Health(is_up=False, problem=self.client.problem)
         self.is_closed = False
         self._counts: Final = counts
@@ -49,7 +62,7 @@ class NatsStream:
         self._is_verified = False
 
     async def run(self) -> None:
-        """Keep the connection and the stream, for ever."""
+        """Keep the connection and the streams, for ever."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.client.run)
             while True:
@@ -71,7 +84,7 @@ class NatsStream:
         self._set_health(Health(is_up=False, problem="this handle is closed"))
 
     def suspect(self) -> None:
-        """Look whether the stream is still there."""
+        """Look whether the streams are still there."""
         self._is_verified = False
         self._bell.ring()
 
@@ -87,15 +100,17 @@ class NatsStream:
             NatsError: There is no answer.
         """
         payload = b"" if terms is None else orjson.dumps(terms)
-        return read_json(await self.client.ask(Request(f"$JS.API.{what}".encode(), payload)))
+        with trio.move_on_after(NATS_PATIENCE):
+            return read_json(await self.client.ask(Request(f"$JS.API.{what}".encode(), payload)))
+        raise NatsError("JetStream does not answer")
 
-    async def state(self) -> Json:
-        """Return what JetStream says of the stream.
+    async def state(self, name: str) -> Json:
+        """Return what JetStream says of a stream.
 
         Raises:
             NatsError: It does not answer, or has no such stream.
         """
-        found = await self.api(f"STREAM.INFO.{self.name.decode()}")
+        found = await self.api(f"STREAM.INFO.{name}")
         _check(found)
         return found
 
@@ -116,29 +131,35 @@ class NatsStream:
         self._moved = trio.Event()
 
     async def _verify(self) -> None:
-        """Find the stream, or make it.
+        """Find the streams, or make them.
 
         Raises:
             NatsError: JetStream does not answer, refuses, or has another stream of this name.
         """
-        found = await self.api(f"STREAM.INFO.{self.name.decode()}")
+        for terms in (stream_terms, log_terms):
+            await self._find(terms)
+
+    async def _find(self, terms: Callable[[str, int, int], Json]) -> None:
+        wanted = terms(self.bucket, 0, 0)
+        name = str(wanted["name"])
+        found = await self.api(f"STREAM.INFO.{name}")
         if (error_of(found) or (0,))[0] == _NO_STREAM:
-            await self._make()
-            found = await self.state()
+            await self._make(terms)
+            found = await self.state(name)
         _check(found)
         settings = part_of(found, "config")
-        if settings.get("allow_msg_ttl") is not True or settings.get("max_msgs_per_subject") != 1:
-            raise NatsError(f"the bucket {self.bucket} was made by another program")
+        if any(settings.get(one) != wanted[one] for one in _NEEDED if one in wanted):
+            raise NatsError(f"the stream {name} was made by another program")
 
-    async def _make(self) -> None:
-        first = time.time_ns() // 1000  # above all revisions of a stream that was here before
+    async def _make(self, terms: Callable[[str, int, int], Json]) -> None:
+        first = time.time_ns() // 1000  # above all numbers of a stream that was here before
         for replicas in (NATS_REPLICAS, 1):
-            terms = stream_terms(self.bucket, first, replicas)
-            error = error_of(await self.api(f"STREAM.CREATE.{terms['name']}", terms))
+            wanted = terms(self.bucket, first, replicas)
+            error = error_of(await self.api(f"STREAM.CREATE.{wanted['name']}", wanted))
             if error is None or error[0] == _EXISTS:
                 return
             if error[0] != _NOT_CLUSTERED:
-                raise NatsError(f"JetStream makes no bucket: {error[1]}")
+                raise NatsError(f"JetStream makes no stream: {error[1]}")
 
 
 def _check(found: Json) -> None:

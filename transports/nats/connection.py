@@ -11,7 +11,7 @@ import attrs
 import orjson
 import trio
 
-from specs.limits.engine import ENGINE_TIMEOUT, NATS_LINE, NATS_PORT
+from specs.limits.engine import ENGINE_TIMEOUT, NATS_LINE, NATS_PAYLOAD, NATS_PORT
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import DialError, LinkError
 from transports.link import Kind, Upgrade
@@ -130,6 +130,7 @@ async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
     plain = await dial_tcp(server.address)
     try:
         greeting = await _greeting(plain)
+        _check_room(server, greeting)
         stream: AcceptedStream = plain
         if server.is_encrypted or greeting.get("tls_required") is True:
             if not (greeting.get("tls_required") or greeting.get("tls_available")):
@@ -160,6 +161,15 @@ async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
         if isinstance(found, dict):
             return found
     raise NatsError("it is no NATS server")
+
+
+def _check_room(server: ServerUrl, greeting: Mapping[str, object]) -> None:
+    most = greeting.get("max_payload")
+    if isinstance(most, int) and most < NATS_PAYLOAD:
+        # It would cut the connection at the first message that is larger.
+        raise NatsError(
+            f"{server.address} takes messages of {most} bytes only, not of {NATS_PAYLOAD}"
+        )
 
 
 def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:

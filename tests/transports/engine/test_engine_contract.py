@@ -5,13 +5,24 @@ import trio
 
 from specs.limits.engine import (
     INBOX_MESSAGES,
+    LOG_ENTRY,
+    LOG_UNITS,
     PUBLISHED_BYTES,
     ROW_KEY,
     ROW_VALUE,
     WATCH_BATCH,
 )
 from tests.transports.engine.engines import received, until_current, until_health, until_row
-from transports.engine.contract import ConflictError, Current, EngineDownError, Put, Row
+from transports.engine.contract import (
+    Append,
+    ConflictError,
+    Current,
+    EngineDownError,
+    Entry,
+    LogFullError,
+    Put,
+    Row,
+)
 
 KEYS = ["node/a.b", "owner/hyperty://example.org/a-b", "path/c~*>= x/../%2E/ü", "a//b/", "/"]
 """Keys with all that paths of other stores do not have."""
@@ -360,6 +371,129 @@ async def test_an_inbox_that_is_full_drops_and_counts(engine, other):
     assert lost <= other.counts.dropped < lost + marks
 
 
+# --- logs -----------------------------------------------------------------------------------------
+
+
+async def append(engine, log, *payloads):
+    """Add entries to a log, and return their positions."""
+    return list(await engine.append_all([Append(log, one) for one in payloads]))
+
+
+async def read_some(channel, count):
+    """Return that many entries of logs, or more if they came together."""
+    found = []
+    while len(found) < count:
+        found += await channel.receive()
+    return found
+
+
+@pytest.mark.parametrize("log", ["node/a", "log", "x/y.z*>/ü", "/"])
+async def test_entries_of_a_log_come_in_order(engine, other, log):
+    positions = await append(engine, log, b"1", b"", b"3")
+    async with other.read("") as entries:
+        assert await read_some(entries, 3) == [
+            Entry(log, position, payload)
+            for position, payload in zip(positions, [b"1", b"", b"3"], strict=True)
+        ]
+        (position,) = await append(engine, log, b"4")
+        assert await read_some(entries, 1) == [Entry(log, position, b"4")]
+    assert positions == sorted(positions)
+
+
+async def test_what_is_acknowledged_comes_no_more(engine, other):
+    first, second, third = await append(engine, "n/a", b"1", b"2", b"3")
+    await append(engine, "n/b", b"4")
+    async with engine.read("n/") as entries:
+        await read_some(entries, 4)
+        await engine.acknowledge({"n/a": second})
+        await engine.acknowledge({"n/a": first, "n/c": third})
+    async with other.read("n/") as entries:
+        found = await read_some(entries, 2)
+    assert [(one.log, one.payload) for one in found] == [("n/a", b"3"), ("n/b", b"4")]
+    await other.acknowledge({one.log: one.position for one in found})
+    async with engine.read("n/") as entries:
+        await append(engine, "n/a", b"5")
+        assert [one.payload for one in await read_some(entries, 1)] == [b"5"]
+
+
+async def test_another_node_reads_the_logs_of_one_that_is_gone(place, engine, other):
+    """A log is named after its node and perhaps more; it outlives the handle that read it."""
+    async with place.open() as dead, dead.read("dead/") as entries:
+        await append(engine, "dead/x", b"1")
+        await append(engine, "live/x", b"2")
+        await append(engine, "dead/y", b"3")
+        await read_some(entries, 2)
+    async with other.read("dead/") as entries:
+        found = await read_some(entries, 2)
+        assert [(one.log, one.payload) for one in found] == [("dead/x", b"1"), ("dead/y", b"3")]
+
+
+async def test_a_log_that_is_full_refuses_and_others_do_not(engine):
+    written = await append(engine, "a", *[b"%d" % number for number in range(LOG_UNITS + 2)])
+    assert [isinstance(one, int) for one in written] == [True] * LOG_UNITS + [False] * 2
+    assert isinstance(written[-1], LogFullError)
+    assert written[-1].log == "a"
+    assert isinstance((await append(engine, "b", b"1"))[0], int)
+
+    await engine.acknowledge({"a": written[0]})
+    again = await append(engine, "a", b"more", b"too much")
+    assert [isinstance(one, int) for one in again] == [True, False]
+
+
+async def test_a_large_entry_takes_as_much_as_small_ones(engine, other):
+    large = b"x" * LOG_ENTRY
+    units = Append("a", large).units
+    written = await append(engine, "a", *[large] * (LOG_UNITS // units + 1))
+    assert [isinstance(one, int) for one in written] == [True] * (LOG_UNITS // units) + [False]
+    async with other.read("") as entries:
+        found = await read_some(entries, LOG_UNITS // units)
+        assert {one.payload for one in found} == {large}
+        assert [one.position for one in found] == written[:-1]
+        await other.acknowledge({"a": found[-1].position})
+    assert isinstance((await append(engine, "a", large))[0], int)
+
+
+def test_an_addition_beyond_a_limit_is_our_bug():
+    with pytest.raises(ValueError, match="entry"):
+        Append("a", b"x" * (LOG_ENTRY + 1))
+    with pytest.raises(ValueError, match="key"):
+        Append("", b"")
+
+
+async def test_a_log_outlives_the_store_and_its_reader_goes_on(place, engine, other):
+    async with other.read("") as entries:
+        await append(engine, "a", b"1", b"2")
+        await read_some(entries, 2)
+        await place.stop()
+        await until_health(engine, is_up=False)
+        await until_health(other, is_up=False)
+        assert isinstance((await append(engine, "a", b"lost"))[0], EngineDownError)
+        with pytest.raises(EngineDownError):
+            await engine.acknowledge({"a": 1})
+        await place.start()
+        await until_health(engine, is_up=True)
+        await append(engine, "a", b"3")
+        found = await read_some(entries, 1)
+        while found[-1].payload != b"3":
+            found += await read_some(entries, 1)
+    assert {one.payload for one in found} <= {b"1", b"2", b"3"}
+    async with engine.read("") as entries:
+        assert [one.payload for one in await read_some(entries, 3)] == [b"1", b"2", b"3"]
+
+
+async def test_a_store_that_came_back_empty_has_no_entries(place, engine):
+    (before,) = await append(engine, "a", b"1")
+    async with engine.read("") as entries:
+        await read_some(entries, 1)
+        await place.restart_empty()
+        after = EngineDownError("not yet")
+        while not isinstance(after, int):
+            (after,) = await append(engine, "a", b"2")
+            await trio.lowlevel.checkpoint()
+        assert await read_some(entries, 1) == [Entry("a", after, b"2")]
+    assert after > before
+
+
 # --- outages --------------------------------------------------------------------------------------
 
 
@@ -447,21 +581,26 @@ async def test_a_closed_handle_says_so(place):
         await engine.put("a", b"")
     with pytest.raises(EngineDownError, match="closed"):
         await engine.publish("a", [b""])
+    with pytest.raises(EngineDownError, match="closed"):
+        await engine.acknowledge({"a": 1})
+    (added,) = await engine.append_all([Append("a", b"")])
+    assert "closed" in str(added)
 
 
 async def test_channels_end_with_the_handle(place):
     has_ended = []
 
     async def follow(engine, task_status):
-        async with engine.watch() as rows, engine.inbox("a") as inbox:
+        async with engine.watch() as rows, engine.inbox("a") as inbox, engine.read("") as entries:
             await until_current(rows)
             task_status.started()
             has_ended.append([batch async for batch in rows])
             has_ended.append([batch async for batch in inbox])
+            has_ended.append([batch async for batch in entries])
 
     async with trio.open_nursery() as nursery, place.open() as engine:
         await nursery.start(follow, engine)
-    assert has_ended == [[], []]
+    assert has_ended == [[], [], []]
 
 
 async def test_cancelled_calls_leave_the_handle_usable(engine, other):

@@ -4,9 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from specs.limits.engine import ENGINE_TIMEOUT
+from specs.limits.engine import ENGINE_TIMEOUT, LOG_LIFE, LOG_UNITS
 from tests.transports.engine.engines import until_current, until_row
-from transports.engine.contract import EngineDownError, Put, Row
+from transports.engine.contract import Append, EngineDownError, Entry, LogFullError, Put, Row
 from transports.engine.memory import open_memory_store
 
 
@@ -105,6 +105,29 @@ async def test_the_outcome_of_a_write_may_be_hidden(autojump_clock, store, engin
     async with engine.watch() as rows:
         assert ("a" in await until_current(rows)) is is_done
     await engine.put("a", b"2")
+
+
+async def test_an_entry_goes_after_a_day(autojump_clock, store, engine):
+    await engine.append_all([Append("a", b"1")] * LOG_UNITS)
+    await trio.sleep(LOG_LIFE - 1)
+    (full,) = await engine.append_all([Append("a", b"2")])
+    assert isinstance(full, LogFullError)
+    await trio.sleep(2)
+    (position,) = await engine.append_all([Append("a", b"3")])
+    async with engine.read("") as entries:
+        assert await entries.receive() == [Entry("a", position, b"3")]
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_the_outcome_of_an_addition_may_be_hidden(store, engine, is_done):
+    (store.answer_no_more if is_done else store.swallow)(1)
+    (lost,) = await engine.append_all([Append("a", b"1")])
+    await engine.append_all([Append("a", b"2")])
+
+    assert lost.is_unknown
+    async with engine.read("") as entries:
+        found = [one.payload for one in await entries.receive()]
+    assert found == ([b"1", b"2"] if is_done else [b"2"])
 
 
 async def test_a_handle_opened_while_the_store_is_down_begins_with_it(autojump_clock, store):

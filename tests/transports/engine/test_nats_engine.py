@@ -28,7 +28,15 @@ from tests.transports.engine.engines import (
 )
 from tests.transports.engine.proxy import open_proxy
 from transports.background import open_background
-from transports.engine.contract import ConflictError, Current, EngineDownError, Put, Row
+from transports.engine.contract import (
+    Append,
+    ConflictError,
+    Current,
+    EngineDownError,
+    LogFullError,
+    Put,
+    Row,
+)
 from transports.engine.nats import open_engine
 from transports.engine.nats_rows import bucket_of
 from transports.nats.client import Missing, NatsClient, Request
@@ -157,6 +165,52 @@ async def test_no_write_that_was_answered_is_lost_by_a_killed_server(place):
     assert there >= set(writer.done)
     assert not there & writer.failed
     assert len(there - set(writer.done) - writer.unknown) <= 4  # cancelled in the end
+
+
+class Appender:
+    """Adds numbers to a log until it is full, and remembers what has become of each."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.done = []
+        self.unknown = set()
+
+    async def run(self):
+        for number in itertools.count():
+            (written,) = await self.engine.append_all([Append("a/b", b"%d" % number)])
+            match written:
+                case int():
+                    self.done.append((written, b"%d" % number))
+                case LogFullError():
+                    return
+                case EngineDownError(is_unknown=is_unknown):
+                    self.unknown |= {b"%d" % number} if is_unknown else set()
+                    await until_health(self.engine, is_up=True)
+
+
+async def test_no_entry_that_was_appended_is_lost_by_a_killed_server(place):
+    """Those that were appended are there, in order; what was unknown is there or not."""
+    async with place.open() as engine, place.open() as other, other.read("a/") as entries:
+        appender, found = Appender(engine), []
+        async with open_background() as nursery:
+            nursery.start_soon(appender.run)
+            for turn in range(1, 4):
+                while len(found) < turn * 50:
+                    found += await entries.receive()
+                place.server.kill()
+                await until_health(engine, is_up=False)
+                place.server.start()
+                await until_health(engine, is_up=True)
+        await until_health(other, is_up=True)
+        (last,) = await engine.append_all([Append("a/last", b"")])
+        while found[-1].position != last:
+            found += await entries.receive()
+
+    read = [(one.position, one.payload) for one in found[:-1]]
+    known = [one for one in read if one[1] not in appender.unknown]
+    assert read == sorted(set(read))
+    assert known[: len(appender.done)] == appender.done
+    assert len(known) <= len(appender.done) + 1  # the one that was cancelled
 
 
 class Mirror:
@@ -335,7 +389,7 @@ async def test_a_bucket_that_somebody_deletes_is_made_again(place):
         await until_current(rows)
         before = await engine.put("a", b"1")
         await until_row(rows, "a", b"1")
-        await api(engine, f"STREAM.DELETE.{engine.stream.name.decode()}")
+        await api(engine, f"STREAM.DELETE.{engine.stream.rows}")
         assert await until_current(rows) == {"a": None}
 
         written = EngineDownError("not yet")
@@ -350,7 +404,7 @@ async def test_a_consumer_that_somebody_deletes_is_made_again(place):
         await engine.put("a", b"1")
         await until_row(rows, "a", b"1")
         client = engine.stream.client
-        name = engine.stream.name
+        name = engine.stream.rows.encode()
         listed = await client.ask(Request(b"$JS.API.CONSUMER.NAMES.%b" % name))
         for token in json.loads(listed.payload)["consumers"]:
             await client.ask(Request(b"$JS.API.CONSUMER.DELETE.%b.%b" % (name, token.encode())))

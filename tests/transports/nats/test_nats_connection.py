@@ -143,6 +143,14 @@ async def test_a_server_is_known_by_its_process():
         assert await server_id(terms_for(server)) != first
 
 
+@needs_server
+async def test_a_server_that_takes_small_messages_only_is_not_used(tmp_path):
+    """It would hang up at the first larger one, again and again."""
+    options = configured(tmp_path, "max_payload: 64KB")
+    with run_server(*options) as server, pytest.raises(NatsError, match="65536 bytes only"):
+        await server_id(terms_for(server))
+
+
 # --- TLS ------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,81 @@
+"""A consumer of NATS gives all messages, or is made again."""
+
+import pytest
+
+from transports.engine.nats_follow import Reading
+from transports.nats.errors import NatsError
+from transports.nats.wire import Delivery
+
+ACK = b"$JS.ACK.stream.consumer.1.%d.%d.1700000000.%d"
+OF_A_DOMAIN = b"$JS.ACK.hub.hash.stream.consumer.1.%d.%d.1700000000.%d.token"
+
+
+def reading(last=100):
+    return Reading(b"inbox.", "now", last, is_whole=True)
+
+
+def message(number, place, left, form=ACK):
+    return Delivery(1, b"$KV.a.b", form % (number, place, left), b"", b"x")
+
+
+def said(code, subject=b"inbox.1"):
+    return Delivery(1, subject, b"", b"NATS/1.0 " + code + b"\r\n\r\n", b"")
+
+
+@pytest.mark.parametrize("form", [ACK, OF_A_DOMAIN])
+def test_messages_have_numbers(form):
+    one = reading()
+    assert [one.number(message(at, at, 9, form)) for at in (1, 2)] == [1, 2]
+
+
+def test_a_message_that_is_missing_is_noticed():
+    one = reading()
+    one.number(message(1, 1, 9))
+    with pytest.raises(NatsError, match="lost"):
+        one.number(message(3, 3, 9))
+
+
+@pytest.mark.parametrize("reply", [b"", b"a.b.c", b"$JS.ACK.s.c.1.x.1.0.0"])
+def test_a_message_without_a_number_is_refused(reply):
+    with pytest.raises(NatsError, match="number"):
+        reading().number(Delivery(1, b"$KV.a.b", reply, b"", b"x"))
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "is_caught_up"),
+    [
+        ([], False),
+        ([message(1, 1, 9)], False),
+        ([message(1, 1, 0)], True),
+        ([message(100, 1, 9)], True),
+        ([said(b"100 Idle Heartbeat", b"inbox.0")], True),
+        ([said(b"404 No Messages")], True),
+        ([said(b"408 Request Timeout")], True),
+        ([said(b"409 Message Size Exceeds MaxBytes")], False),
+        ([said(b"408 Request Timeout", b"inbox.0")], False),
+    ],
+)
+def test_it_is_caught_up_when_nothing_older_can_come(deliveries, is_caught_up):
+    one = reading()
+    one.pull()
+    for delivery in deliveries:
+        one.number(delivery)
+    assert one.is_caught_up is is_caught_up
+
+
+@pytest.mark.parametrize(
+    "code", [b"408 Request Timeout", b"404 No Messages", b"409 Message Size Exceeds MaxBytes"]
+)
+def test_it_asks_again_when_what_it_asked_for_is_over(code):
+    one = reading()
+    assert [one.pull(), one.pull()] == [b"inbox.1", None]
+    one.number(said(code))
+    assert one.pull() == b"inbox.2"
+
+
+@pytest.mark.parametrize("code", [b"409 Consumer Deleted", b"503"])
+def test_it_ends_when_the_consumer_is_gone(code):
+    one = reading()
+    one.pull()
+    with pytest.raises(NatsError, match="gone"):
+        one.number(said(code))
