@@ -84,6 +84,6 @@ GROUP_MEMBERSHIP: Final = Table(
         State.LEFT: "It is none of the group any more.",
     },
     drawn_in="ours, for a domain of several nodes",
-    claims=("I-M2",),
+    claims=("I-M15",),
 )
 """The membership of a node in the group of its domain."""

@@ -1,6 +1,6 @@
 """Folds of a node: its sessions, its addresses, and what it admits.
 
-Claims I-M1..I-M4, I-M8, I-M12, I-K4, I-A1..I-A7 and I-X2.
+Claims I-M1..I-M4, I-M8, I-M12, I-M15, I-K4, I-A1..I-A7 and I-X2.
 
 A session is an entity `node|runtime`, and `node|runtime|n` the n-th time. A record of the
 session names its link. The tables of a node are empty at the end (I-X2).
@@ -32,11 +32,13 @@ from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
     "CleanAtRest", "ExpiryTiming", "FailClosed", "FalseLasting", "Fresh", "LateReleases",
-    "NothingAfterClose", "OnePerRuntime", "PolicyOnce", "SessionFirst", "Spoken", "StateSurvives",
+    "MembersServe", "NothingAfterClose", "OnePerRuntime", "PolicyOnce", "SessionFirst", "Spoken",
+    "StateSurvives",
 ]  # fmt: skip
 
 _MACHINE: Final = "session"
 _OVER: Final = frozenset({"closed", "expired"})
+_SERVES: Final = frozenset({"member", "leaving"})
 _PERMIT: Final = "permit"
 _ALLOC: Final = "alloc"
 
@@ -201,6 +203,25 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
         for away in self._left.values():
             if self.process.is_over_since(away.t + SESSION_IDLE + SLACK):
                 self.broken(away, f"an end after {SESSION_IDLE:g} s away")
+
+
+@final
+class MembersServe(Fold, claims=("I-M15",)):
+    """A node of a group that is fenced, or joins, opens no session (I-M15).
+
+    A node of no group traces no membership, and is not judged.
+    """
+
+    _is_out: bool = False
+
+    @on(steps("group_membership"))
+    def membership(self, record: TraceLine) -> None:
+        self._is_out = record.new not in _SERVES
+
+    @on(steps(_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        if self._is_out and record.new == "open":
+            self.broken(record, "a membership")
 
 
 @final

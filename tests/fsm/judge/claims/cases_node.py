@@ -23,6 +23,14 @@ _AWAY = _IN + _LEFT + "t 600\n" + _EXPIRED + _RELEASED
 _PASSED_ON = _IN + _CAME + "bus xmit read 1 HA>HB link=L2\n" + _OUT
 _TWICE = _IN + _LINK.replace("L1", "L2") + _HAS_LINK.replace("L1", "L2") + "bus close L1\n" + _OUT
 
+_JOINED = (
+    "bus step group_membership n1 [*] join joining\n"
+    "bus step group_membership n1 joining admit member\n"
+)
+_FENCED = "bus step group_membership n1 member fence fenced\n"
+_WENT_OUT = "bus step group_membership n1 member go left\n"
+_AGAIN = _FENCED + "bus step group_membership n1 fenced join joining\n"
+
 SESSIONS = (
     case("I-M1", _ASKED, (_HAS_LINK, "")),
     case("I-M2", _ASKED, (_HAS_LINK, _LEFT + _HAS_LINK + _BACK)),
@@ -36,6 +44,15 @@ SESSIONS = (
     case("I-M12", _AWAY, ("t 600", "t 606")),
     case("I-M12", _OPEN + _LEFT + _BACK + "t 700\n" + _CLOSED, (_BACK, ""), (_CLOSED, "")),
     case("I-M12", _OPEN + _LEFT + _BACK + "t 700\n" + _CLOSED, (_BACK, "")),
+    case(
+        "I-M15", _JOINED + _ASKED + _WENT_OUT, (_NODE, _FENCED + _NODE), ("member go", "fenced go")
+    ),
+    case(
+        "I-M15",
+        _JOINED + _ASKED + _WENT_OUT,
+        (_NODE, _AGAIN + _NODE),
+        ("member go", "joining go"),
+    ),
     case(
         "I-K4",
         _ASKED,
