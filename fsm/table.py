@@ -198,6 +198,8 @@ class Table:
         conditions: What guards speak of.
         rows: All transitions.
         may_end: States in which a history may stop.
+        may_begin: States in which a history may begin in a trace, because what was before is in
+            the trace of another process.
         extension_ends: Those of `may_end` that the drawing does not end.
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.
@@ -214,6 +216,7 @@ class Table:
     rows: tuple[Transition, ...]
     may_end: frozenset[StrEnum]
     extension_ends: frozenset[StrEnum] = frozenset()
+    may_begin: frozenset[StrEnum] = frozenset()
     deadlines: tuple[Deadline, ...] = ()
     meanings: Mapping[StrEnum, str] = attrs.field(factory=dict)
     drawn_in: str

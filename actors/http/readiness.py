@@ -17,6 +17,7 @@ class Part(StrEnum):
     BUS = "bus"
     REGISTRY = "registry"
     KEYS = "identity-keys"
+    ENGINE = "engine"
     RUNTIME = "runtime"
     SESSION = "session"
     HYPERTIES = "hyperties"

@@ -4,7 +4,6 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
-    AbstractAsyncContextManager,
     ExitStack,
     asynccontextmanager,
     closing,
@@ -37,10 +36,11 @@ from actors.node.foreign import ForeignParts, path_service, start_foreign
 from actors.node.health import Parts, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor
+from actors.node.links.open_listener import OpenListener
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
-from actors.node.login.used_tokens import UsedTokenFile
+from actors.node.login.used_tokens import UsedTokenFile, UsedTokens
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
@@ -68,6 +68,7 @@ from transports.link import PROTOFLY_V1, Kind, Listener, Network
 if TYPE_CHECKING:
     from actors.node.dashboard.board import Board
     from actors.node.dashboard.pages import Sources
+    from actors.node.group.shared import Shared
 
 __all__ = ["Node", "NodeConfig", "open_node"]
 
@@ -82,7 +83,6 @@ SESSION: Final = "/ws"
 
 _MINT_KEY: Final = 32
 """Bytes of the secret by which a node knows the addresses that it made."""
-
 
 _log = get_logger("actors.node")
 
@@ -113,6 +113,8 @@ class Plan:
     provider: IdentityProvider | None = None
     state: StateFile | None = None
     domain_keys: tuple[SigningKey, ...] = ()
+    shared: "Shared | None" = None
+    http_url: str | None = None
 
     def clock(self) -> float:
         """Return the seconds since the epoch, as the node counts them."""
@@ -201,6 +203,8 @@ async def start_parts(
     """
     writer = await _start_state_writer(plan, supervisor)
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan, writer)))
+    if plan.shared is not None:
+        await plan.shared.start(supervisor, bus)
     await _start_listener(plan, listeners, supervisor, bus)
     if plan.config.back_ends.registry is None:
         await _start_registry(plan, supervisor, bus)
@@ -235,13 +239,15 @@ async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[St
 
 def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
-    mint = AddressMint(config.entropy(_MINT_KEY))
+    mint = AddressMint(config.entropy(_MINT_KEY) if plan.shared is None else plan.shared.mint)
     rights = RightsRules(config.observation, config.foreign.reach(config.domain), config.names)
     rules = TableRules(mint, rights)
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
     exchange.names = UserNames(exchange.state, plan.login_clock)
+    if plan.shared is not None:
+        plan.shared.join(exchange, plan.trace("group"), plan.http_url or "")
     watch(exchange)
     if plan.board is not None:
         plan.board.watch(exchange)
@@ -292,17 +298,20 @@ async def _start_listener(
 
 
 async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
+    records = None if plan.shared is None else plan.shared.records()
+    file = records or plan.file
     writer = await supervisor.start_child(
-        ChildSpec("record-writer", partial(RecordWriter, plan.file, plan.counters))
+        ChildSpec("record-writer", partial(RecordWriter, file, plan.counters))
     )
     parts = RegistryParts(
         address=plan.addresses.registry,
-        file=plan.file,
+        file=file,
         bus=bus,
         writer=writer,
         trace=plan.trace("registry"),
         ids=plan.config.ids,
         clock_offset=plan.config.clock_offset,
+        news=records,
     )
     await supervisor.start_child(ChildSpec("registry", partial(DomainRegistry, parts)))
 
@@ -402,7 +411,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     bounds = Bounds(config.limits, config.origins, Counters())
     bounds.gate.tls = config.tls
     async with open_background() as nursery:
-        sources = _OpenListener(
+        sources = OpenListener(
             network.listen(Kind.WEBSOCKET, config.listen, _paths(config), bounds.gate)
         )
         listener = await nursery.start(sources.serve)
@@ -413,7 +422,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
 
 
 @asynccontextmanager
-async def _serving(plan: Plan, listener: Listener, sources: "_OpenListener") -> AsyncIterator[Node]:
+async def _serving(plan: Plan, listener: Listener, sources: "OpenListener") -> AsyncIterator[Node]:
     """Run the parts behind a listener; when the context is left, close listener and sessions."""
     config = plan.config
     parts = Parts(config.registry, has_records=config.back_ends.registry is None)
@@ -425,7 +434,8 @@ async def _serving(plan: Plan, listener: Listener, sources: "_OpenListener") -> 
         open_supervisor("node", Strategy.REST_FOR_ONE, monitor=plan.monitor) as supervisor,
     ):
         parts.supervisor = supervisor
-        parts.bus = bus = await start_parts(planned, listeners, supervisor)
+        whole = attrs.evolve(planned, http_url=http_url)
+        parts.bus = bus = await start_parts(whole, listeners, supervisor)
         plan.readiness.ready(Part.NODE)
         is_orderly = False
         try:
@@ -443,44 +453,31 @@ async def _serving(plan: Plan, listener: Listener, sources: "_OpenListener") -> 
                     await supervisor.stop_children()
 
 
-@final
-class _OpenListener:
-    """A listener in a task of its own: it closes before anything else of the node."""
-
-    def __init__(self, opened: AbstractAsyncContextManager[Listener]) -> None:
-        self._opened = opened
-        self._is_closing = trio.Event()
-        self._is_closed = trio.Event()
-
-    async def serve(
-        self, *, task_status: "trio.TaskStatus[Listener]" = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Listen until `close` is called.
-
-        If cancelled, the listener is closed; links that were accepted stay open.
-        """
-        try:
-            async with self._opened as listener:
-                task_status.started(listener)
-                await self._is_closing.wait()
-        finally:
-            self._is_closed.set()
-
-    async def close(self) -> None:
-        """Accept no more links; the accepted ones stay open. Idempotent.
-
-        If cancelled, the listener closes all the same.
-        """
-        self._is_closing.set()
-        await self._is_closed.wait()
-
-
 @asynccontextmanager
 async def _planned(plan: Plan) -> AsyncIterator[Plan]:
     """Add to a plan the parts that are opened and closed with the node."""
-    used = None if plan.state is None else UsedTokenFile(plan.state.path, form=FORM)
-    async with open_provider(plan.config.login, plan.login_clock, used) as provider:
-        yield attrs.evolve(plan, provider=provider)
+    async with _shared(plan.config) as shared:
+        used: UsedTokens | None = None
+        if shared is not None:
+            used = shared.tokens(plan.login_clock)
+        elif plan.state is not None:
+            used = UsedTokenFile(plan.state.path, form=FORM)
+        async with open_provider(plan.config.login, plan.login_clock, used) as provider:
+            yield attrs.evolve(plan, provider=provider, shared=shared)
+
+
+@asynccontextmanager
+async def _shared(config: NodeConfig) -> "AsyncIterator[Shared | None]":
+    """Open what the nodes of a domain share; None: this is its only node."""
+    if config.engine is None:
+        yield None
+        return
+    # Not needed by the only node of a domain.
+    from actors.node.group.shared import open_shared  # noqa: PLC0415
+
+    secret = config.entropy(_MINT_KEY)
+    async with open_shared(config.engine, config.node_name, secret) as shared:
+        yield shared
 
 
 @asynccontextmanager
@@ -501,6 +498,7 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
     from actors.node.http.rest_service import rest_services  # noqa: PLC0415
 
     parts.provider = plan.provider
+    parts.engine = None if plan.shared is None else plan.shared.why_not
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
     services = {} if rest is None else rest_services(rest, plan.config.origins)
     more = {}
@@ -520,7 +518,7 @@ def _sources(plan: Plan) -> "Sources":
     config = plan.config
     catalogue = None if config.http is None else config.http.catalogue
     return Sources(
-        plan.file if config.back_ends.registry is None else None,
+        plan.file if config.back_ends.registry is None and config.engine is None else None,
         None if plan.policing is None else plan.policing.store,
         "" if catalogue is None else catalogue.domain,
         config.monitor,

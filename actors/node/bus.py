@@ -33,7 +33,9 @@ from actors.node.messages import (
     ForeignReady,
     FromForeign,
     Gone,
+    GroupEvent,
     Misbehaved,
+    Operation,
     PathsForgotten,
     SessionView,
     Snapshot,
@@ -97,11 +99,13 @@ class Dispatch:
             case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
                 why = "more sessions subscribe to it than one message may be given to"
                 self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
-            case ToRuntimes(runtimes, is_published):
+            case ToRuntimes(runtimes, is_published, nodes):
                 if is_published:
                     self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
                 entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
-                self._exchange.hand_out_to(runtimes, entry)
+                others = self._exchange.others
+                here = runtimes if others is None else others.carried(entry, by, runtimes, nodes)
+                self._exchange.hand_out_to(here, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):
@@ -131,6 +135,11 @@ class Dispatch:
             return
         self._trace.hop(Op.DELIVER, message, listener=address)
         service = self._services.get(address)
+        others = self._exchange.others
+        objection = None if others is None or service is None else others.objection()
+        if objection is not None:
+            self._answered(by, refuse(message, objection.code, objection.why))
+            return
         if service is None:
             self._ask(message, address, by)
             return
@@ -452,10 +461,7 @@ class NodeBus(Actor[BusMessage]):
             case _:
                 self._operate(message)
 
-    def _operate(
-        self,
-        message: Attached | Detached | ForeignReady | PathsForgotten | Drain | Snapshot | Alive,
-    ) -> None:
+    def _operate(self, message: Operation) -> None:
         match message:
             case Attached():
                 self._attached(message)
@@ -463,33 +469,56 @@ class NodeBus(Actor[BusMessage]):
                 self._exchange.components.detach(address, component)
             case ForeignReady() | PathsForgotten():
                 self._exchange.foreign.heed(message)
+            case GroupEvent():
+                if self._exchange.others is not None:
+                    self._exchange.others.heed(message)
+            case Snapshot() | Alive():
+                self._report(message)
+            case Drain(done):
+                self._leave(done)
+            case _:
+                assert_never(message)
+
+    def _leave(self, done: Reply[None]) -> None:
+        self._drained = done
+        self._is_leaving = True
+        self._exchange.drain()
+        if self._exchange.others is not None:
+            self._exchange.others.leave()
+
+    def _report(self, asked: Snapshot | Alive) -> None:
+        match asked:
             case Snapshot(reply):
                 sessions = self._exchange.sessions.items()
                 reply.send(tuple(_view(self._exchange, *one) for one in sessions))
             case Alive(reply):
                 reply.send(None)
-            case Drain(done):
-                self._drained = done
-                self._is_leaving = True
-                self._exchange.drain()
-            case _:
-                assert_never(message)
 
     @override
     async def drained(self) -> None:
         self._exchange.notices.settle()
         self._exchange.state.settle()
         self._exchange.foreign.settle()
+        if self._exchange.others is not None:
+            self._exchange.others.settle()
         self._exchange.turn.write()
         self._exchange.check_budget()
-        is_settled = self._exchange.notices.is_settled and self._exchange.state.is_settled
-        if self._drained is not None and is_settled:
+        if self._drained is not None and self._is_settled:
             self._drained.send(None)
             self._drained = None
 
+    @property
+    def _is_settled(self) -> bool:
+        """True if parts, files and other nodes have all that they must know."""
+        exchange, others = self._exchange, self._exchange.others
+        is_known = others is None or others.is_settled
+        return is_known and exchange.notices.is_settled and exchange.state.is_settled
+
     @override
     def deadline(self) -> float:
-        return min(self._exchange.deadline(), self._control.deadline())
+        due = min(self._exchange.deadline(), self._control.deadline())
+        others = self._exchange.others
+        return due if others is None else min(due, others.deadline())
 
     @override
     async def timed_out(self) -> None:
@@ -498,11 +527,15 @@ class NodeBus(Actor[BusMessage]):
             await trio.lowlevel.checkpoint()
         self._exchange.tick()
         self._control.tick()
+        if self._exchange.others is not None:
+            self._exchange.others.tick()
 
     @override
     async def stop(self) -> None:
         self._exchange.turn.hand_over()
         self._exchange.rest()
+        if self._exchange.others is not None:
+            self._exchange.others.close()
         self._exchange.components.close()
 
     def _attached(self, request: Attached) -> None:
@@ -522,7 +555,8 @@ class NodeBus(Actor[BusMessage]):
         port.outbox.count_in(self._exchange.budget)
         port.turn = self._exchange.turn
         self._trace.link(Op.OPEN, port.name, self._node.node)
-        if self._is_leaving:
+        others = self._exchange.others
+        if self._is_leaving or (others is not None and not others.is_member):
             del self._exchange.ports[port.number]
             port.finish(CloseReason.GOING_AWAY)
 

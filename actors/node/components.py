@@ -23,7 +23,7 @@ from fsm.registry import allocation
 from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
 from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
-from fsm.sync.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
+from fsm.sync.subscriptions import Subscribe, Unsubscribe, entity_of
 from specs.addresses.address import domain_of, is_node, scheme_of
 from specs.bodies.link import Path
 from specs.bodies.object import CutPath, MoveAddress, PathRequest, path_class
@@ -224,10 +224,9 @@ class PathService(LocalService):
         runtime = cut.runtime or rights.owner_of(cut.observer)
         if runtime is not None:
             for entity in entities:
-                if cut.expired:
-                    self._tables.lapse(entity, runtime, cut.observer)
-                else:
-                    self._tables.follow(Withdrawn(entity, runtime, cut.observer))
+                self._tables.end_consent(
+                    entity, runtime, cut.observer, is_expired=bool(cut.expired)
+                )
         return None
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
@@ -344,6 +343,10 @@ class AllocationService(LocalService):
             return Refused(Code.NOT_FOUND, f"no session owns {delegate or 'no address'}")
         if is_node(to):
             return Refused(Code.FORBIDDEN, "an object does not leave its domain")
+        watcher = self._tables.watcher
+        if watcher is not None and watcher.is_elsewhere(to):
+            why = f"{to} has its session at another node of the domain"
+            return Refused(Code.UNAVAILABLE, why)
         return Offer(request.resource, by, to, request.number, delegate)
 
     def _fresh(self, scheme: str, by: str) -> str:

@@ -27,7 +27,10 @@ from specs.limits.protocol import STUB_IDLE
 from transports.link import Link
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager as Opened
+
     from actors.catalogue.client import CatalogueAccess
+    from transports.engine.contract import Engine
 
 __all__ = [
     "NOWHERE",
@@ -151,9 +154,12 @@ class NodeConfig:
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
         monitor: Whether the node judges itself while it runs (`actors.kit.self_check`).
+        engine: Opens the engine that the nodes of the domain share; None: this is the only node.
+        node_name: Name by which the operator knows this node among those of its domain.
 
     Raises:
         TypeError: A value is of a wrong kind.
+        ValueError: There are an engine and a file for what the engine keeps.
     """
 
     domain: str
@@ -181,6 +187,12 @@ class NodeConfig:
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
+    engine: "Callable[[], Opened[Engine]] | None" = attrs.field(default=None, repr=False)
+    node_name: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if self.engine is not None and (self.registry is not None or self.state is not None):
+            raise ValueError("with an engine there is no file of records, and none of sessions")
 
     @property
     def state_file(self) -> Path | None:

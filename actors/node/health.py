@@ -56,6 +56,7 @@ class Parts:
     Attributes:
         registry: File of the domain registry; None: there is none.
         has_records: Whether the domain registry is the node's own, not a service behind it.
+        engine: Returns why the engine of the domain cannot be reached; None: there is none.
     """
 
     registry: Path | None
@@ -63,6 +64,7 @@ class Parts:
     supervisor: Supervisor | None = None
     bus: ActorRef[BusMessage] | None = None
     provider: IdentityProvider | None = None
+    engine: Callable[[], str | None] | None = None
 
     def probes(self) -> Mapping[Part, Callable[[], Awaitable[str | None]]]:
         """Return how each part is asked; the answer is half a sentence if something is wrong."""
@@ -71,6 +73,7 @@ class Parts:
             Part.LISTENER: self._listener,
             Part.REGISTRY: self._records,
             Part.KEYS: self._keys,
+            Part.ENGINE: self._engine,
         }
 
     def _down(self, names: tuple[str, ...]) -> str | None:
@@ -97,6 +100,10 @@ class Parts:
         if down is not None or self.registry is None:
             return down
         return await trio.to_thread.run_sync(_unwritable, self.registry, abandon_on_cancel=True)
+
+    async def _engine(self) -> str | None:
+        await trio.lowlevel.checkpoint()
+        return None if self.engine is None else self.engine()
 
     async def _keys(self) -> str | None:
         if self.provider is None:

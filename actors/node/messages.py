@@ -30,7 +30,9 @@ __all__ = [
     "ForeignRef",
     "FromForeign",
     "Gone",
+    "GroupEvent",
     "Misbehaved",
+    "Operation",
     "PathsForgotten",
     "RuntimeLeft",
     "SessionView",
@@ -160,6 +162,11 @@ class Emitted:
     to_runtime: str | None = None
 
 
+@attrs.frozen
+class GroupEvent:
+    """News of the other nodes of the domain, or of the engine that they share."""
+
+
 @final
 @attrs.frozen
 class Drain:
@@ -200,19 +207,11 @@ class Snapshot:
     reply: Reply[tuple[SessionView, ...]]
 
 
+Operation: TypeAlias = (
+    Attached | Detached | ForeignReady | PathsForgotten | GroupEvent | Drain | Snapshot | Alive
+)
+"""What the bus does beside what links, parts and stubs bring."""
+
 BusMessage: TypeAlias = (
-    Connected
-    | Arrived
-    | TooLarge
-    | Misbehaved
-    | Gone
-    | Attached
-    | Detached
-    | Emitted
-    | ForeignReady
-    | FromForeign
-    | PathsForgotten
-    | Drain
-    | Snapshot
-    | Alive
+    Connected | Arrived | TooLarge | Misbehaved | Gone | Emitted | FromForeign | Operation
 )

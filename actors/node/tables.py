@@ -1,5 +1,6 @@
 """The tables of a node that routing looks at, and how they change together."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import final
 
@@ -25,7 +26,7 @@ from specs.message import Message
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["NodeAddresses", "TableRules", "Tables"]
+__all__ = ["NodeAddresses", "TableRules", "TableWatcher", "Tables"]
 
 
 @final
@@ -65,12 +66,40 @@ class TableRules:
     rights: RightsRules
 
 
+class TableWatcher(ABC):
+    """Tells other nodes of the domain what changes."""
+
+    @abstractmethod
+    def changed(self, row: RowChanged) -> None:
+        """Note that a row has changed."""
+
+    @abstractmethod
+    def is_elsewhere(self, runtime: str) -> bool:
+        """Return whether a runtime has its session at another node of the domain."""
+
+    @abstractmethod
+    def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
+        """Have the node of a runtime end the consent to an observer there.
+
+        Args:
+            entity: Address of the object.
+            runtime: Address of the runtime, which has its session elsewhere.
+            observer: Address of the observer.
+            is_expired: Whether its lease is over; False: its owner shuts it out.
+        """
+
+
 @final
 class Tables:
     """The owners of addresses, and the subscriptions.
 
     Owned by the bus's task; only `own`, `move`, `follow`, `heed`, `came` and `release` change
     anything, and every change is traced there.
+
+    Attributes:
+        watcher: Is told of each change of a row; None: this is the only node of its domain.
+        elsewhere: Other nodes of the domain that have subscribers, by address; whoever changes it
+            calls `remembered.forget`.
 
     Args:
         parts: Where parts of the node answer; looked at for each message.
@@ -84,6 +113,8 @@ class Tables:
         trace: ComponentTrace,
     ) -> None:
         self.addresses = addresses
+        self.watcher: TableWatcher | None = None
+        self.elsewhere: dict[str, dict[str, None]] = {}
         self._forms: dict[str, PeerForm] = {}
         self._has_lost_paths = False
         self.mint = rules.mint
@@ -96,7 +127,9 @@ class Tables:
             self.form_of,
             rules.rights,
         )
-        self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
+        self.routing = NodeRouting(
+            addresses.domain, self.rights, self.subscriptions, parts, self.elsewhere
+        )
         self.remembered = RememberedRouting(self.routing, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
         self._trace = trace
@@ -112,6 +145,22 @@ class Tables:
         verdict = self._consents.passed(message, by, now)
         if verdict is not None:
             self.follow(verdict)
+
+    def end_consent(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
+        """End the consent to an observer, at whichever node of the domain it is.
+
+        Args:
+            entity: Address of the object.
+            runtime: Address of the runtime.
+            observer: Address of the observer.
+            is_expired: Whether its lease is over; False: its owner shuts it out.
+        """
+        if self.watcher is not None and self.watcher.is_elsewhere(runtime):
+            self.watcher.lapsed(entity, runtime, observer, is_expired=is_expired)
+        elif is_expired:
+            self.lapse(entity, runtime, observer)
+        else:
+            self.follow(subscriptions.Withdrawn(entity, runtime, observer))
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
         """End the lease of an observer that has not renewed it; others there may be asking.
@@ -135,6 +184,16 @@ class Tables:
         self._forms[runtime] = form
         self.own(allocation.RuntimeCame(runtime))
 
+    def came_elsewhere(self, runtime: str, form: PeerForm) -> None:
+        """Let a runtime with a session at another node of the domain have what is below it.
+
+        Args:
+            runtime: Address of the runtime.
+            form: Wire form of the session.
+        """
+        if self._forms.get(runtime) is not form:
+            self.came(runtime, form)
+
     def form_of(self, runtime: str) -> PeerForm | None:
         """Return in whose form a runtime speaks; None: it has no session."""
         return self._forms.get(runtime)
@@ -149,7 +208,7 @@ class Tables:
                 case Step():
                     self._trace.step(effect)
                 case RowChanged():
-                    self._trace.row(effect)
+                    self._changed(effect)
                 case allocation.Freed(addresses):
                     for one in addresses:
                         self.offers.released(one)
@@ -195,11 +254,28 @@ class Tables:
                 case Step():
                     self._trace.step(effect)
                 case RowChanged(op):
-                    self._trace.row(effect)
+                    self._changed(effect)
                     self._has_lost_paths |= op is Op.DEL
                 case Refused():
                     refusal = effect
         return refusal
+
+    def _changed(self, row: RowChanged) -> None:
+        self._trace.row(row)
+        if self.watcher is not None:
+            self.watcher.changed(row)
+
+    def moved_away(self, runtime: str) -> None:
+        """Let nothing of a runtime stay but what it owns: another node has its session.
+
+        Args:
+            runtime: Address of the runtime.
+        """
+        self._consents.gone(runtime)
+        self.follow(subscriptions.RuntimeGone(runtime))
+        self.offers.gone(runtime)
+        for one in self.allocation.owned_by(runtime):
+            self.offers.released(one)
 
     def has_lost_paths(self) -> bool:
         """Return whether a path was removed since this was asked last."""

@@ -30,11 +30,12 @@ _EVENTS: Final = MappingProxyType(
         Trigger.REOPENED: "session reopened",
         Trigger.CLOSE: "session closed",
         Trigger.EXPIRE: "session expired",
+        Trigger.MOVE: "session moved",
     }
 )
 """Names of the log's events; they stay."""
 
-_OVER: Final = (State.CLOSED, State.EXPIRED)
+_OVER: Final = (State.CLOSED, State.EXPIRED, State.MOVED)
 
 
 @final

@@ -4,7 +4,8 @@ The functions read the tables of allocation and subscription and change nothing.
 calls them in this order: `admit`, policy, `route`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -95,10 +96,12 @@ class ToRuntimes:
 
     Attributes:
         is_published: Whether the receivers are subscribers, and not the owner of the address.
+        nodes: Other nodes of the domain that have subscribers.
     """
 
     runtimes: tuple[str, ...]
     is_published: bool = False
+    nodes: tuple[str, ...] = ()
 
 
 @final
@@ -131,6 +134,7 @@ class NodeRouting:
         rights: The owners of addresses.
         subscriptions: The subscribers of addresses.
         components: Addresses of the node's own parts.
+        elsewhere: Other nodes of the domain that have subscribers, by address.
     """
 
     def __init__(
@@ -139,7 +143,9 @@ class NodeRouting:
         rights: NodeRights,
         subscriptions: SubscriptionCore,
         components: Collection[str],
+        elsewhere: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> None:
+        self._elsewhere = elsewhere
         self._domain = domain
         self._rights = rights
         self._subscriptions = subscriptions
@@ -253,9 +259,11 @@ class NodeRouting:
         if to in self._components:
             return ToComponent(to)
         subscribers = self._subscriptions.subscribers(to)
+        nodes = self._elsewhere.get(to)
         beyond = self._beyond(to, by)
-        if subscribers:
-            return self._fan_out(to, subscribers, by, beyond)
+        if subscribers or nodes:
+            route = self._fan_out(to, subscribers, by, beyond)
+            return route if nodes is None else _with_nodes(route, nodes)
         # Other events are for subscribers alone.
         is_published = message.is_event and not is_inbox(to)
         owner = beyond if is_published else self.owner_of(to)
@@ -288,6 +296,11 @@ class NodeRouting:
         if domain_of(to) == self._domain:
             return "no session owns address"
         return f"the node of {self._domain} knows no route to {domain_of(to)}"
+
+
+def _with_nodes(route: Route, nodes: Collection[str]) -> ToRuntimes:
+    runtimes = route.runtimes if isinstance(route, ToRuntimes) else ()
+    return ToRuntimes(runtimes, is_published=True, nodes=tuple(nodes))
 
 
 def _is_circle(via: tuple[str, ...]) -> bool:

@@ -81,7 +81,7 @@ class RememberedRouting:
         if known is not None and message.to not in self._components:
             return known
         route = self._routing.route(message, by)
-        if isinstance(route, ToRuntimes) and len(route.runtimes) == 1:
+        if isinstance(route, ToRuntimes) and len(route.runtimes) == 1 and not route.nodes:
             _remember(self._routes, target, route)
         return route
 

@@ -383,6 +383,7 @@ class _Entity:
 
     __slots__ = (
         "_before",
+        "_begins",
         "_doubted",
         "_entity",
         "_found",
@@ -396,6 +397,8 @@ class _Entity:
     def __init__(self, entity: EntityId, table: Table | None) -> None:
         self._entity = entity
         self._table = table
+        begins: AbstractSet[str] = frozenset() if table is None else table.may_begin
+        self._begins = {ABSENT, *begins}
         self._rests: AbstractSet[str] = frozenset() if table is None else table.may_end
         self._found: list[Violation] = []
         self._doubted: list[Violation] = []
@@ -430,7 +433,7 @@ class _Entity:
                 expected = f"a step to {said}" if said else f"no step by {cause!r} from {old!r}"
                 self._broken(Claim.DECLARED_STEP, step, expected)
         if before is None:
-            if step.old != ABSENT and hole < 0:
+            if step.old not in self._begins and hole < 0:
                 expected = f"a first step from {ABSENT!r}"
                 self._doubt(Claim.STARTS_AT_INITIAL, step, expected)
         elif step.old != before.new and hole < before.ln and not self._is_reborn(step, before):

@@ -4,7 +4,8 @@ One entity per address: key is the address. It is handed out once in the life of
 node, belongs to the session it was allocated for, and leaves a tombstone when it is
 released: by its owner, or because its session is over (MN-10..MN-12, M-18..M-20, I-A1..I-A7).
 Only the runtime whose it was can have it again, by a claim: one that has stored what lives
-there, and comes back after its session was over (RT-03, SYN-25).
+there, and comes back after its session was over (RT-03, SYN-25). Where several nodes serve the domain, it may
+have been released at another of them.
 """
 
 from enum import StrEnum, unique
@@ -53,6 +54,7 @@ ADDRESS: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.RELEASED}),
+    may_begin=frozenset({State.RELEASED}),
     deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session"),),
     meanings={
         State.ALLOCATED: "The address belongs to a session and may stand in its messages.",

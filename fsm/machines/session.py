@@ -4,7 +4,8 @@ The session outlives the link it was opened on: a lost link detaches it, and wit
 T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
 M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: another open gets a
 new session, which is a new entity with a key of its own. `expired` is kept for those
-without a link for T_gc: a node that stops closes what is still detached.
+without a link for T_gc: a node that stops closes what is still detached. Where several nodes serve
+the domain, a session ends as `moved` when another of them has it: what the runtime owns stays.
 """
 
 from enum import StrEnum, unique
@@ -23,6 +24,7 @@ class State(StrEnum):
     DETACHED = "detached"
     CLOSED = "closed"
     EXPIRED = "expired"
+    MOVED = "moved"
 
 
 @unique
@@ -34,6 +36,7 @@ class Trigger(StrEnum):
     REOPENED = "reopened"
     CLOSE = "close"
     EXPIRE = "expire"
+    MOVE = "move"
 
 
 _OPENED: Final = "3.3 MN session: handshake"
@@ -42,6 +45,7 @@ _AGAIN: Final = "3.3 MN session: re-open with token"
 _CLOSE: Final = "3.3 MN session: disconnect"
 _EXPIRE: Final = "3.3 MN session: detached for T_gc"
 _LEAVES: Final = "ours: the node itself stops, so no runtime can resume it"
+_MOVES: Final = "ours: another node of the domain has the session"
 
 # fmt: off
 _ROWS: Final = (
@@ -51,6 +55,7 @@ _ROWS: Final = (
     Transition(State.OPEN,     Trigger.CLOSE,     State.CLOSED,   _CLOSE),
     Transition(State.DETACHED, Trigger.EXPIRE,    State.EXPIRED,  _EXPIRE),
     Transition(State.DETACHED, Trigger.CLOSE,     State.CLOSED,   _LEAVES, origin=Origin.EXTENSION),
+    Transition(State.DETACHED, Trigger.MOVE,      State.MOVED,    _MOVES,  origin=Origin.EXTENSION),
 )
 # fmt: on
 
@@ -61,7 +66,8 @@ SESSION: Final = Table(
     states=State,
     triggers=Trigger,
     rows=_ROWS,
-    may_end=frozenset({State.CLOSED, State.EXPIRED}),
+    may_end=frozenset({State.CLOSED, State.EXPIRED, State.MOVED}),
+    extension_ends=frozenset({State.MOVED}),
     deadlines=(
         Deadline(
             State.OPEN,
@@ -76,6 +82,7 @@ SESSION: Final = Table(
         State.DETACHED: "The link is lost; addresses, subscriptions and messages are kept.",
         State.CLOSED: "Runtime or node said goodbye; all it held here is released.",
         State.EXPIRED: "The runtime did not come back; all it held here is released.",
+        State.MOVED: "Another node of the domain has the session, and all that it owns.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-M1", "I-M2", "I-M3", "I-M4", "I-M12", "I-A7"),

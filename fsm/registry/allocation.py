@@ -26,6 +26,7 @@ from specs.reply_code import Code
 from specs.trace import Op
 
 __all__ = [
+    "MIRROR",
     "Allocate",
     "Allocated",
     "AllocationCore",
@@ -36,6 +37,8 @@ __all__ = [
     "FreeBlock",
     "Freed",
     "Input",
+    "MirrorGone",
+    "Mirrored",
     "Move",
     "Release",
     "RuntimeCame",
@@ -118,13 +121,48 @@ class Move:
 
 @final
 @attrs.frozen(slots=True)
+class Mirrored:
+    """Another node of the domain has given an address to a runtime, or to another one.
+
+    Attributes:
+        key: As of `Allocate`.
+        is_bound: Whether it was bound, and not allocated.
+    """
+
+    owner: str
+    address: str
+    key: str | None = None
+    is_bound: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class MirrorGone:
+    """Another node of the domain has released an address."""
+
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
 class RuntimeCame:
     """A runtime has a session: addresses below its own that others have bound are its own now."""
 
     runtime: str
 
 
-Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Move | Release | RuntimeCame
+Input: TypeAlias = (
+    Allocate
+    | Claim
+    | Bind
+    | FreeBlock
+    | Free
+    | Move
+    | Release
+    | Mirrored
+    | MirrorGone
+    | RuntimeCame
+)
 
 
 @final
@@ -152,6 +190,9 @@ class Freed:
 
 
 Effect: TypeAlias = Step | RowChanged | Allocated | Taken | Freed | Refused
+
+MIRROR: Final = "group"
+"""The writer of rows that another node of the domain has decided on."""
 
 _DIGEST: Final = 8
 """Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""
@@ -245,6 +286,7 @@ class AllocationCore:
     def __init__(self, mint: AddressMint | None = None) -> None:
         self._owners: dict[str, str] = {}
         self._bound: dict[str, None] = {}
+        self._mirrored: dict[str, None] = {}
         self._of: dict[str, dict[str, str | None]] = {}
         self._blocks: dict[tuple[str, str], dict[str, None]] = {}
         self._components: dict[str, dict[str, None]] = {}
@@ -260,6 +302,15 @@ class AllocationCore:
                 return owner
             address, slash, _ = address.rpartition("/")
         return None
+
+    def block_of(self, address: str) -> str | None:
+        """Return the key under which an address was allocated; None: there is none."""
+        owner = self._owners.get(address)
+        return None if owner is None else self._of[owner][address]
+
+    def is_bound(self, address: str) -> bool:
+        """Return whether an address was bound, and not allocated."""
+        return address in self._bound
 
     def owned_by(self, owner: str) -> tuple[str, ...]:
         """Return the addresses of a runtime, oldest first."""
@@ -285,12 +336,8 @@ class AllocationCore:
         """
         del now
         match happened:
-            case Allocate(owner, addresses, key):
-                effects = self._allocate(owner, addresses, key)
-            case Claim(owner, addresses):
-                effects = self._claim(owner, addresses)
-            case Bind(owner, address):
-                effects = self._bind(owner, address)
+            case Allocate() | Claim() | Bind():
+                effects = self._taken_by(happened)
             case FreeBlock() | Free():
                 effects = self._free_asked(happened)
             case Move(owner, address, to):
@@ -299,11 +346,22 @@ class AllocationCore:
                 effects = self._drop(owner, self.owned_by(owner), why)
             case RuntimeCame(runtime):
                 effects = self._yield_to(runtime)
+            case Mirrored() | MirrorGone():
+                effects = self._of_others(happened)
             case _:
                 assert_never(happened)
         return effects
 
     # ---- taken
+
+    def _taken_by(self, asked: Allocate | Claim | Bind) -> list[Effect]:
+        match asked:
+            case Allocate(owner, addresses, key):
+                return self._allocate(owner, addresses, key)
+            case Claim(owner, addresses):
+                return self._claim(owner, addresses)
+            case Bind(owner, address):
+                return self._bind(owner, address)
 
     def _allocate(self, owner: str, addresses: tuple[str, ...], key: str | None) -> list[Effect]:
         full = self._full(owner, len(addresses))
@@ -353,10 +411,13 @@ class AllocationCore:
         if full is not None:
             return [full]
         self._note(owner, address, None)
+        self._enter(address)
+        return [_row(Op.ADD, address, owner), Taken((address,))]
+
+    def _enter(self, address: str) -> None:
         self._bound[address] = None
         if scheme_of(address) == RUNTIME_SCHEME:
             self._components.setdefault(runtime_of(address), {})[address] = None
-        return [_row(Op.ADD, address, owner), Taken((address,))]
 
     def _full(self, owner: str, wanted: int) -> Refused | None:
         if len(self._of.get(owner, ())) + wanted > MAX_ADDRESSES:
@@ -395,6 +456,42 @@ class AllocationCore:
         self._tombstones.keep(address, to)
         return [_row(Op.DEL, address, owner), _row(Op.ADD, address, to)]
 
+    # ---- by other nodes of the domain
+
+    def _of_others(self, happened: Mirrored | MirrorGone) -> list[Effect]:
+        match happened:
+            case Mirrored():
+                return self._mirror(happened)
+            case MirrorGone(address):
+                return self._gone_elsewhere(address)
+
+    def _mirror(self, row: Mirrored) -> list[Effect]:
+        """Take over what another node has decided; it has counted what its sessions hold.
+
+        The address has its history in the trace of the node that gave it to its first owner.
+        """
+        owner, address = row.owner, row.address
+        held = self._owners.get(address)
+        if held == owner:
+            return []
+        effects: list[Effect] = []
+        if held is None:
+            self._tombstones.lift(address)
+            self._mirrored[address] = None
+        else:
+            self._forget(held, address)
+            effects.append(_row(Op.DEL, address, held, MIRROR))
+        self._note(owner, address, row.key)
+        if row.is_bound:
+            self._enter(address)
+        return [*effects, _row(Op.ADD, address, owner, MIRROR), Taken((address,))]
+
+    def _gone_elsewhere(self, address: str) -> list[Effect]:
+        owner = self._owners.get(address)
+        if owner is None:
+            return []
+        return [*self._drop(owner, (address,), "another node released it"), Freed((address,))]
+
     # ---- freed
 
     def _free_asked(self, asked: Free | FreeBlock) -> list[Effect]:
@@ -428,12 +525,15 @@ class AllocationCore:
         effects: list[Effect] = []
         for address in addresses:
             self._forget(owner, address)
+            is_mirrored = address in self._mirrored
+            self._mirrored.pop(address, None)
             if address in self._bound:
                 self._unbind(address)
             else:
                 self._tombstones.bury(address, owner)
-                entity = Entity.recalled(ADDRESS, address, State.ALLOCATED)
-                effects.append(entity.step(Trigger.RELEASE, why))
+                if not is_mirrored:
+                    entity = Entity.recalled(ADDRESS, address, State.ALLOCATED)
+                    effects.append(entity.step(Trigger.RELEASE, why))
             effects.append(_row(Op.DEL, address, owner))
         return effects
 
@@ -457,5 +557,5 @@ class AllocationCore:
             self._components.pop(runtime_of(address), None)
 
 
-def _row(op: Op, address: str, owner: str) -> RowChanged:
-    return RowChanged(op, "alloc", address, owner, "address-allocation")
+def _row(op: Op, address: str, owner: str, writer: str = "address-allocation") -> RowChanged:
+    return RowChanged(op, "alloc", address, owner, writer)

@@ -7,7 +7,7 @@ that others can see is reported (I-G5).
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, assert_never, final
 
@@ -48,13 +48,26 @@ from fsm.registry.records import (
 )
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.limits.node import MAX_RECORDS
+from specs.limits.node import MAX_RECORDS, RECORD_RETRY
 from specs.reply_code import Code
 
-__all__ = ["RegistrationCore"]
+__all__ = ["Mirror", "RegistrationCore"]
 
 _MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
 _VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
+
+
+@final
+@attrs.frozen(slots=True)
+class Mirror:
+    """Another node of the domain has changed a record; it is durable, and reported there.
+
+    Attributes:
+        row: None: it is no more.
+    """
+
+    url: str
+    row: Row | None
 
 
 @final
@@ -79,9 +92,13 @@ class RegistrationCore:
 
     Args:
         rows: The durable rows of an earlier process.
+        is_ours: Returns whether this node, and no other of the domain, lets a record expire.
     """
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
+    def __init__(
+        self, rows: Iterable[Row] = (), is_ours: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        self._is_ours = is_ours
         self._rows: dict[str, Row] = {}
         self._entities: dict[str, Entity] = {}
         self._buried = 0
@@ -130,7 +147,7 @@ class RegistrationCore:
         elif held is not None:
             self._index.remove(held)
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
+    def feed(self, happened: Input | Mirror, now: float) -> list[Effect]:
         """Take an input; return the effects, in order.
 
         Args:
@@ -146,6 +163,8 @@ class RegistrationCore:
                 return [self._read(happened, now)]
             case Leave(runtime, why):
                 return self._leave(runtime, why, now)
+            case Mirror(url, row):
+                return [*self._mirror(url, row)]
             case Tick():
                 return self._tick(now)
             case _:
@@ -270,11 +289,47 @@ class RegistrationCore:
                 continue
             if held.due > now:
                 self._alarms.set(url, held.due)
+            elif not self._is_ours(url):
+                # Another node does it; should that one be gone meanwhile, it may be ours later.
+                self._alarms.set(url, now + RECORD_RETRY)
             elif held.is_live:
                 effects += self._disconnect(held, "expired", now)
             else:
                 effects += self._bury(held, "its runtime did not return")
         return effects
+
+    def _mirror(self, url: str, row: Row | None) -> list[Step]:
+        """Have a record as another node has it; only what was reported here is reported on."""
+        held, entity = self._rows.pop(url, None), self._entities.get(url)
+        self._before.pop(url, None)
+        if row is None:
+            if held is not None:
+                self._index.remove(held)
+            return [] if entity is None else self._buried_elsewhere(url, entity)
+        self._rows[url] = row
+        self._last = max(self._last, row.number)
+        self._index.replace(held, row)
+        self._alarms.set(url, row.due)
+        if entity is None or entity.state in {row.status, State.CREATED, State.DEAD}:
+            return []
+        return [entity.step(_WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT), _ELSEWHERE)]
+
+    def _buried_elsewhere(self, url: str, entity: Entity) -> list[Step]:
+        del self._entities[url]
+        self._buried += 1
+        is_live = entity.state in {State.LIVE, State.LASTING}
+        left = [entity.step(Trigger.DISCONNECT, _ELSEWHERE)] if is_live else []
+        return [*left, entity.step(Trigger.BURY, _ELSEWHERE)]
+
+    def rest(self) -> list[Step]:
+        """Report nothing of any record from now on: other nodes have them."""
+        steps = [
+            entity.step(Trigger.DISCONNECT if entity.state is State.LIVE else Trigger.BURY, _RESTS)
+            for entity in self._entities.values()
+            if entity.state in {State.LIVE, State.CREATED}
+        ]
+        self._entities.clear()
+        return steps
 
     def _bury(self, held: Row, why: str) -> list[Effect]:
         self._note(held.url)
@@ -321,6 +376,9 @@ _WAY: Final = {
     State.DISCONNECTED: (Trigger.CREATE_LIVE, Trigger.DISCONNECT),
 }
 """The shortest path to each state that a kept row can be in."""
+
+_ELSEWHERE: Final = "another node of the domain has changed it"
+_RESTS: Final = "this node leaves; the record is with the others of the domain"
 
 _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
 

@@ -52,6 +52,8 @@ from fsm.session.node_session_io import (
     LinkDone,
     LinkLost,
     Liveness,
+    Moved,
+    MovedAway,
     NodeLeaves,
     OpenAsked,
     OutboundMessage,
@@ -204,6 +206,8 @@ class NodeSessionCore:
                 return self._queued(happened)
             case CloseAsked() | NodeLeaves():
                 return self._left(happened)
+            case MovedAway(why):
+                return self._move(why, now)
             case Tick():
                 return self._tick(now)
             case _:
@@ -213,7 +217,7 @@ class NodeSessionCore:
         self, asked: OpenAsked | ReopenAsked | ClaimAsked | Resumed, now: float
     ) -> list[Effect]:
         if isinstance(asked, Resumed):
-            return self._restore(asked.kept, now)
+            return self._restore(asked, now)
         if isinstance(asked, ClaimAsked):
             return self._claim(asked, now)
         if isinstance(asked, ReopenAsked):
@@ -258,16 +262,18 @@ class NodeSessionCore:
         self._previous, self._digest = shown, _digest(asked.fresh)
         return asked.fresh
 
-    def _restore(self, kept: KeptSession, now: float) -> list[Effect]:
+    def _restore(self, resumed: Resumed, now: float) -> list[Effect]:
+        kept = resumed.kept
         self._digest, self._previous = kept.digest, kept.previous
         self._credentials = kept.credentials
         self.key = kept.key
         self._is_fixed, self._is_emptied = False, True
         self._is_taken_up = kept.is_taken_up
         self._since = now
+        whose = "another node" if resumed.is_of_other else "the node's earlier process"
         return [
-            self._entity.step(Trigger.OPENED, "it is of the node's earlier process"),
-            self._entity.step(Trigger.LINK_LOST, "the node has started again"),
+            self._entity.step(Trigger.OPENED, f"it is of {whose}"),
+            self._entity.step(Trigger.LINK_LOST, "its runtime has not come back yet"),
         ]
 
     def _is_owner(self, shown: Credentials | None) -> bool:
@@ -398,6 +404,10 @@ class NodeSessionCore:
             return []
         done: list[Effect] = [] if self.link is None else [LinkDone(self.link)]
         return [*self._end(Trigger.CLOSE, why, is_resumable=is_resumable), *done]
+
+    def _move(self, why: str, now: float) -> list[Effect]:
+        cut = self._cut(why, now)
+        return [*cut, self._entity.step(Trigger.MOVE, why), Moved(self._emptied())]
 
     def _end(self, trigger: Trigger, why: str, *, is_resumable: bool = False) -> list[Effect]:
         step = self._entity.step(trigger, why)

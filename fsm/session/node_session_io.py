@@ -22,13 +22,17 @@ __all__ = [
     "Granted",
     "Input",
     "KeptSession",
+    "Leaving",
     "LinkCut",
     "LinkDone",
     "LinkLost",
     "Liveness",
+    "Moved",
+    "MovedAway",
     "NodeLeaves",
     "OpenAsked",
     "OutboundMessage",
+    "Outcome",
     "Overflowed",
     "PeerForm",
     "PingDue",
@@ -182,9 +186,22 @@ class ClaimAsked:
 @final
 @attrs.frozen(slots=True)
 class Resumed:
-    """The node has started again, and knows of a session of its earlier process."""
+    """The node knows of a session of its earlier process, or of another node of the domain.
+
+    Attributes:
+        is_of_other: Whether another node had it.
+    """
 
     kept: KeptSession
+    is_of_other: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class MovedAway:
+    """Another node of the domain has the session now, or may have it."""
+
+    why: str
 
 
 @final
@@ -235,6 +252,7 @@ Input: TypeAlias = (
     | ReopenAsked
     | ClaimAsked
     | Resumed
+    | MovedAway
     | CloseAsked
     | LinkLost
     | Wait
@@ -336,6 +354,23 @@ class Ended:
     is_resumable: bool = False
 
 
-Effect: TypeAlias = (
-    Step | Granted | Refused | LinkCut | LinkDone | Queued | Overflowed | PingDue | Ended
-)
+@final
+@attrs.frozen(slots=True)
+class Moved:
+    """The session is over here; what the runtime owns stays its own.
+
+    Attributes:
+        waiting: Messages for the runtime, in order; before them comes what a link that was cut has
+            not written.
+    """
+
+    waiting: tuple[OutboundMessage, ...]
+
+
+Leaving: TypeAlias = NodeLeaves | MovedAway
+"""The session ends here, and may go on elsewhere."""
+
+Outcome: TypeAlias = Step | LinkDone | Queued | Overflowed | PingDue | Ended | Moved
+"""The effects that are no answer to the link that asks, and cut none."""
+
+Effect: TypeAlias = Granted | Refused | LinkCut | Outcome

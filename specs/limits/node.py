@@ -195,3 +195,21 @@ the call, which may be for several devices)."""
 
 PUSH_ENDPOINT_CHARS: Final = 2_048
 """Characters in the URL of a device at its push service (ours)."""
+
+CARRIED_BYTES: Final = 262_144
+"""Bytes of one payload from node to node, unless one message is longer (ours: as a frame)."""
+
+CARRIED_MESSAGES: Final = 8192
+"""Messages for one other node that wait for the engine to take them (ours)."""
+
+CARRIED_WAITING: Final = 16_777_216
+"""Bytes of these (ours: as the inbox of a node)."""
+
+CARRIED_HOPS: Final = 2
+"""Nodes that may pass a message on: the second if its receiver has just moved (ours)."""
+
+RECORD_RETRY: Final = 60.0
+"""Seconds after which a node looks again at a record that another one is to let expire (ours)."""
+
+NODE_CHANCE: Final = 6
+"""Random bytes in the id of a node among those of its domain (ours)."""

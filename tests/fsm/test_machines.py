@@ -51,7 +51,7 @@ EXTENSIONS = {
     },
     "stub_deployment": {("deployed", "[*]")},
     "stub_connection": {("created", "failed")},
-    "session": {("detached", "closed")},
+    "session": {("detached", "closed"), ("detached", "moved"), ("moved", "[*]")},
     "address": {("released", "allocated")},
     "handler_controller": {
         ("observing", "observing"),

@@ -14,7 +14,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider, Login
-from actors.node.login.used_tokens import UsedTokenFile
+from actors.node.login.used_tokens import UsedTokens
 from actors.node.messages import Attached, BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
@@ -187,7 +187,7 @@ def _assertion(message: Message) -> str:
 
 @asynccontextmanager
 async def open_provider(
-    login: Login | None, clock: Callable[[], float], used: UsedTokenFile | None
+    login: Login | None, clock: Callable[[], float], used: UsedTokens | None
 ) -> AsyncIterator[IdentityProvider | None]:
     """Hold the provider while the context is open; what it has seen outlives connectors.
 

@@ -14,7 +14,7 @@ from actors.node.login.errors import (
     UsedTokensError,
 )
 from actors.node.login.provider import IdentityProvider, ProviderMaker
-from actors.node.login.used_tokens import UsedTokenFile
+from actors.node.login.used_tokens import UsedTokens
 from fsm.session.assertion import (
     USED,
     AssertionCore,
@@ -52,7 +52,7 @@ class KeyProvider(IdentityProvider):
         source: KeySource,
         terms: AssertionTerms,
         clock: Callable[[], float],
-        used: UsedTokenFile | None = None,
+        used: UsedTokens | None = None,
     ) -> None:
         self._ring = KeyRing(source)
         self._terms = terms
@@ -62,7 +62,7 @@ class KeyProvider(IdentityProvider):
         self._used = used
 
     @override
-    def remember(self, used: UsedTokenFile) -> None:
+    def remember(self, used: UsedTokens) -> None:
         if self._used is None:
             self._spent = used.load()
             self._core = AssertionCore(self._terms, self._spent)
@@ -123,7 +123,7 @@ def _refused(why: str) -> LoginRefusedError:
 
 
 def by_keys(
-    source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
+    source: KeySource, terms: AssertionTerms, used: UsedTokens | None = None
 ) -> ProviderMaker:
     """Accept tokens that meet the terms and are signed by one of these keys.
 

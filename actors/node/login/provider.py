@@ -10,7 +10,7 @@ import trio
 from typing_extensions import override
 
 from actors.node.login.errors import LoginRefusedError
-from actors.node.login.used_tokens import UsedTokenFile
+from actors.node.login.used_tokens import UsedTokens
 from specs.identity import Identity
 from specs.limits.node import SESSION_LIFE
 
@@ -47,7 +47,7 @@ class IdentityProvider(ABC):
         await trio.lowlevel.checkpoint()
         return None
 
-    def remember(self, used: UsedTokenFile) -> None:
+    def remember(self, used: UsedTokens) -> None:
         """Write used tokens down there, if that is nowhere done yet; blocks.
 
         Raises:

@@ -6,18 +6,20 @@ share a file: a token opens one session at one of them.
 
 import math
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.node.login.errors import UsedTokensError
 from fsm.session.assertion import SpentTokens, Use
 
-__all__ = ["USED_TABLES", "UsedTokenFile"]
+__all__ = ["USED_TABLES", "UsedTokenFile", "UsedTokens"]
 
 _VERSION: Final = 1
 
@@ -55,8 +57,38 @@ class _Pending:
     error: UsedTokensError | None = None
 
 
+class UsedTokens(ABC):
+    """Where used tokens are written down."""
+
+    @abstractmethod
+    def load(self) -> SpentTokens:
+        """Open the place, and return a memory that begins where it ends; blocks.
+
+        Raises:
+            UsedTokensError: It cannot be used.
+        """
+
+    @abstractmethod
+    async def keep(self, use: Use, floor: float) -> bool:
+        """Write down that a token was used; return whether it was not written down before.
+
+        If cancelled, it may be written down all the same.
+
+        Args:
+            use: Digest and expiry of the token.
+            floor: Tokens that expire no later count as used.
+
+        Raises:
+            UsedTokensError: It cannot be written.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the place."""
+
+
 @final
-class UsedTokenFile:
+class UsedTokenFile(UsedTokens):
     """A SQLite file of digests; it contains no token and no user name.
 
     Args:
@@ -73,6 +105,7 @@ class UsedTokenFile:
         self._pending: list[_Pending] = []
         self._kept = 0
 
+    @override
     def load(self) -> SpentTokens:
         """Open the file, and return a memory that begins where it ends; blocks.
 
@@ -92,6 +125,7 @@ class UsedTokenFile:
             raise UsedTokensError(self._path, str(exc)) from exc
         return SpentTokens(floor=-math.inf if floor is None else floor)
 
+    @override
     async def keep(self, use: Use, floor: float) -> bool:
         """Write down that a token was used; return whether it was not written down before.
 
@@ -115,6 +149,7 @@ class UsedTokenFile:
             raise mine.error
         return mine.is_first
 
+    @override
     def close(self) -> None:
         """Close the file."""
         self._file.close()

@@ -5,6 +5,8 @@ of it (I-G3). If that fails, all of it is as if it had not been asked: every ask
 503, and until the file can be written again changes are refused, while reads go on (R13).
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
@@ -35,7 +37,7 @@ from fsm.registry.records import (
     Tick,
     Touch,
 )
-from fsm.registry.registration import RegistrationCore
+from fsm.registry.registration import Mirror, RegistrationCore
 from specs.errors import BadMessageError
 from specs.limits.node import STORE_RETRY
 from specs.message import Message, MessageType, refuse, reply_to
@@ -43,7 +45,9 @@ from specs.reply_code import Code
 
 __all__ = [
     "DomainRegistry",
+    "RecordNews",
     "RegistryParts",
+    "Take",
     "answered",
     "notification",
 ]
@@ -77,7 +81,36 @@ def notification(number: int, registry: str, url: str, status: str) -> Message:
     )
 
 
-_Message: TypeAlias = Asked | RuntimeLeft
+Take: TypeAlias = Callable[[Sequence[Mirror], bool], Awaitable[None]]
+
+
+class RecordNews(ABC):
+    """What other nodes of the domain write into the records that all of them share."""
+
+    @abstractmethod
+    def is_ours(self, url: str) -> bool:
+        """Return whether this node, and no other, lets a record expire."""
+
+    @abstractmethod
+    async def follow(self, take: Take) -> None:
+        """Follow the records until the engine is closed.
+
+        If cancelled, only the following ends.
+
+        Args:
+            take: Takes a batch of them, and whether all that were there at first are given now.
+        """
+
+
+@final
+@attrs.frozen(slots=True)
+class _Mirrored:
+    """Other nodes have changed records."""
+
+    records: Sequence[Mirror]
+
+
+_Message: TypeAlias = Asked | RuntimeLeft | _Mirrored
 
 _log = get_logger("actors.node")
 
@@ -91,6 +124,7 @@ class RegistryParts:
 
     Attributes:
         clock_offset: Seconds from the Trio clock to the epoch.
+        news: Follows what other nodes of the domain write; None: there are none.
     """
 
     address: str
@@ -100,6 +134,7 @@ class RegistryParts:
     trace: ComponentTrace
     ids: IdSource
     clock_offset: float
+    news: "RecordNews | None" = None
 
 
 @final
@@ -127,28 +162,50 @@ class DomainRegistry(Actor[_Message]):
     def __init__(self, parts: RegistryParts) -> None:
         self._parts: Final = parts
         self._core = RegistrationCore()
+        self._is_current = trio.Event()
         self._batch = _Batch()
         self._owed: dict[str, str] = {}
         self._retry_at: float | None = None
 
     @override
     async def start(self) -> None:
-        self._core = RegistrationCore(self._parts.file.load())
+        news = self._parts.news
+        if news is None:
+            self._core = RegistrationCore(self._parts.file.load())
+        else:
+            self._core = RegistrationCore(self._parts.file.load(), news.is_ours)
+            self.spawn(news.follow, self._mirrored)
+            await self._is_current.wait()
         self._parts.trace.counters.watch(Gauge.RECORDS, self._core.__len__)
         await attach(self._parts.bus, self._parts.address, self.me)
 
+    async def _mirrored(self, records: Sequence[Mirror], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
+        """Take over what other nodes write; before the actor serves, it is nobody's turn."""
+        if self._is_current.is_set():
+            await self.me.tell(_Mirrored(records))
+            return
+        for one in records:
+            self._feed(one)
+        if is_current:
+            self._is_current.set()
+
     @override
-    async def handle(self, message: Asked | RuntimeLeft) -> None:
+    async def handle(self, message: _Message) -> None:
         match message:
             case Asked():
                 self._answer(message)
             case RuntimeLeft(runtime, why):
                 self._leave(runtime, why)
+            case _Mirrored(records):
+                for one in records:
+                    self._feed(one)
             case _:
                 assert_never(message)
 
     @override
     async def stop(self) -> None:
+        for step in () if self._parts.news is None else self._core.rest():
+            self._parts.trace.step(step)
         detach(self._parts.bus, self._parts.address, self.me)
 
     @override
@@ -201,7 +258,7 @@ class DomainRegistry(Actor[_Message]):
         else:
             self._owed[runtime] = why
 
-    def _feed(self, happened: Input, asked: Asked | None = None) -> None:
+    def _feed(self, happened: Input | Mirror, asked: Asked | None = None) -> None:
         emitted: list[Emitted] = []
         if asked is not None:
             self._batch.asked.append(asked)

@@ -6,7 +6,8 @@ session itself. What is refused before that leaves nothing behind.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, assert_never, final
 
 from actors.node.links.port import Port
@@ -24,7 +25,7 @@ from actors.node.session.opening import (
 )
 from actors.node.session.session import Session
 from actors.node.session.statements import Statements
-from fsm.session.node_session_io import CloseAsked, PeerForm
+from fsm.session.node_session_io import CloseAsked, MovedAway, PeerForm
 from specs.addresses.address import is_below, is_node
 from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
@@ -111,8 +112,9 @@ class Control:
             self._opening.refuse(request, Code.UNAUTHENTICATED, why)
         elif self._asks_for_login(request):
             self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
-        else:
-            self._opening.claimed(request)
+        elif not self._is_elsewhere(request):
+            with self._at_hand(request.runtime):
+                self._opening.claimed(request)
 
     def answered(self, answer: Message) -> None:
         """Take an answer of a part of the node to what session control asked it."""
@@ -160,7 +162,10 @@ class Control:
             return
         if not self._opening.is_proven(request, SessionMethod.OPEN):
             return
-        session = self._exchange.sessions.get(request.runtime)
+        with self._at_hand(request.runtime) as session:
+            self._open_as(request, session)
+
+    def _open_as(self, request: OpenRequest, session: Session | None) -> None:
         is_own = (
             session is not None and request.token is not None and session.core.knows(request.token)
         )
@@ -178,11 +183,11 @@ class Control:
     def _reopen(self, request: OpenRequest) -> None:
         if self._is_out_of_place(request):
             return
-        session = self._exchange.sessions.get(request.runtime)
-        if session is None:
-            self._opening.refuse(request, Code.GONE, "unknown or expired session")
-        elif self._opening.is_proven(request, SessionMethod.REOPEN):
-            self._opening.again(request, session)
+        with self._at_hand(request.runtime) as session:
+            if session is None:
+                self._opening.refuse(request, Code.GONE, "unknown or expired session")
+            elif self._opening.is_proven(request, SessionMethod.REOPEN):
+                self._opening.again(request, session)
 
     def _is_out_of_place(self, request: OpenRequest) -> bool:
         """Refuse a request that this link, or this sender, may not have."""
@@ -200,8 +205,41 @@ class Control:
         elif self._logins is not None and self._logins.is_waiting(link):
             self._opening.refuse(request, Code.CONFLICT, "a login of this link is open")
         else:
-            return False
+            return self._is_elsewhere(request)
         return True
+
+    @contextmanager
+    def _at_hand(self, runtime: str) -> Iterator[Session | None]:
+        """Look a session up, also one that the runtime has at another node of the domain.
+
+        That one is this node's if its runtime has got it when the context is left.
+
+        Args:
+            runtime: Address of the runtime.
+
+        Yields:
+            The session; None: there is none.
+        """
+        session = self._exchange.sessions.get(runtime)
+        if session is not None or self._exchange.others is None:
+            yield session
+            return
+        session = self._exchange.others.take_up(runtime)
+        yield session
+        if (
+            session is not None
+            and session.port is None
+            and self._exchange.sessions.get(runtime) is session
+        ):
+            self._exchange.feed(session, MovedAway("its runtime did not get it here"))
+
+    def _is_elsewhere(self, request: OpenRequest) -> bool:
+        """Refuse a request for a session that this node of the domain cannot give out now."""
+        others = self._exchange.others
+        objection = None if others is None else others.objection(request.runtime)
+        if objection is not None:
+            self._opening.refuse(request, objection.code, objection.why)
+        return objection is not None
 
     def _is_no_peer(self, request: OpenRequest) -> bool:
         """Return whether a request is for this node itself, or for a quarantined one (S14)."""
@@ -225,7 +263,8 @@ class Control:
             return
         match verdict:
             case Vouched(request, identity, credentials):
-                self._opening.logged_in(request, identity, credentials)
+                with self._at_hand(request.runtime):
+                    self._opening.logged_in(request, identity, credentials)
             case Denied(request, code, why):
                 self._opening.refuse(request, code, why)
                 if code == Code.UNAUTHENTICATED:

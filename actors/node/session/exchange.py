@@ -6,10 +6,10 @@ that a runtime has left. Each move of a session is a trace record, a line of the
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import chain
-from typing import Final, assert_never, final
+from typing import TYPE_CHECKING, Final, assert_never, final
 
-import attrs
 import trio
 
 from actors.kit.ids import IdSource
@@ -22,7 +22,7 @@ from actors.node.session.bounds import Bounds
 from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.session.names import UserNames
-from actors.node.session.session import Session
+from actors.node.session.session import Outcome, Session
 from actors.node.state.file import SessionForgotten, SessionRow
 from actors.node.state.writer import StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
@@ -31,26 +31,10 @@ from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
 from fsm.machines.session import State
+from fsm.session import node_session_io as inner
 from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
-from fsm.session.node_session_io import (
-    CloseAsked,
-    Ended,
-    Granted,
-    Input,
-    LinkCut,
-    LinkDone,
-    LinkLost,
-    NodeLeaves,
-    OutboundMessage,
-    Overflowed,
-    PingDue,
-    Queued,
-    Refused,
-    Shed,
-    Tick,
-    Wait,
-)
+from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import status_of
 from specs.limits.protocol import FAN_OUT_AT_ONCE, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, refuse
@@ -60,23 +44,13 @@ from transports.bodies import write_body
 from transports.codec import encode
 from transports.errors import CloseReason
 
+if TYPE_CHECKING:
+    from actors.node.session.other_nodes import OtherNodes
+
 __all__ = ["Exchange"]
 
 
 _log = get_logger("actors.node")
-
-
-@final
-@attrs.frozen
-class Outcome:
-    """Outcome of an open request.
-
-    Attributes:
-        waiting: What is to be written to the link after the answer, in order.
-    """
-
-    verdict: Granted | Refused | None
-    waiting: tuple[OutboundMessage, ...] = ()
 
 
 _TOO_MUCH: Final = "too many messages wait in the node"
@@ -125,9 +99,9 @@ class Overload:
         exchange = self._exchange
         for entry in self.lasting(entries):
             if exchange.sessions.get(session.core.runtime) is session:
-                exchange.feed(session, Wait(entry))
+                exchange.feed(session, inner.Wait(entry))
             else:
-                exchange.trace.drop(entry.message, DropReason.SESSION_GONE)
+                exchange.send_elsewhere(session.core.runtime, entry)
 
     def check(self) -> None:
         """Free an eighth of the node's budget if it is exceeded, from the largest holder.
@@ -168,7 +142,7 @@ class Overload:
     def _shed(self, holder: Port | Session) -> None:
         if isinstance(holder, Session):
             _log.warning("queue shed", runtime=holder.core.runtime)
-            self._exchange.feed(holder, Shed())
+            self._exchange.feed(holder, inner.Shed())
             return
         _log.warning("link shed", runtime=holder.runtime, link=holder.name)
         session = self._exchange.session_of(holder.number)
@@ -183,7 +157,7 @@ class Overload:
 
     def _let_go(self, session: Session, port: Port) -> None:
         self._exchange.let_go(session, port.number)
-        self._exchange.feed(session, LinkLost(port.number, "slow consumer"))
+        self._exchange.feed(session, inner.LinkLost(port.number, "slow consumer"))
 
 
 PAUSE: Final = 0.05
@@ -209,6 +183,7 @@ class Exchange:
         names: The names of runtimes that belong to users.
         statuses: The runtimes that others take to be live.
         has_login: Whether runtimes can log in.
+        others: The other nodes of the domain; None: there are none.
     """
 
     def __init__(
@@ -234,6 +209,7 @@ class Exchange:
         self._warn = bounds.warn
         self._failures = bounds.failures
         self.has_login = False
+        self.others: OtherNodes | None = None
         self.state = StateChanges(None)
         self.names = UserNames(self.state, trio.current_time)
         self.statuses = LiveStatuses()
@@ -261,7 +237,7 @@ class Exchange:
         for runtime in self._alarms.due(trio.current_time()):
             session = self.sessions.get(runtime)
             if session is not None:
-                self.feed(session, Tick())
+                self.feed(session, inner.Tick())
 
     def heard(self, number: int, now: float) -> Session | None:
         """Note that a link showed a sign of life; return the session it has.
@@ -278,18 +254,22 @@ class Exchange:
                 session.port.belongs_to(session.asker)
         return session
 
-    def lost(self, number: int, why: str) -> None:
+    def lost(self, number: int, why: str, *, is_misled: bool = False) -> None:
         """Note that a link is gone.
 
         Args:
             number: Number of the link.
             why: The reason.
+            is_misled: Whether answers of this node that wait for it are not true any more.
         """
         port, session = self.ports.pop(number, None), self.session_of(number)
-        unsent = [] if port is None else port.cut(CloseReason.DONE)
+        reason = CloseReason.REFUSED if is_misled else CloseReason.DONE
+        unsent = [] if port is None else port.cut(reason)
+        if is_misled:
+            unsent = [entry for entry in unsent if entry.message.from_ not in self.components]
         if session is not None:
             self.let_go(session, number)
-            self.feed(session, LinkLost(number, why))
+            self.feed(session, inner.LinkLost(number, why))
             self._overload.keep(session, unsent)
 
     # ---- sessions that outlive the node
@@ -318,7 +298,9 @@ class Exchange:
             port: A link that is answered only when it is stored; None: none.
         """
         kept = session.core.kept
-        if kept is not None:
+        if self.others is not None:
+            self.others.keep(session, port)
+        elif kept is not None:
             self.state.note(SessionRow(session.stub, kept, session.identity), port)
 
     def failed(self, port: Port) -> None:
@@ -330,7 +312,7 @@ class Exchange:
         self.ports.pop(port.number, None)
         if session is not None:
             self.let_go(session, port.number)
-            self.feed(session, LinkLost(port.number, "too many wrong tokens"))
+            self.feed(session, inner.LinkLost(port.number, "too many wrong tokens"))
         port.finish(CloseReason.REFUSED)
 
     def next_id(self, from_: str) -> int:
@@ -342,7 +324,7 @@ class Exchange:
         for port in self.ports.values():
             port.close_reason = CloseReason.GOING_AWAY
         for session in list(self.sessions.values()):
-            self.feed(session, NodeLeaves())
+            self.feed(session, inner.NodeLeaves())
         for port in self.ports.values():
             port.finish(CloseReason.GOING_AWAY)
         self.ports.clear()
@@ -351,7 +333,7 @@ class Exchange:
         """Bring every session to rest: the bus has crashed, and no runtime can resume one."""
         for runtime, session in self.sessions.items():
             if session.core.state is not None:
-                for effect in session.core.feed(NodeLeaves(), trio.current_time()):
+                for effect in session.core.feed(inner.NodeLeaves(), trio.current_time()):
                     if isinstance(effect, Step):
                         self.trace.step(effect)
             self.tables.release(runtime, "the bus of the node crashed")
@@ -402,13 +384,23 @@ class Exchange:
             self._send_foreign(runtime, entry)
             return
         if session is None:
-            self.trace.drop(message, DropReason.SESSION_GONE)
+            self.send_elsewhere(runtime, entry)
         elif (port := session.port) is None:
-            self.feed(session, Wait(entry))
+            self.feed(session, inner.Wait(entry))
         elif port.put(entry):
             self.trace.hop(Op.XMIT, message, link=port.name)
         else:
             self._overload.overrun(session, port, entry)
+
+    def send_elsewhere(self, runtime: str, entry: OutboundMessage) -> None:
+        """Give a message to the node that has the session of a runtime, or count it.
+
+        Args:
+            runtime: Address of the runtime, which has no session here.
+            entry: The message.
+        """
+        if self.others is None or not self.others.carry(runtime, entry):
+            self.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def _send_foreign(self, peer: str, entry: OutboundMessage) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
@@ -462,7 +454,7 @@ class Exchange:
 
     # ---- effects of the session core
 
-    def feed(self, session: Session, happened: Input) -> Outcome:
+    def feed(self, session: Session, happened: inner.Input) -> Outcome:
         """Feed an input to a session and perform its effects.
 
         Args:
@@ -470,53 +462,50 @@ class Exchange:
             happened: The input.
         """
         core = session.core
-        if isinstance(happened, CloseAsked | NodeLeaves):
+        if isinstance(happened, inner.CloseAsked | inner.Leaving):
             self._fan_outs.settle(core.runtime)
         unsent: list[OutboundMessage] = []
-        verdict: Granted | Refused | None = None
+        verdict: inner.Granted | inner.Refused | None = None
         effects = core.feed(happened, trio.current_time())
         for effect in effects:
             match effect:
-                case Granted():
+                case inner.Granted():
                     verdict = effect
                     self._grant(session, effect)
-                case Refused():
+                case inner.Refused():
                     verdict = effect
-                case LinkCut(number, why):
-                    end = LinkEnd.SILENT if isinstance(happened, Tick) else LinkEnd.TAKEN_OVER
+                case inner.LinkCut(number, why):
+                    end = LinkEnd.SILENT if isinstance(happened, inner.Tick) else LinkEnd.TAKEN_OVER
                     _log.info("link cut", runtime=core.runtime, why=why)
                     unsent += self._cut(session, number, end)
                 case _:
                     self._perform(session, effect)
         self._alarms.set(core.runtime, core.deadline())
-        if core.state is not State.OPEN and not isinstance(happened, NodeLeaves):
+        if core.state is not State.OPEN and not isinstance(happened, inner.Leaving):
             self._lost(session)
-        if isinstance(verdict, Granted):
+        if isinstance(verdict, inner.Granted):
             return Outcome(verdict, (*unsent, *verdict.waiting))
         self._overload.keep(session, unsent)
         return Outcome(verdict)
 
-    def _perform(
-        self, session: Session, effect: Step | LinkDone | Queued | Overflowed | PingDue | Ended
-    ) -> None:
+    def _perform(self, session: Session, effect: inner.Outcome) -> None:
         match effect:
             case Step():
                 self.trace.session_step(session.core.runtime, effect)
-            case LinkDone(number):
+            case inner.LinkDone(number):
                 self._done(session, number)
-            case Queued(message):
+            case inner.Queued(message):
                 self.trace.hop(Op.QUEUE, message)
-            case Overflowed(message):
+            case inner.Overflowed(message):
                 why = "too many messages wait for the runtime"
                 self._warn(session.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
                 self.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
-            case PingDue():
+            case inner.PingDue():
                 self._ping(session)
-            case Ended(why, undelivered, is_resumable):
-                if not is_resumable:
-                    self.state.note(SessionForgotten(session.core.runtime))
-                    self.names.ended(session.core.runtime)
-                self._end(session, why, undelivered)
+            case inner.Ended():
+                self._end(session, effect)
+            case inner.Moved(waiting):
+                self._moved(session.core.runtime, waiting)
             case _:
                 assert_never(effect)
 
@@ -537,7 +526,7 @@ class Exchange:
             case _:
                 self.trace.drop(event, DropReason.NO_TARGET)
 
-    def _grant(self, session: Session, granted: Granted) -> None:
+    def _grant(self, session: Session, granted: inner.Granted) -> None:
         port = session.port = self.ports[granted.link]
         self.tables.came(session.core.runtime, port.acceptor.form)
         if session.dialect is not None:
@@ -579,12 +568,29 @@ class Exchange:
             )
             self.send_to_link(session.port, ping)
 
-    def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
-        runtime = session.core.runtime
+    def _moved(self, runtime: str, waiting: tuple[OutboundMessage, ...]) -> None:
+        """Note that another node has a session; what waits here follows it."""
         del self.sessions[runtime]
         self._ended += 1
-        self.tables.release(runtime, why)
-        self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
+        self.statuses.lost(runtime)
+        self.tables.moved_away(runtime)
+        for entry in waiting:
+            self.trace.hop(Op.FLUSH, entry.message)
+            self.send_elsewhere(runtime, entry)
+
+    def _end(self, session: Session, ended: inner.Ended) -> None:
+        runtime, why, is_resumable = session.core.runtime, ended.why, ended.is_resumable
+        if not is_resumable:
+            self.state.note(SessionForgotten(runtime))
+            self.names.ended(runtime)
+        del self.sessions[runtime]
+        self._ended += 1
+        others = self.others
+        with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
+            self.tables.release(runtime, why)
+        if others is None or not is_resumable:
+            self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
         gone = "no session owns address"
-        for message in (*undelivered, *(one.message for one in self._fan_outs.take(runtime))):
+        left = self._fan_outs.take(runtime)
+        for message in (*ended.undelivered, *(one.message for one in left)):
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

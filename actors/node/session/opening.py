@@ -354,7 +354,7 @@ class Opening:
                 session.stub = request.message.from_
                 session.asker = asker or session.asker
                 request.port.belongs_to(session.asker)
-                if granted.is_lasting:
+                if granted.is_lasting or self._exchange.others is not None:
                     self._exchange.store(session, request.port)
                 answer = self._granted(request, granted, session)
                 self._exchange.hand_out(request.port, answer, outcome.waiting)

@@ -7,10 +7,11 @@ import attrs
 from actors.node.links.port import Port
 from actors.node.policy_hook import Asker
 from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session_io import Granted, OutboundMessage, Refused
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 
-__all__ = ["Session"]
+__all__ = ["Outcome", "Session"]
 
 
 @final
@@ -34,3 +35,16 @@ class Session:
     def identity(self) -> Identity | None:
         """The identity of the login that opened it; None: there was none."""
         return self.asker.identity
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """Outcome of an open request.
+
+    Attributes:
+        waiting: What is to be written to the link after the answer, in order.
+    """
+
+    verdict: Granted | Refused | None
+    waiting: tuple[OutboundMessage, ...] = ()

@@ -27,6 +27,7 @@ from fsm.judge.claims.fold import (
 from fsm.judge.claims.records import SLACK, Key, addresses_in, is_answer, key_of, split
 from fsm.judge.trace_line import Body, TraceLine, body_of
 from fsm.machines.registration import State
+from fsm.registry.allocation import MIRROR
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_below, is_node, runtime_of, scheme_of
 from specs.limits.protocol import REGISTRATION_EXPIRES
@@ -285,7 +286,8 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
 class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=Place.NODE):
     """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
 
-    They are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
+    They are live as long as they are refreshed (I-G4), and each change is reported (I-G5). What
+    another node of the domain has registered, refreshed or reported is judged there.
     """
 
     _asked: _Asked = attrs.field(factory=_Asked)
@@ -295,10 +297,24 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     _known: set[str] = attrs.field(factory=set)
     _fresh: dict[str, TraceLine] = attrs.field(factory=dict)
     _expires: dict[str, float] = attrs.field(factory=dict)
+    _carried: set[str | None] = attrs.field(factory=set)
+
+    @on(any_msg(Op.RCV))
+    def came(self, record: TraceLine) -> None:
+        if record.actor == MIRROR:
+            self._carried.add(record.mid)
+
+    @on(steps("session"))
+    def moved(self, record: TraceLine) -> None:
+        if record.new == "moved":
+            runtime = split(record.key)[1]
+            for url, asked in tuple(self._fresh.items()):
+                if runtime_of(asked.from_ or "") == runtime:
+                    del self._fresh[url]
 
     @on(rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
-        if record.op == Op.ADD:
+        if record.op == Op.ADD and record.writer != MIRROR:
             self._owners[record.key or ""] = record.val
 
     @on(steps("registration"))
@@ -362,6 +378,8 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     @on(with_body(Op.PUBLISH))
     def published(self, record: TraceLine) -> None:
         url = (record.to or "").removesuffix(_STATUS)
+        if record.mid in self._carried:
+            return
         if url == record.to or not (record.from_ or "").startswith(_REGISTRY):
             return
         shown, status = body_of(record).get("value"), self._statuses.get(url, "")

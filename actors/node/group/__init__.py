@@ -1,0 +1,1 @@
+"""Group: the part of a node that works with the other nodes of its domain over an engine."""

@@ -1,0 +1,246 @@
+"""Messages from node to node of a domain: one hop, once for all receivers at a node."""
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from actors.kit.supervision.actor import ActorRef
+from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
+from actors.node.group.wire import Head, Withdrawal, pairs, read_head, write_head
+from actors.node.session.exchange import Exchange
+from actors.node.trace import ComponentTrace
+from fsm.group.homes import Homes
+from fsm.session.node_session_io import OutboundMessage
+from fsm.sync.consents import HEEDED
+from fsm.sync.subscriptions import Withdrawn
+from specs.identity import READ
+from specs.limits.node import CARRIED_HOPS, CARRIED_MESSAGES, CARRIED_WAITING
+from specs.message import Message
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.codec import BadLine, decode_line
+
+if TYPE_CHECKING:
+    from specs.dialects.dialect import Dialect
+
+__all__ = ["Carrier"]
+
+_HOMELESS: Final = "no node has the session of the receiver now"
+_OVERRUN: Final = "too much waits for the node of the receiver"
+_NOT_CARRIED: Final = "the engine of the domain cannot be reached now"
+_NOBODY: Final = "no session owns address"
+_NOT_SUBSCRIBED: Final = "it has no subscriber any more"
+
+
+@final
+class _Outbox:
+    """What waits for one other node."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Outgoing] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, one: Outgoing) -> bool:
+        """Take a message; return whether there was room."""
+        size = one.size
+        if len(self._waiting) >= CARRIED_MESSAGES or self._bytes + size > CARRIED_WAITING:
+            return False
+        self._waiting.append(one)
+        self._bytes += size
+        return True
+
+    @property
+    def waiting(self) -> tuple[Outgoing, ...]:
+        """What waits, in order."""
+        return tuple(self._waiting)
+
+    def clear(self) -> None:
+        """Let go of it all."""
+        self._waiting.clear()
+        self._bytes = 0
+
+
+@final
+class Carrier:
+    """Gives messages to other nodes, and takes in theirs; part of the bus's task.
+
+    Args:
+        exchange: The sessions of this node.
+        homes: The sessions of other nodes.
+        node: Id of this node.
+        trace: Of what comes from other nodes and goes to them.
+    """
+
+    def __init__(self, exchange: Exchange, homes: Homes, node: str, trace: ComponentTrace) -> None:
+        self._exchange: Final = exchange
+        self._tables: Final = exchange.tables
+        self._homes: Final = homes
+        self._node: Final = node
+        self._trace: Final = trace
+        self._outboxes: Final[defaultdict[str, _Outbox]] = defaultdict(_Outbox)
+
+    # ---- messages to other nodes
+
+    def carried(
+        self,
+        entry: OutboundMessage,
+        by: str | None,
+        runtimes: Sequence[str],
+        nodes: Collection[str],
+    ) -> Sequence[str]:
+        """Give a message to other nodes; return those of its receivers that are not elsewhere.
+
+        Args:
+            entry: The message.
+            by: Runtime whose session brought it; None: this node itself made it.
+            runtimes: The runtimes that are to get it.
+            nodes: The nodes whose subscribers are to get it.
+        """
+        sessions = self._exchange.sessions
+        if not nodes and all(one in sessions for one in runtimes):
+            return runtimes
+        away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
+        for runtime in away:
+            self.carry(runtime, entry, by)
+        is_alone = len(nodes) == 1 and not runtimes
+        for node in nodes:
+            self._send(node, Head(self._node, None, by, is_alone=is_alone), entry)
+        return [one for one in runtimes if one not in away]
+
+    def carry(
+        self, runtime: str, entry: OutboundMessage, by: str | None = None, hops: int = 1
+    ) -> None:
+        """Give a message to the node of a runtime; answer or count it if there is none.
+
+        Args:
+            runtime: The runtime, which has no session here.
+            entry: The message.
+            by: Runtime whose session brought it; None: a node made it.
+            hops: How many nodes have passed it on then.
+        """
+        node = self._homes.node_of(runtime)
+        if node is None or node == self._node:
+            self._answer(entry.message, _HOMELESS)
+        else:
+            self._send(node, Head(self._node, runtime, by, hops), entry)
+
+    def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
+        """Have the node of a runtime end the consent to an observer there.
+
+        Args:
+            entity: Address of the object.
+            runtime: Address of the runtime, which has its session elsewhere.
+            observer: Address of the observer.
+            is_expired: Whether its lease is over; False: its owner shuts it out.
+        """
+        node = self._homes.node_of(runtime)
+        if node is None:
+            return
+        said = Withdrawal(entity, runtime, observer, is_expired)
+        if not self._outboxes[node].put(Outgoing(write_head(said))):
+            self._trace.counters.drop(DropReason.OVERFLOW)
+
+    def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
+        if self._outboxes[node].put(Outgoing(write_head(head), entry)):
+            self._trace.hop(Op.XMIT, entry.message, link=f"node:{node}")
+        else:
+            self._answer(entry.message, _OVERRUN, DropReason.OVERFLOW)
+
+    def _answer(
+        self, message: Message, why: str, reason: DropReason = DropReason.SESSION_GONE
+    ) -> None:
+        self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
+
+    # ---- turns of the bus
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing waits."""
+        return not any(self._outboxes.values())
+
+    def settle(self, link: ActorRef[Carry]) -> None:
+        """Publish what waits, in one for each node.
+
+        Args:
+            link: Publishes it.
+        """
+        for node, outbox in self._outboxes.items():
+            if outbox and link.try_tell(Carry(node, outbox.waiting)):
+                outbox.clear()
+
+    def lose(self, node: str) -> None:
+        """Answer what waits for a node that is gone."""
+        outbox = self._outboxes.pop(node, None)
+        for one in () if outbox is None else outbox.waiting:
+            if one.entry is not None:
+                self._answer(one.entry.message, _HOMELESS)
+
+    def lose_all(self) -> None:
+        """Count what waits for any node: this one is no member any more."""
+        for node in tuple(self._outboxes):
+            self.lose(node)
+
+    def not_carried(self, back: NotCarried) -> None:
+        """Answer what the engine did not take."""
+        for one in back.messages:
+            if one.entry is not None:
+                self._answer(one.entry.message, _NOT_CARRIED)
+
+    # ---- messages of other nodes
+
+    def arrived(self, arrivals: Arrivals) -> None:
+        """Take in what other nodes sent, in order."""
+        for payload in arrivals.payloads:
+            for head, line in pairs(payload):
+                self._came(head, line)
+
+    def _came(self, head: bytes, line: bytes) -> None:
+        about = read_head(head)
+        match about:
+            case Head():
+                message = decode_line(line, READ)
+                if isinstance(message, BadLine):
+                    self._trace.counters.drop(DropReason.MALFORMED)
+                else:
+                    self._taken_in(about, message, line)
+            case Withdrawal(entity, runtime, observer, is_expired):
+                self._withdrawn(entity, runtime, observer, is_expired=is_expired)
+            case None:
+                self._trace.counters.drop(DropReason.MALFORMED)
+
+    def _withdrawn(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
+        if is_expired:
+            self._tables.lapse(entity, runtime, observer)
+        else:
+            self._tables.follow(Withdrawn(entity, runtime, observer))
+
+    def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
+        """Give a message to local sessions; its sender was admitted at the node that sent it."""
+        self._trace.hop(Op.RCV, message, link=f"node:{head.node}")
+        if head.by is not None and message.type in HEEDED:
+            self._tables.heed(message, head.by, trio.current_time())
+        if head.to is None:
+            self._published(head, message, line)
+        elif head.to in self._exchange.sessions:
+            self._exchange.hand_out_to((head.to,), OutboundMessage(message, line))
+        elif head.hops < CARRIED_HOPS and self._homes.node_of(head.to) not in {None, head.node}:
+            self.carry(head.to, OutboundMessage(message, line), head.by, head.hops + 1)
+        else:
+            self._nobody(message, _NOBODY)
+
+    def _published(self, head: Head, message: Message, line: bytes) -> None:
+        runtimes = tuple(self._tables.subscriptions.subscribers(message.to))
+        if runtimes:
+            self._exchange.trace.hop(Op.PUBLISH, message, targets=len(runtimes))
+            spelt: dict[Dialect, bytes] | None = {} if len(runtimes) > 1 else None
+            self._exchange.hand_out_to(runtimes, OutboundMessage(message, line, spelt))
+        elif head.is_alone:
+            self._nobody(message, _NOT_SUBSCRIBED)
+
+    def _nobody(self, message: Message, why: str) -> None:
+        self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)

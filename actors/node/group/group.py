@@ -1,0 +1,596 @@
+"""The other nodes of the domain, as the bus knows them, and what this node writes for them.
+
+Rows that other nodes write are applied to the tables of this node: a runtime with a session
+elsewhere owns its addresses here, too. What local sessions change is written as rows, and the link
+that asked for it is answered when it is written. A message for a runtime with a session elsewhere,
+or for subscribers there, is given to that node, once for all of them; what comes from other nodes
+is for local sessions only.
+
+A node that may have lost its lease is fenced: it leaves all links and forgets what it knows, and
+its runtimes come again, here or at another node.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.node.group.carrier import Carrier
+from actors.node.group.held_links import HeldLinks
+from actors.node.group.messages import (
+    Arrivals,
+    Carry,
+    LeaseAnswered,
+    NotCarried,
+    RowsAnswered,
+    RowsCame,
+    Serving,
+    StoreReady,
+    StoreRef,
+    WatchAnew,
+    WriteRows,
+)
+from actors.node.links.port import Port
+from actors.node.messages import GroupEvent, RuntimeLeft
+from actors.node.policy_hook import Asker
+from actors.node.session.exchange import Exchange
+from actors.node.session.other_nodes import OtherNodes
+from actors.node.session.session import Session
+from actors.node.trace import ComponentTrace
+from fsm.effects import Refused, RowChanged
+from fsm.engine import Step
+from fsm.group import membership
+from fsm.group import rows_io as rows
+from fsm.group.homes import Homes
+from fsm.group.kinds import (
+    GroupRow,
+    Holder,
+    Kind,
+    NodeRow,
+    OwnerRow,
+    PathRow,
+    SessionRow,
+    owner_key,
+    path_key,
+    session_key,
+)
+from fsm.group.membership import MembershipCore
+from fsm.group.rows import RowsCore
+from fsm.registry.allocation import Mirrored, MirrorGone
+from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
+from specs.limits.engine import ROW_KEY
+from specs.reply_code import Code
+from specs.trace import Op
+from transports.engine.contract import Engine
+from transports.errors import CloseReason
+
+__all__ = ["Group"]
+
+_log = get_logger("actors.node")
+
+_FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")
+_DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
+_FULL: Final = Refused(Code.UNAVAILABLE, "too much waits to be written to the engine")
+_ELSEWHERE: Final = Refused(
+    Code.CONFLICT, "another node of the domain has the session, and cannot hand it over"
+)
+
+
+@final
+class Group(OtherNodes):
+    """Host of the cores of the group; part of the bus's task.
+
+    Args:
+        exchange: The sessions of this node.
+        engine: The engine; here only its health is looked at.
+        trace: Of what comes from other nodes and goes to them.
+        node: Id of this node.
+        address: Base URL of its HTTP service; empty: there is none.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        engine: Engine,
+        trace: ComponentTrace,
+        node: str,
+        address: str = "",
+    ) -> None:
+        self._exchange: Final = exchange
+        self._tables: Final = exchange.tables
+        self._engine: Final = engine
+        self._trace: Final = trace
+        self._membership: Final = MembershipCore(node, address)
+        self._rows: Final = RowsCore()
+        self._homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
+        self._store: StoreRef | None = None
+        self._link: ActorRef[Carry] | None = None
+        self._awaited: dict[int, None] = {}
+        self._held: Final = HeldLinks(exchange.ports)
+        self._carrier: Final = Carrier(exchange, self._homes, node, trace)
+        self._paths: Counter[str] = Counter()
+        self._starting: list[Reply[None]] = []
+        self._is_current = False
+        self._is_leaving = False
+        self._is_applying = False
+        self._is_gone = False
+        self._begun: set[str] = set()
+        exchange.tables.watcher = self
+
+    # ---- news
+
+    @override
+    def heed(self, event: GroupEvent) -> None:
+        match event:
+            case StoreReady() | Serving():
+                self._started(event)
+            case Arrivals():
+                self._carrier.arrived(event)
+            case NotCarried():
+                self._carrier.not_carried(event)
+            case RowsCame() | RowsAnswered():
+                self._rows_moved(event)
+            case LeaseAnswered(answer):
+                self._member(self._membership.feed(answer, self._now))
+            case _:
+                pass
+
+    def _started(self, event: StoreReady | Serving) -> None:
+        match event:
+            case StoreReady(store, link):
+                self._begin(store, link)
+            case Serving(reply):
+                self._starting.append(reply)
+                self._look_current()
+
+    def _rows_moved(self, event: RowsCame | RowsAnswered) -> None:
+        match event:
+            case RowsCame(news):
+                for one in news:
+                    if isinstance(one, rows.Gap):
+                        self._begun.add(one.prefix)
+                    self._applied(self._rows.feed(one, self._now))
+                self._look_current()
+            case RowsAnswered(answers):
+                for answer in answers:
+                    self._awaited.pop(answer.number, None)
+                    self._applied(self._rows.feed(answer, self._now))
+
+    @property
+    def _now(self) -> float:
+        return trio.current_time()
+
+    def _begin(self, store: StoreRef, link: ActorRef[Carry]) -> None:
+        """Work with the actors, which have started, perhaps again."""
+        self._store, self._link = store, link
+        for number in tuple(self._awaited):
+            self._applied(self._rows.feed(rows.Unanswered(number), self._now))
+        self._awaited.clear()
+        if self._membership.state is None:
+            self._join()
+
+    def _join(self) -> None:
+        boot = secrets.randbits(62) + 1
+        self._member(self._membership.feed(membership.Join(boot), self._now))
+
+    def _look_current(self) -> None:
+        """Look at what nobody holds once all rows are known, and begin to serve."""
+        has_begun = len(self._begun) == len(Kind)
+        if not self._is_current and has_begun and self._rows.is_current:
+            self._is_current = True
+            self._tidy_paths()
+        if self.is_member:
+            for reply in self._starting:
+                reply.send(None)
+            self._starting.clear()
+
+    # ---- the membership
+
+    def _member(self, effects: list[membership.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Step():
+                    self._trace.step(effect)
+                case membership.PutLease() | membership.DropLease():
+                    self._lease(effect)
+                case membership.Admitted() | membership.IdTaken():
+                    self._asked_to_join(effect)
+                case membership.Fenced(why):
+                    self._fence(why)
+                case membership.NodeCame() | membership.NodeGone():
+                    self._other_node(effect)
+                case membership.Left():
+                    pass
+                case _:
+                    assert_never(effect)
+
+    def _asked_to_join(self, outcome: membership.Admitted | membership.IdTaken) -> None:
+        match outcome:
+            case membership.Admitted(holder):
+                _log.info("joined the group", node=holder.node)
+                self._look_current()
+            case membership.IdTaken(other):
+                _log.warning("node id taken", node=other.node)
+
+    def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
+        is_taken = self._store is not None and self._store.try_tell(work)
+        if not is_taken and isinstance(work, membership.PutLease):
+            late = membership.LeaseUnanswered(work.number)
+            self._member(self._membership.feed(late, self._now))
+
+    def _other_node(self, news: membership.NodeCame | membership.NodeGone) -> None:
+        match news:
+            case membership.NodeCame(row):
+                _log.info("node came", node=row.holder.node)
+                self._moved(row.holder)
+            case membership.NodeGone(holder):
+                _log.warning("node gone", node=holder.node)
+                self._moved(holder)
+                self._carrier.lose(holder.node)
+                self._tidy_paths()
+
+    def _moved(self, holder: Holder) -> None:
+        self._homes.node_moved(holder.node, self._now)
+        self._tables.remembered.forget()
+
+    def _fence(self, why: str) -> None:
+        """Leave all links, and forget all: others may have the sessions of this node."""
+        _log.error("fenced", node=self._membership.node, why=why)
+        exchange = self._exchange
+        self._is_current = False
+        self._begun.clear()
+        for session in list(exchange.sessions.values()):
+            exchange.feed(session, MovedAway("the node has lost its lease"))
+        for port in list(exchange.ports.values()):
+            port.finish(CloseReason.GOING_AWAY)
+        exchange.ports.clear()
+        self._held.clear()
+        self._awaited.clear()
+        self._carrier.lose_all()
+        self._applied(self._rows.feed(rows.Forget(), self._now))
+        self._forget_all()
+        if not self._is_leaving and self._store is not None:
+            self._store.try_tell(WatchAnew())
+            self._join()
+
+    @property
+    @override
+    def is_member(self) -> bool:
+        return self._is_current and self._membership.may_write(self._now)
+
+    @override
+    def objection(self, runtime: str | None = None) -> Refused | None:
+        if not self.is_member:
+            return _FENCED
+        if not self._engine.health.is_up:
+            return _DOWN
+        if self._rows.is_full:
+            return _FULL
+        if runtime is None or runtime in self._exchange.sessions:
+            return None
+        row = self._homes.row(runtime)
+        is_theirs = row is not None and row.kept is None
+        return _ELSEWHERE if is_theirs and self._homes.node_of(runtime) is not None else None
+
+    # ---- rows of others
+
+    def _applied(self, effects: list[rows.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case rows.Applied(row, revision):
+                    self._row(row, revision)
+                case rows.Withdrawn(row, revision):
+                    self._row_gone(row, revision)
+                case rows.Done(_, tickets):
+                    self._held.release_all(tickets)
+                case rows.Lost():
+                    self._lost(effect)
+                case rows.Read():
+                    self._read(effect)
+                case _:
+                    assert_never(effect)
+
+    def _read(self, wanted: rows.Read) -> None:
+        if self._store is not None:
+            self._store.try_tell(wanted)
+
+    def _row(self, row: GroupRow, revision: int) -> None:
+        match row:
+            case NodeRow(holder):
+                self._member(
+                    self._membership.feed(
+                        membership.NodeSeen(holder.node, row, revision), self._now
+                    )
+                )
+            case SessionRow():
+                self._session_elsewhere(row)
+            case OwnerRow(address, runtime, block, is_bound):
+                with self._applying():
+                    self._tables.own(Mirrored(runtime, address, block, is_bound))
+            case PathRow():
+                self._homes.path(row)
+                self._tables.remembered.forget()
+            case _:
+                assert_never(row)
+
+    def _row_gone(self, row: GroupRow, revision: int) -> None:
+        match row:
+            case NodeRow(holder):
+                gone = membership.NodeSeen(holder.node, None, revision)
+                self._member(self._membership.feed(gone, self._now))
+            case SessionRow(runtime):
+                self._session_over(runtime)
+            case OwnerRow(address):
+                with self._applying():
+                    self._tables.own(MirrorGone(address))
+            case PathRow(resource, holder):
+                self._homes.path_over(row)
+                self._tables.remembered.forget()
+                if holder == self._membership.holder and resource in self._paths:
+                    self._write(rows.Change(row))
+            case _:
+                assert_never(row)
+
+    def _session_elsewhere(self, row: SessionRow) -> None:
+        session = self._exchange.sessions.get(row.runtime)
+        if session is not None and row.holder == self._membership.holder:
+            return
+        self._homes.session(row, self._now)
+        with self._applying():
+            self._tables.came_elsewhere(row.runtime, row.form)
+        if session is not None:
+            self._exchange.feed(session, MovedAway(f"node {row.holder.node} has the session"))
+
+    def _session_over(self, runtime: str) -> None:
+        session = self._exchange.sessions.get(runtime)
+        if session is not None:
+            self.keep(session, None)
+            return
+        self._homes.session_over(runtime)
+        with self._applying():
+            self._tables.release(runtime, "its session at another node is over")
+
+    def _lost(self, lost: rows.Lost) -> None:
+        """Undo what another node has decided otherwise; the link that waits has to ask anew."""
+        _log.info("row was changed by another node", key=lost.key)
+        if lost.there is not None:
+            self._row(lost.there, 0)
+        elif lost.row is not None:
+            self._row_gone(lost.row, 0)
+        for number in lost.tickets:
+            self._held.forget(number)
+            self._exchange.lost(number, "another node decided otherwise", is_misled=True)
+
+    @contextmanager
+    def _applying(self) -> Iterator[None]:
+        """Change tables as another node has it: nothing is written."""
+        was, self._is_applying = self._is_applying, True
+        try:
+            yield
+        finally:
+            self._is_applying = was
+
+    # ---- rows of this node
+
+    @override
+    def changed(self, row: RowChanged) -> None:
+        if row.table == "subs":
+            self._path_changed(row)
+        elif not self._is_applying:
+            self._owner_changed(row)
+
+    def _owner_changed(self, changed: RowChanged) -> None:
+        address, runtime = changed.key, str(changed.val)
+        if changed.op is Op.DEL:
+            self._write(rows.Remove(owner_key(address), self._hold(runtime)))
+            return
+        allocation = self._tables.allocation
+        row = OwnerRow(address, runtime, allocation.block_of(address), allocation.is_bound(address))
+        self._write(rows.Change(row, self._hold(runtime)))
+
+    def _path_changed(self, changed: RowChanged) -> None:
+        resource, runtime = changed.key, str(changed.val)
+        node = self._membership.node
+        if changed.op is Op.DEL:
+            self._paths[resource] -= 1
+            if not self._paths[resource]:
+                del self._paths[resource]
+                self._write(rows.Remove(path_key(resource, node), None))
+            return
+        self._paths[resource] += 1
+        if self._paths[resource] == 1:
+            row = PathRow(resource, self._membership.holder)
+            self._homes.path_over(row)
+            self._write(rows.Change(row, self._hold(runtime)))
+
+    def _write(self, change: rows.Change | rows.Remove) -> None:
+        key = change.row.key if isinstance(change, rows.Change) else change.key
+        if not self._is_current:
+            self._held.release(change.ticket)
+        elif len(key.encode()) > ROW_KEY:
+            _log.warning("address too long for the engine", key=key[:80])
+            self._held.release(change.ticket)
+        else:
+            self._applied(self._rows.feed(change, self._now))
+
+    def _hold(self, runtime: str) -> int | None:
+        """Have the link of a runtime wait until a row is written; return its number."""
+        session = self._exchange.sessions.get(runtime)
+        return None if session is None else self._held.hold(session.port)
+
+    # ---- sessions
+
+    @override
+    def take_up(self, runtime: str) -> Session | None:
+        row = self._homes.row(runtime)
+        if row is None or row.kept is None:
+            return None
+        now, exchange, identity = self._now, self._exchange, row.identity
+        # Whether it is linked to a live node is not known here, so it is no one's to take.
+        is_known = row.kept.is_taken_up or self._homes.node_of(runtime) is not None
+        kept = attrs.evolve(row.kept, is_taken_up=is_known)
+        if identity is not None:
+            until = now + identity.until - exchange.names.wall()
+            kept = attrs.evolve(
+                kept, credentials=Credentials(identity.user, identity.issuer, until)
+            )
+        session = exchange.begin(row.stub, Asker(runtime, identity), runtime)
+        exchange.feed(session, Resumed(kept, is_of_other=True))
+        return session
+
+    @override
+    def keep(self, session: Session, port: Port | None) -> None:
+        core, runtime = session.core, session.core.runtime
+        form = self._tables.form_of(runtime)
+        if form is None:
+            return
+        before, holder = self._rows.row(session_key(runtime)), self._membership.holder
+        epoch = before.epoch if isinstance(before, SessionRow) else 0
+        is_own = isinstance(before, SessionRow) and before.holder == holder
+        row = SessionRow(
+            runtime,
+            holder,
+            epoch if is_own else epoch + 1,
+            form,
+            session.stub,
+            core.kept,
+            session.identity,
+        )
+        self._homes.session_over(runtime)
+        self._tables.remembered.forget()
+        self._write(rows.Change(row, self._held.hold(port)))
+
+    @override
+    def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
+        if is_resumable:
+            return self._applying()
+        self._write(rows.Remove(session_key(runtime)))
+        return nullcontext()
+
+    def tidies(self, key: str) -> bool:
+        """Return whether this node, and no other, removes what belongs to no node.
+
+        Args:
+            key: Key of a row.
+        """
+        return self._membership.tidies(key)
+
+    def _tidy_paths(self) -> None:
+        """Remove the rows of subscribers at nodes that are gone, as far as they are ours to."""
+        for row in list(self._homes.unheld_paths()):
+            if self._membership.tidies(row.key):
+                self._homes.path_over(row)
+                self._write(rows.Remove(row.key))
+
+    def _expire(self, runtime: str) -> None:
+        """End the session of a runtime whose node is gone, and that has not come back."""
+        if not self._membership.tidies(session_key(runtime)) or self._homes.row(runtime) is None:
+            return
+        why = "its node is gone, and it did not come back"
+        self._homes.session_over(runtime)
+        self._write(rows.Remove(session_key(runtime)))
+        self._tables.release(runtime, why)
+        components = self._exchange.components.values()
+        self._exchange.notices.notify(components, RuntimeLeft(runtime, why))
+
+    # ---- messages
+
+    @override
+    def carried(
+        self,
+        entry: OutboundMessage,
+        by: str | None,
+        runtimes: Sequence[str],
+        nodes: Collection[str],
+    ) -> Sequence[str]:
+        return self._carrier.carried(entry, by, runtimes, nodes)
+
+    @override
+    def carry(self, runtime: str, entry: OutboundMessage) -> bool:
+        if not self.is_elsewhere(runtime):
+            return False
+        self._carrier.carry(runtime, entry)
+        return True
+
+    @override
+    def is_elsewhere(self, runtime: str) -> bool:
+        return self._homes.row(runtime) is not None
+
+    @override
+    def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
+        self._carrier.lapsed(entity, runtime, observer, is_expired=is_expired)
+
+    # ---- turns of the bus
+
+    @property
+    @override
+    def is_settled(self) -> bool:
+        return self._is_gone or (not self._is_leaving and self._has_sent_all)
+
+    @property
+    def _has_sent_all(self) -> bool:
+        return self._rows.is_settled and self._carrier.is_settled
+
+    @override
+    def settle(self) -> None:
+        now = self._now
+        if self._store is None or self._link is None:
+            return
+        if not self._membership.may_write(now):
+            self._member(self._membership.feed(membership.Tick(), now))
+            return
+        if self._is_current:
+            self._write_rows(self._store, now)
+        self._carrier.settle(self._link)
+        if self._is_leaving and self._has_sent_all:
+            self._go()
+
+    def _write_rows(self, store: StoreRef, now: float) -> None:
+        puts = self._rows.writes(now)
+        if not puts:
+            return
+        self._awaited.update(dict.fromkeys(one.number for one in puts))
+        if not store.try_tell(WriteRows(puts)):
+            for one in puts:
+                self._awaited.pop(one.number)
+                self._applied(self._rows.feed(rows.Unanswered(one.number), now))
+
+    def _go(self) -> None:
+        if not self._is_gone:
+            self._is_gone = True
+            self._member(self._membership.feed(membership.Gone(), self._now))
+
+    @override
+    def deadline(self) -> float:
+        due = min(self._membership.deadline(), self._homes.deadline())
+        return min(due, self._rows.deadline(self._now)) if self._is_current else due
+
+    @override
+    def tick(self) -> None:
+        now = self._now
+        self._member(self._membership.feed(membership.Tick(), now))
+        for runtime in self._homes.overdue(now):
+            self._expire(runtime)
+
+    @override
+    def leave(self) -> None:
+        self._is_leaving = True
+        self._member(self._membership.feed(membership.Leave(), self._now))
+
+    @override
+    def close(self) -> None:
+        self._go()
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        with self._applying():
+            for runtime in self._homes.runtimes:
+                self._homes.session_over(runtime)
+                self._tables.release(runtime, "this node is none of the group any more")

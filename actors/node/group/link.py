@@ -1,0 +1,195 @@
+"""The actors that talk with the engine: one for the rows, one for what goes from node to node."""
+
+from collections.abc import Sequence
+from typing import Final, assert_never, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.node.group.messages import (
+    Arrivals,
+    Carry,
+    LeaseAnswered,
+    NotCarried,
+    RowsAnswered,
+    RowsCame,
+    StoreReady,
+    StoreWork,
+    WatchAnew,
+    WriteRows,
+)
+from actors.node.group.wire import payloads
+from actors.node.messages import BusMessage
+from fsm.group.kinds import Kind, NodeRow, RowRefusedError, read_row, write_row
+from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
+from fsm.group.rows_io import (
+    Conflicted,
+    Current,
+    Gap,
+    Put,
+    Read,
+    Seen,
+    Unanswered,
+    Written,
+)
+from specs.limits.group import GROUP_LEASE
+from transports.engine import contract
+from transports.engine.contract import ConflictError, Engine, EngineDownError
+
+__all__ = ["GroupLink", "GroupStore"]
+
+
+@final
+class GroupLink(Actor[Carry]):
+    """Carries messages from and to other nodes.
+
+    Args:
+        engine: The engine.
+        node: Id of this node.
+        bus: The bus of this node.
+    """
+
+    def __init__(self, engine: Engine, node: str, bus: ActorRef[BusMessage]) -> None:
+        self._engine: Final = engine
+        self._node: Final = node
+        self._bus: Final = bus
+        self._is_open: Final = trio.Event()
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._receive)
+        await self._is_open.wait()
+
+    @override
+    async def handle(self, message: Carry) -> None:
+        lines = (
+            (one.head, b"" if one.entry is None else one.entry.line) for one in message.messages
+        )
+        try:
+            await self._engine.publish(message.node, tuple(payloads(lines)))
+        except EngineDownError:
+            await self._bus.tell(NotCarried(message.node, message.messages))
+
+    async def _receive(self) -> None:
+        async with self._engine.inbox(self._node) as came:
+            self._is_open.set()
+            async for batch in came:
+                await self._bus.tell(Arrivals(batch))
+
+
+@final
+class GroupStore(Actor[StoreWork]):
+    """Writes the rows of this node, and follows all rows of the domain.
+
+    Args:
+        engine: The engine.
+        bus: The bus of this node.
+        link: Carries messages.
+    """
+
+    def __init__(self, engine: Engine, bus: ActorRef[BusMessage], link: ActorRef[Carry]) -> None:
+        self._engine: Final = engine
+        self._bus: Final = bus
+        self._link: Final = link
+        self._watching: list[trio.CancelScope] = []
+
+    @override
+    async def start(self) -> None:
+        await self._bus.tell(StoreReady(self.me, self._link))
+        self._watch_anew()
+
+    @override
+    async def handle(self, message: StoreWork) -> None:
+        match message:
+            case WriteRows(puts):
+                self.spawn(self._write, puts)
+            case PutLease():
+                self.spawn(self._renew, message)
+            case DropLease(key, expected):
+                await self._engine.put_all((contract.Put(key, None, expected),))
+            case Read():
+                self.spawn(self._read, message)
+            case WatchAnew():
+                self._watch_anew()
+            case _:
+                assert_never(message)
+
+    def _watch_anew(self) -> None:
+        for scope in self._watching:
+            scope.cancel()
+        self._watching = [trio.CancelScope() for _ in Kind]
+        for kind, scope in zip(Kind, self._watching, strict=True):
+            self.spawn(self._watch, f"{kind}/", scope)
+
+    async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
+        with scope:
+            async with self._engine.watch(prefix) as seen:
+                await self._bus.tell(RowsCame((Gap(prefix),)))
+                async for batch in seen:
+                    news = tuple(_news(one, prefix) for one in batch)
+                    await self._bus.tell(RowsCame(news))
+
+    async def _write(self, puts: Sequence[Put]) -> None:
+        written = await self._engine.put_all(
+            [contract.Put(one.key, one.value, one.expected) for one in puts]
+        )
+        answers = tuple(map(_answer, puts, written))
+        await self._bus.tell(RowsAnswered(answers))
+
+    async def _renew(self, lease: PutLease) -> None:
+        key, value = lease.row.key, write_row(lease.row)
+        answer: LeaseWritten | LeaseRefused | LeaseUnanswered
+        try:
+            revision = await self._engine.put(key, value, lease.expected, GROUP_LEASE)
+            answer = LeaseWritten(lease.number, revision)
+        except ConflictError as exc:
+            row = None if exc.row is None else _node_row(exc.row)
+            answer = LeaseRefused(lease.number, row, _revision(exc, lease.expected))
+        except EngineDownError:
+            answer = LeaseUnanswered(lease.number)
+        await self._bus.tell(LeaseAnswered(answer))
+
+    async def _read(self, wanted: Read) -> None:
+        try:
+            row = await self._engine.get(wanted.key)
+        except EngineDownError:
+            # The watch begins anew after that, and names what has gone.
+            return
+        seen = (
+            Seen(wanted.key, None, wanted.revision, is_read=True)
+            if row is None
+            else Seen(row.key, row.value, row.revision, is_read=True)
+        )
+        await self._bus.tell(RowsCame((seen,)))
+
+
+def _news(one: contract.Seen, prefix: str) -> Seen | Current:
+    match one:
+        case contract.Row(key, value, revision):
+            return Seen(key, value, revision)
+        case contract.Current():
+            return Current(prefix)
+
+
+def _answer(put: Put, written: contract.Written) -> Written | Conflicted | Unanswered:
+    match written:
+        case ConflictError(row=row):
+            value = None if row is None else row.value
+            return Conflicted(put.number, value, _revision(written, put.expected))
+        case EngineDownError():
+            return Unanswered(put.number)
+        case revision:
+            return Written(put.number, revision)
+
+
+def _revision(conflict: ConflictError, expected: int) -> int:
+    return expected if conflict.row is None else conflict.row.revision
+
+
+def _node_row(row: contract.Row) -> NodeRow | None:
+    try:
+        read = None if row.value is None else read_row(row.key, row.value)
+    except RowRefusedError:
+        return None
+    return read if isinstance(read, NodeRow) else None

@@ -1,0 +1,138 @@
+"""The messages between the bus, which decides, and the actors that talk with the engine."""
+
+from collections.abc import Sequence
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.node.messages import GroupEvent
+from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
+from fsm.group.rows_io import Conflicted, Current, Gap, Put, Read, Seen, Unanswered, Written
+from fsm.session.node_session_io import OutboundMessage
+
+__all__ = [
+    "Arrivals",
+    "Carry",
+    "LeaseAnswered",
+    "NotCarried",
+    "Outgoing",
+    "RowsAnswered",
+    "RowsCame",
+    "Serving",
+    "StoreReady",
+    "StoreRef",
+    "StoreWork",
+    "WatchAnew",
+    "WriteRows",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Outgoing:
+    """A message for another node.
+
+    Attributes:
+        head: What that node must know of it, as a line.
+        entry: None: the line is all.
+    """
+
+    head: bytes
+    entry: OutboundMessage | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return len(self.head) + (0 if self.entry is None else len(self.entry.line)) + 2
+
+
+# ---- to the actors
+
+
+@final
+@attrs.frozen(slots=True)
+class Carry:
+    """Publish messages to a node, in order."""
+
+    node: str
+    messages: Sequence[Outgoing]
+
+
+@final
+@attrs.frozen(slots=True)
+class WriteRows:
+    """Write rows, and report what has become of each."""
+
+    puts: Sequence[Put]
+
+
+@final
+@attrs.frozen(slots=True)
+class WatchAnew:
+    """Bring all rows again."""
+
+
+StoreWork: TypeAlias = WriteRows | PutLease | DropLease | Read | WatchAnew
+StoreRef: TypeAlias = ActorRef[StoreWork]
+
+
+# ---- to the bus
+
+
+@final
+@attrs.frozen
+class StoreReady(GroupEvent):
+    """The engine can be written to from now on; what was under way is not answered any more."""
+
+    store: StoreRef
+    link: ActorRef[Carry]
+
+
+@final
+@attrs.frozen
+class Serving(GroupEvent):
+    """Tell when the node serves runtimes: it is a member, and knows all rows."""
+
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class RowsCame(GroupEvent):
+    """A watch, or a read, has brought rows."""
+
+    news: Sequence[Gap | Seen | Current]
+
+
+@final
+@attrs.frozen(slots=True)
+class RowsAnswered(GroupEvent):
+    """Writes are answered."""
+
+    answers: Sequence[Written | Conflicted | Unanswered]
+
+
+@final
+@attrs.frozen(slots=True)
+class LeaseAnswered(GroupEvent):
+    """A renewal of the node's lease is answered."""
+
+    answer: LeaseWritten | LeaseRefused | LeaseUnanswered
+
+
+@final
+@attrs.frozen(slots=True)
+class Arrivals(GroupEvent):
+    """Other nodes have sent something."""
+
+    payloads: Sequence[bytes]
+
+
+@final
+@attrs.frozen(slots=True)
+class NotCarried(GroupEvent):
+    """Messages could not be given to the engine."""
+
+    node: str
+    messages: Sequence[Outgoing]

@@ -1,0 +1,188 @@
+"""The records of the domain registry in the engine: each node has all of them, and its index.
+
+A record is written by the node that has the session of its runtime; two nodes write the same one
+only while a runtime goes from one to the other, or while a record expires. So a write that
+conflicts is made again on top of the other, which is of the same runtime; a removal is given up.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.kit.log import get_logger
+from actors.node.errors import RegistryFileError
+from actors.node.registry.record_file import Change, RecordFile
+from actors.node.registry.registry import RecordNews, Take
+from fsm.machines.registration import State
+from fsm.registry.records import Forget, Keep, Row
+from fsm.registry.registration import Mirror
+from specs.limits.engine import ROW_KEY
+from specs.limits.group import GROUP_BATCH
+from transports.engine import contract
+from transports.engine.contract import ConflictError, Current, Engine, EngineDownError, Put
+
+__all__ = ["EngineRecords"]
+
+_log = get_logger("actors.node")
+
+_PREFIX: Final = "record/"
+_WHERE: Final = Path("engine")
+_ATTEMPTS: Final = 3
+"""Attempts to write on top of what another node writes at the same time."""
+
+
+@final
+class EngineRecords(RecordFile, RecordNews):
+    """Keeps rows in the engine.
+
+    Args:
+        engine: The engine.
+        tidies: Returns whether this node, and no other, removes what belongs to no node.
+    """
+
+    def __init__(self, engine: Engine, tidies: Callable[[str], bool]) -> None:
+        self._engine: Final = engine
+        self._tidies: Final = tidies
+        self._rows: Final = dict[str, Row]()
+        self._revisions: Final = dict[str, int]()
+
+    @override
+    def is_ours(self, url: str) -> bool:
+        return self._tidies(_PREFIX + url)
+
+    @override
+    def load(self) -> list[Row]:
+        return list(self._rows.values())
+
+    @override
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """Write changes, in batches; each for itself.
+
+        If cancelled, each may or may not have been written.
+
+        Raises:
+            RegistryFileError: The engine does not answer, or an address is too long for it.
+        """
+        last = {_url(change): change for change in changes}
+        if any(len(f"{_PREFIX}{url}".encode()) > ROW_KEY for url in last):
+            raise RegistryFileError(_WHERE, f"an address has more than {ROW_KEY} bytes")
+        left = list(last.values())
+        for _ in range(_ATTEMPTS):
+            left = [
+                one
+                for first in range(0, len(left), GROUP_BATCH)
+                for one in await self._write(left[first : first + GROUP_BATCH])
+            ]
+            if not left:
+                return
+        raise RegistryFileError(_WHERE, "other nodes change the same records")
+
+    async def _write(self, changes: Sequence[Change]) -> list[Change]:
+        """Write changes; return those that conflict and are to be made again."""
+        puts = [self._put(change) for change in changes]
+        again: list[Change] = []
+        for change, put, written in zip(
+            changes, puts, await self._engine.put_all(puts), strict=True
+        ):
+            match written:
+                case EngineDownError(reason=reason):
+                    raise RegistryFileError(_WHERE, reason)
+                case ConflictError(row=row):
+                    url = _url(change)
+                    self._revisions[url] = 0 if row is None else row.revision
+                    if isinstance(change, Keep):
+                        again.append(change)
+                case int(revision):
+                    self._note(_url(change), None if put.value is None else change, revision)
+        return again
+
+    def _put(self, change: Change) -> Put:
+        url = _url(change)
+        value = _written(change.row) if isinstance(change, Keep) else None
+        return Put(_PREFIX + url, value, self._revisions.get(url, 0))
+
+    def _note(self, url: str, change: Change | None, revision: int) -> None:
+        if isinstance(change, Keep):
+            self._rows[url], self._revisions[url] = change.row, revision
+        else:
+            self._rows.pop(url, None)
+            self._revisions.pop(url, None)
+
+    @override
+    async def recover(self) -> None:
+        """Try the engine.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            RegistryFileError: It still does not answer.
+        """
+        await trio.lowlevel.checkpoint()
+        if not self._engine.health.is_up:
+            raise RegistryFileError(_WHERE, self._engine.health.problem)
+
+    @override
+    def close(self) -> None:
+        """The engine is closed by whoever has opened it."""
+
+    @override
+    async def follow(self, take: Take) -> None:
+        async with self._engine.watch(_PREFIX) as seen:
+            async for batch in seen:
+                is_current = any(isinstance(one, Current) for one in batch)
+                await take(tuple(self._news(batch)), is_current)
+
+    def _news(self, batch: Sequence[contract.Seen]) -> Iterator[Mirror]:
+        for one in batch:
+            if not isinstance(one, contract.Row):
+                continue
+            url = one.key.removeprefix(_PREFIX)
+            if one.revision <= self._revisions.get(url, 0):
+                continue
+            row = None if one.value is None else _read(url, one.value)
+            if one.value is not None and row is None:
+                _log.warning("record in the engine not understood", url=url)
+                continue
+            if row is None:
+                self._rows.pop(url, None)
+                self._revisions.pop(url, None)
+            else:
+                self._rows[url], self._revisions[url] = row, one.revision
+            yield Mirror(url, row)
+
+
+def _url(change: Change) -> str:
+    match change:
+        case Keep(row):
+            return row.url
+        case Forget(url):
+            return url
+
+
+def _written(row: Row) -> bytes:
+    fields = attrs.asdict(row, filter=lambda field, _: field.name != "url")
+    return orjson.dumps(fields)
+
+
+def _read(url: str, value: bytes) -> Row | None:
+    try:
+        fields = orjson.loads(value)
+        match fields:
+            case {
+                "runtime": str(runtime),
+                "status": str(status),
+                "touched": float() | int() as touched,
+                "value": dict(record),
+                "number": int(number),
+            }:
+                return Row(url, runtime, State(status), float(touched), record, number)
+            case _:
+                pass
+    except ValueError:
+        pass
+    return None

@@ -1,0 +1,137 @@
+"""What a node shares with the other nodes of its domain: opened before its parts, closed after."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Final, final
+
+import attrs
+import trio
+
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.node.group.group import Group
+from actors.node.group.link import GroupLink, GroupStore
+from actors.node.group.messages import Serving
+from actors.node.group.records import EngineRecords
+from actors.node.group.tokens import EngineTokens
+from actors.node.messages import BusMessage
+from actors.node.session.exchange import Exchange
+from actors.node.trace import ComponentTrace
+from specs.limits.group import GROUP_RETRY
+from specs.limits.node import NODE_CHANCE
+from transports.engine.contract import ConflictError, Engine, EngineDownError
+
+__all__ = ["Shared", "open_shared"]
+
+_log = get_logger("actors.node")
+
+_MINT: Final = "secret/mint"
+"""Row of the secret by which all nodes of a domain know the addresses that they made."""
+
+
+@final
+@attrs.define
+class Shared:
+    """The engine, and this node's place in it.
+
+    Attributes:
+        node: Id of this node, another one at each start.
+        mint: Secret by which all nodes of the domain know the addresses that they made.
+    """
+
+    engine: Engine
+    node: str
+    mint: bytes = attrs.field(repr=False)
+    _group: Group | None = attrs.field(default=None, init=False)
+
+    def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> None:
+        """Let the bus know other nodes.
+
+        Args:
+            exchange: The sessions of the bus.
+            trace: Trace of what goes from node to node.
+            address: Base URL of the node's HTTP service; empty: there is none.
+        """
+        self._group = exchange.others = Group(exchange, self.engine, trace, self.node, address)
+
+    def records(self) -> EngineRecords:
+        """Return the records of the domain, which all its nodes share."""
+        return EngineRecords(self.engine, self._tidies)
+
+    def tokens(self, wall: Callable[[], float]) -> EngineTokens:
+        """Return the used login tokens of the domain.
+
+        Args:
+            wall: Returns the seconds since the epoch, as logins are counted.
+        """
+        return EngineTokens(self.engine, wall)
+
+    def _tidies(self, key: str) -> bool:
+        return self._group is not None and self._group.tidies(key)
+
+    async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
+        """Start the actors that talk with the engine, and wait until the node is a member.
+
+        If cancelled, actors that have started go on.
+
+        Args:
+            supervisor: Supervisor of the started actors.
+            bus: The bus of the node.
+        """
+        link = await supervisor.start_child(
+            ChildSpec("group-link", partial(GroupLink, self.engine, self.node, bus))
+        )
+        await supervisor.start_child(
+            ChildSpec("group-store", partial(GroupStore, self.engine, bus, link))
+        )
+        await bus.ask(Serving)
+
+    def why_not(self) -> str | None:
+        """Return why the engine cannot be reached, as half a sentence; None: it can."""
+        health = self.engine.health
+        return None if health.is_up else health.problem
+
+
+@asynccontextmanager
+async def open_shared(
+    opened: Callable[[], AbstractAsyncContextManager[Engine]],
+    name: str,
+    secret: bytes,
+) -> AsyncIterator[Shared]:
+    """Open the engine, and wait until it can be reached.
+
+    Args:
+        opened: Opens the engine.
+        name: Name of the node; empty: it gets one.
+        secret: The secret of the domain, if this is the first of its nodes.
+
+    Yields:
+        What the node shares.
+
+    If cancelled, the engine is closed.
+    """
+    async with opened() as engine:
+        chance = secrets.token_hex(NODE_CHANCE)
+        node = f"{name}-{chance}" if name else chance
+        yield Shared(engine, node, await _secret(engine, secret))
+
+
+async def _secret(engine: Engine, fresh: bytes) -> bytes:
+    """Return the secret of the domain, which the first of its nodes has made."""
+    is_told = False
+    while True:
+        try:
+            await engine.put(_MINT, fresh, 0)
+        except ConflictError as exc:
+            if exc.row is not None and exc.row.value is not None:
+                return exc.row.value
+        except EngineDownError as exc:
+            if not is_told:
+                _log.warning("waiting for the engine", why=exc.reason)
+            is_told = True
+        else:
+            return fresh
+        await trio.sleep(GROUP_RETRY)

@@ -1,0 +1,113 @@
+"""What one node of a domain sends to another: lines in pairs, a head and a message in normal form.
+
+The head is a JSON list. Its first element says what it is, so that a node refuses what a later
+version sends.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum, unique
+from functools import lru_cache
+from typing import final
+
+import attrs
+import orjson
+
+from specs.limits.node import CARRIED_BYTES
+
+__all__ = ["Head", "Withdrawal", "pairs", "payloads", "read_head", "write_head"]
+
+
+@final
+@unique
+class _Form(StrEnum):
+    MESSAGE = "m"
+    WITHDRAWAL = "w"
+
+
+@final
+@attrs.frozen(slots=True)
+class Head:
+    """Whence a message comes, and to whom it goes.
+
+    Attributes:
+        node: The node that sent it.
+        to: The runtime that is to get it; None: all subscribers of its target at the node.
+        by: Runtime whose session brought it; None: a node made it.
+        hops: How many nodes have passed it on.
+        is_alone: Whether nobody but the subscribers at this one node gets it.
+    """
+
+    node: str
+    to: str | None
+    by: str | None
+    hops: int = 1
+    is_alone: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class Withdrawal:
+    """The owner of an object says that an observer observes it no longer; there is no message.
+
+    Attributes:
+        is_expired: Whether its lease is over; False: its owner shuts it out.
+    """
+
+    entity: str
+    runtime: str
+    observer: str
+    is_expired: bool
+
+
+@lru_cache(maxsize=4096)
+def write_head(head: Head | Withdrawal) -> bytes:
+    """Return a head as a line."""
+    match head:
+        case Head(node, to, by, hops, is_alone):
+            return orjson.dumps([_Form.MESSAGE, node, to, by, hops, is_alone])
+        case Withdrawal(entity, runtime, observer, is_expired):
+            return orjson.dumps([_Form.WITHDRAWAL, entity, runtime, observer, is_expired])
+
+
+@lru_cache(maxsize=4096)
+def read_head(line: bytes) -> Head | Withdrawal | None:
+    """Read a head; None: it is none of this version."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    match value:
+        case [
+            _Form.MESSAGE,
+            str(node),
+            str() | None as to,
+            str() | None as by,
+            int(hops),
+            bool(is_alone),
+        ]:
+            return Head(node, to, by, hops, is_alone)
+        case [_Form.WITHDRAWAL, str(entity), str(runtime), str(observer), bool(is_expired)]:
+            return Withdrawal(entity, runtime, observer, is_expired)
+        case _:
+            return None
+
+
+def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    """Return as few payloads as the limit allows, with all pairs of lines in order."""
+    batch: list[bytes] = []
+    size = 0
+    for head, line in lines:
+        more = len(head) + len(line) + 2
+        if batch and size + more > CARRIED_BYTES:
+            yield b"\n".join(batch)
+            batch, size = [], 0
+        batch += (head, line)
+        size += more
+    if batch:
+        yield b"\n".join(batch)
+
+
+def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Return the pairs of lines of a payload."""
+    lines = payload.split(b"\n")
+    return zip(lines[::2], lines[1::2], strict=False)

@@ -1,0 +1,128 @@
+"""The other nodes of the domain, as the bus knows them; most nodes are the only one of theirs."""
+
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+
+from actors.node.links.port import Port
+from actors.node.messages import GroupEvent
+from actors.node.session.session import Session
+from actors.node.tables import TableWatcher
+from fsm.effects import Refused
+from fsm.session.node_session_io import OutboundMessage
+
+__all__ = ["OtherNodes"]
+
+
+class OtherNodes(TableWatcher):
+    """Part of the bus's task; nothing here waits."""
+
+    @abstractmethod
+    def heed(self, event: GroupEvent) -> None:
+        """Take news of the engine, or of another node."""
+
+    # ---- messages
+
+    @abstractmethod
+    def carried(
+        self,
+        entry: OutboundMessage,
+        by: str | None,
+        runtimes: Sequence[str],
+        nodes: Collection[str],
+    ) -> Sequence[str]:
+        """Give a message to other nodes; return those of its receivers that are not elsewhere.
+
+        Args:
+            entry: The message.
+            by: Runtime whose session brought it; None: this node itself made it.
+            runtimes: The runtimes that are to get it.
+            nodes: The nodes whose subscribers are to get it.
+        """
+
+    @abstractmethod
+    def carry(self, runtime: str, entry: OutboundMessage) -> bool:
+        """Give a message to the node of a runtime without a session here.
+
+        A message that cannot be carried is answered, or counted.
+
+        Args:
+            runtime: Address of the runtime.
+            entry: The message.
+
+        Returns:
+            False: the runtime has no session elsewhere either.
+        """
+
+    # ---- sessions
+
+    @abstractmethod
+    def objection(self, runtime: str | None = None) -> Refused | None:
+        """Return why nothing may be changed now; None: it may.
+
+        Args:
+            runtime: A runtime that asks for a session here; None: any change.
+        """
+
+    @abstractmethod
+    def take_up(self, runtime: str) -> Session | None:
+        """Make the session that a runtime has at another node one of this node, detached.
+
+        It is the other node's until it is kept; until then it can be given back.
+
+        Args:
+            runtime: Address of the runtime.
+
+        Returns:
+            The session; None: there is none that another node can take up.
+        """
+
+    @abstractmethod
+    def keep(self, session: Session, port: Port | None) -> None:
+        """Have other nodes know a session of this node.
+
+        Args:
+            session: The session.
+            port: A link that is answered only when it is known; None: none.
+        """
+
+    @abstractmethod
+    def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
+        """Note that a session of this node is over; what it owned is released in this context.
+
+        Args:
+            runtime: Address of the runtime.
+            is_resumable: Whether another node may resume it, with all that it owns.
+        """
+
+    # ---- turns of the bus
+
+    @property
+    @abstractmethod
+    def is_member(self) -> bool:
+        """Whether this node may serve runtimes now."""
+
+    @property
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """True if nothing waits for the engine."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Send what the turn has brought about."""
+
+    @abstractmethod
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Do what is due."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Begin to leave the group: the sessions of this node are over."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget the sessions of other nodes, and all that they own. Idempotent."""
