@@ -25,6 +25,7 @@ from actors.cli.options import (
 from actors.cli.output import say_ready
 from actors.cli.reloading import reloading
 from actors.cli.topic import Topic
+from actors.commands.node.engine import engine_options
 from actors.commands.node.foreign import (
     catalogue_options,
     connector_options,
@@ -100,6 +101,7 @@ PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
 @http_options
 @tls_options
 @catalogue_options
+@engine_options
 @trace_options
 @monitor_option
 @config_option

@@ -1,0 +1,99 @@
+"""Options of the engine that the nodes of a domain share."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import attrs
+import click
+from typing_extensions import override
+
+from actors.cli.command_error import CommandError
+from actors.cli.options import FILE
+from actors.cli.topic import Topic, topic_options
+from actors.node.config import NodeConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from transports.engine.contract import Engine
+
+__all__ = ["engine_options"]
+
+_OWN_KEY: Final = (
+    "this node makes a domain key of its own, which other nodes of the domain do not know; give "
+    "all of them the same --domain-key"
+)
+
+
+@final
+@attrs.frozen
+class EngineOptions(Topic):
+    """The engine, and the name of the node."""
+
+    engine: str | None
+    engine_credentials: Path | None
+    node_name: str
+
+    @override
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        if self.engine is None:
+            if self.engine_credentials is not None or self.node_name:
+                raise CommandError(
+                    "--engine-credentials and --node-name are about the engine that nodes share; "
+                    "add --engine"
+                )
+            return config
+        if config.registry is not None or config.state is not None:
+            raise CommandError(
+                "the engine keeps records and sessions; leave --registry and --state out"
+            )
+        if config.back_ends.registry is not None:
+            raise CommandError("--engine and a registry behind the node exclude each other")
+        remarks = config.remarks if config.domain_keys else (*config.remarks, _OWN_KEY)
+        opened = _opened(self.engine, self.engine_credentials, config.domain)
+        return attrs.evolve(config, engine=opened, node_name=self.node_name, remarks=remarks)
+
+
+def _opened(
+    urls: str, credentials: Path | None, domain: str
+) -> "Callable[[], AbstractAsyncContextManager[Engine]]":
+    # Not needed by the only node of a domain.
+    from transports.engine.nats import open_engine  # noqa: PLC0415
+    from transports.nats.connection import ServerUrl, Terms  # noqa: PLC0415
+    from transports.nats.credentials import Credentials  # noqa: PLC0415
+    from transports.nats.errors import CredentialsError  # noqa: PLC0415
+
+    try:
+        servers = tuple(ServerUrl.read(one.strip()) for one in urls.split(","))
+        shown = None if credentials is None else Credentials.load(credentials)
+    except (ValueError, CredentialsError) as exc:
+        raise CommandError(f"{exc}; correct --engine or --engine-credentials") from exc
+    return partial(open_engine, Terms(servers, f"protofly node of {domain}", shown), domain)
+
+
+_NODE_NAME: Final = click.option(
+    "--node-name",
+    metavar="NAME",
+    default="",
+    help="Name of this node among those of its domain, for logs.",
+)
+
+engine_options = topic_options(
+    EngineOptions,
+    click.option(
+        "--engine",
+        metavar="URL[,URL...]",
+        help="NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the "
+        "domain share: runtimes may connect to any of them.",
+    ),
+    click.option(
+        "--engine-credentials",
+        metavar="FILE",
+        type=FILE,
+        help="Credentials for the NATS servers: a .creds file, or the seed of a user's key.",
+    ),
+    _NODE_NAME,
+)
+"""The options of a node that is one of several of its domain."""

@@ -1,0 +1,29 @@
+"""Options of the engine that the nodes of a domain share."""
+
+import pytest
+
+from actors.cli.command_error import ExitCode
+from tests.support.command import typed
+
+NODE = ("node", "--domain", "a.example")
+ENGINE = ("--engine", "nats://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--node-name", "one"), "add --engine"),
+        (("--engine-credentials", "/nowhere"), "add --engine"),
+        (("--engine", "http://127.0.0.1:1"), "no URL such as nats://"),
+        (("--engine", "nats://me:secret@127.0.0.1:1"), "credentials are in a file"),
+        ((*ENGINE, "--engine-credentials", "/nowhere"), "/nowhere"),
+        ((*ENGINE, "--registry", "r.sqlite"), "leave --registry and --state out"),
+        ((*ENGINE, "--state", "s.sqlite"), "leave --registry and --state out"),
+    ],
+)
+def test_contradicting_options_are_reported_in_one_sentence(options, named):
+    ended = typed(*NODE, *options)
+    assert ended.status == ExitCode.CONFIGURATION
+    assert len(ended.err) == 1
+    assert named in ended.err[0]
+    assert "secret" not in ended.err[0]
