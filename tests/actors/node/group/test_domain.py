@@ -1,0 +1,137 @@
+"""Whole runtimes at several nodes of one domain: requests, records, data objects."""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import attrs
+import pytest
+import trio
+
+import actors
+from actors.hyperties import Caller, Echo
+from fsm.registry.node_rights import Observation
+from specs.limits.group import GROUP_LEASE
+from tests.support.node.group_world import TimedTracer, broken, open_group
+from tests.support.node.node_peer import DOMAIN
+from tests.support.runtime.apart import Thermometer
+from transports.link import Network
+
+
+@attrs.define
+class Balancer(Network):
+    """Dials the node that is chosen for a runtime, whatever URL the runtime knows."""
+
+    network: Network
+    url: str
+
+    async def dial(self, kind, address, *more):
+        return await self.network.dial(kind, self.url, *more)
+
+    def listen(self, *about):
+        return self.network.listen(*about)
+
+
+@attrs.define
+class Place:
+    """A runtime, and how it gets to its node."""
+
+    runtime: actors.Runtime
+    balancer: Balancer
+
+    def go(self, member) -> None:
+        """Have it connect to another node, now."""
+        self.balancer.url = member.node.url
+
+
+@asynccontextmanager
+async def runtimes(world, count: int = 2):
+    """Open runtimes, one at each node in turn."""
+    tracers = []
+    async with AsyncExitStack() as stack:
+        places = []
+        for number in range(count):
+            node = world.nodes[number % len(world.nodes)].node
+            balancer, tracer = Balancer(world.network, node.url), TimedTracer(f"r{number}")
+            tracers.append(tracer)
+            opened = actors.open_runtime(
+                DOMAIN, f"r{number}", node=node.url, network=balancer, trace=tracer
+            )
+            places.append(Place(await stack.enter_async_context(opened), balancer))
+        yield places
+    for tracer in tracers:
+        assert not broken(tracer)
+
+
+@pytest.fixture
+async def group(autojump_clock):
+    async with open_group(3, observation=Observation.OWNER) as world:
+        yield world
+
+
+async def test_hyperties_at_different_nodes_talk(group, autojump_clock):
+    async with runtimes(group) as (one, two):
+        echo = await two.runtime.deploy(Echo)
+        caller = await one.runtime.deploy(Caller)
+        answer = await caller.request(echo.url, "over there")
+        assert (answer.code, answer.body["value"]) == (200, "over there")
+
+
+async def test_an_object_is_observed_at_another_node(group, autojump_clock):
+    async with runtimes(group, 3) as (one, two, three):
+        thermometer = await one.runtime.deploy(Thermometer)
+        callers = [await place.runtime.deploy(Caller) for place in (two, three)]
+        url = (await callers[0].request(thermometer.url)).body["value"]
+        async with callers[0].observe(url) as first, callers[1].observe(url) as second:
+            for celsius in (22, 23):
+                await callers[0].request(thermometer.url)
+                for copy in (first, second):
+                    with trio.fail_after(30):
+                        await copy.wait_for(lambda value, now=celsius: value["celsius"] == now)
+
+
+async def test_a_hyperty_is_found_at_every_node(group, autojump_clock):
+    async with runtimes(group, 3) as (one, two, three):
+        echo = await one.runtime.deploy(Echo, "finder")
+        for place in (two, three):
+            caller = await place.runtime.deploy(Caller)
+            (found,) = await caller.discover(name="finder")
+            assert (found.url, found.is_live) == (echo.url, True)
+        async with caller.watch(name="finder") as watching:
+            async for change in watching:
+                if change.entry.is_live:
+                    await echo.undeploy()
+                else:
+                    break
+
+
+async def test_a_runtime_whose_node_dies_goes_on_at_another(group, autojump_clock):
+    """MN-22: its addresses and its observers stay, and it observes as before."""
+    one, two, three = group.nodes
+    async with runtimes(group, 3) as (first, second, third):
+        thermometer = await first.runtime.deploy(Thermometer)
+        echo = await second.runtime.deploy(Echo)
+        caller = await third.runtime.deploy(Caller)
+        url = (await caller.request(thermometer.url)).body["value"]
+        async with caller.observe(url) as copy:
+            for dead, place, to in ((one, first, two), (three, third, two)):
+                place.go(to)
+                await group.kill(dead)
+                await group.has(to, place.runtime.url, "open")
+                await trio.sleep(GROUP_LEASE + 1)
+                celsius = copy.value["celsius"] + 1
+                assert (await caller.request(thermometer.url)).code == 200
+                assert (await caller.request(echo.url, 1)).body["value"] == 1
+                with trio.fail_after(60):
+                    await copy.wait_for(lambda value, now=celsius: value["celsius"] == now)
+
+
+async def test_a_runtime_whose_node_goes_down_moves_without_a_failed_request(group, autojump_clock):
+    one, two, _ = group.nodes
+    async with runtimes(group) as (first, second):
+        echo = await first.runtime.deploy(Echo)
+        caller = await second.runtime.deploy(Caller)
+        assert (await caller.request(echo.url, 1)).code == 200
+        first.go(two)
+        one.is_over.set()
+        await group.has(two, first.runtime.url, "open")
+        for number in range(20):
+            assert (await caller.request(echo.url, number)).body["value"] == number

@@ -1,0 +1,192 @@
+"""Messages cross from node to node of a domain, once."""
+
+import pytest
+import trio
+
+from fsm.registry.node_rights import Observation
+from tests.support.node.group_world import open_group, resumed
+from tests.support.node.node_peer import RA, RB
+from transports.errors import LinkError
+
+RC = "hyperty-runtime://a.ex/rc"
+
+
+async def test_a_request_and_its_answer_cross(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (address,) = await bob.allocate()
+        request = await alice.post("read", f"{RA}/sm", address)
+        with trio.fail_after(10):
+            heard = await bob.hear()
+            assert (heard.id, heard.from_) == (request.id, request.from_)
+            await bob.post_answer(heard, 200, value=7)
+            answer = await alice.hear()
+        assert answer.body["value"] == 7
+
+
+async def test_messages_of_a_pair_keep_their_order(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        sent = [
+            (await alice.post("update", f"{RA}/sm", f"{RB}/sm", n=number)).id
+            for number in range(200)
+        ]
+        with trio.fail_after(30):
+            assert [(await bob.hear()).id for _ in sent] == sent
+
+
+async def test_an_unknown_receiver_is_answered(autojump_clock):
+    async with open_group() as world:
+        one, _ = world.nodes
+        alice = await one.peer(RA)
+        answer = await alice.ask("read", f"{RA}/sm", "hyperty://a.ex/nobody")
+        assert answer.code == 404
+
+
+async def test_an_event_reaches_the_subscribers_at_all_nodes_once_each(autojump_clock):
+    async with open_group(3) as world:
+        peers = [
+            await world.nodes[number % 3].peer(f"hyperty-runtime://a.ex/r{number}")
+            for number in range(6)
+        ]
+        owner, *others = peers
+        (url,) = await owner.allocate("comm")
+        await owner.ask("subscribe", f"{owner.runtime}/sm", f"{owner.node}/sm", resources=[url])
+        for peer in others:
+            resources = [f"{url}/changes"]
+            answer = await peer.ask(
+                "subscribe", f"{peer.runtime}/sm", f"{peer.node}/sm", resources=resources
+            )
+            assert answer.code == 200, answer.body
+        await trio.sleep(0.1)
+        sent = await owner.post("update", url, f"{url}/changes", value=1)
+        with trio.fail_after(10):
+            for peer in others:
+                assert (await peer.hear()).id == sent.id
+        for peer in others:
+            assert await peer.silence(0.2)
+        crossed = [one for one in world.nodes[0].tracer.lines if one.actor == "group"]
+        assert [one.op for one in crossed if one.to == f"{url}/changes"] == ["xmit", "xmit"]
+
+        await others[0].ask(
+            "unsubscribe", f"{others[0].runtime}/sm", f"{owner.node}/sm",
+            resources=[f"{url}/changes"],
+        )  # fmt: skip
+        sent = await owner.post("update", url, f"{url}/changes", value=2)
+        with trio.fail_after(10):
+            for peer in others[1:]:
+                assert (await peer.hear()).id == sent.id
+        assert await others[0].silence(0.2)
+
+
+async def test_the_owner_of_an_address_is_the_same_at_all_nodes(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (address,) = await alice.allocate()
+        answer = await bob.ask("read", address, f"{RA}/sm")
+        assert answer.code == 401
+        claim = await bob.ask("subscribe", f"{RB}/sm", f"{bob.node}/sm", resources=[address])
+        assert claim.code == 403
+
+
+async def test_a_released_address_is_claimed_by_its_last_owner_only(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (url,) = await alice.allocate("comm")
+        freed = await alice.ask(
+            "delete", f"{RA}/address-allocation", f"{alice.node}/address-allocation",
+            childrenResources=[url],
+        )  # fmt: skip
+        assert freed.code == 200
+        await trio.sleep(0.1)
+        claim = await bob.ask("subscribe", f"{RB}/sm", f"{bob.node}/sm", resources=[url])
+        assert claim.code == 403
+        again = await resumed(two, RA, alice.token)
+        claim = await again.ask("subscribe", f"{RA}/sm", f"{bob.node}/sm", resources=[url])
+        assert claim.code == 200
+
+
+async def test_a_message_under_way_to_where_a_runtime_was_is_passed_on(autojump_clock):
+    """The node that has it still sends to the old node, which has not heard of the move yet."""
+    async with open_group(3) as world:
+        one, two, three = world.nodes
+        peer, other = await one.peer(RA), await three.peer(RC)
+        world.store.slow(0.5, three.engine)
+        again = await resumed(two, RA, peer.token)
+        sent = await other.post("update", f"{RC}/sm", f"{RA}/sm", value=1)
+        with trio.fail_after(10):
+            assert (await again.hear()).id == sent.id
+
+
+async def test_two_claims_of_one_address_at_once_have_one_winner(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        url = "comm://a.ex/mine"
+        peers = [await one.peer(RA), await two.peer(RB)]
+        codes = []
+
+        async def claim(peer) -> None:
+            try:
+                answer = await peer.ask(
+                    "subscribe", f"{peer.runtime}/sm", f"{peer.node}/sm", resources=[url]
+                )
+                codes.append(answer.code)
+            except LinkError:
+                codes.append(None)
+
+        async with trio.open_nursery() as nursery:
+            for peer in peers:
+                nursery.start_soon(claim, peer)
+        assert codes.count(200) == 1
+        (row,) = world.store.rows("owner/")
+        assert row.key == f"owner/{url}"
+
+
+async def observed(one, two):
+    """Let a runtime at one node observe an object of a runtime at another, with its consent."""
+    owner, observer = await one.peer(RA), await two.peer(RB)
+    (url,) = await owner.allocate("comm")
+    paths = [url, f"{url}/subscription"]
+    await owner.ask("subscribe", f"{RA}/sm", f"{owner.node}/sm", resources=paths)
+    path = [f"{url}/changes"]
+    set_ = await observer.ask("subscribe", f"{RB}/sm", f"{owner.node}/sm", resources=path)
+    assert set_.code == 200
+    asked = await observer.post("subscribe", f"{RB}/sm", f"{url}/subscription", source=f"{RB}/sm")
+    with trio.fail_after(10):
+        heard = await owner.hear()
+        assert heard.id == asked.id
+        await owner.post_answer(heard, 200, value={"n": 0})
+        assert (await observer.hear()).code == 200
+    return owner, observer, url
+
+
+async def test_an_observer_at_another_node_hears_after_consent_only(autojump_clock):
+    async with open_group(observation=Observation.OWNER) as world:
+        one, two = world.nodes
+        owner, observer, url = await observed(one, two)
+        stranger = await two.peer(RC)
+        await stranger.ask(
+            "subscribe", f"{RC}/sm", f"{owner.node}/sm", resources=[f"{url}/changes"]
+        )
+        sent = await owner.post("update", url, f"{url}/changes", value=1)
+        with trio.fail_after(10):
+            assert (await observer.hear()).id == sent.id
+        assert await stranger.silence(1)
+
+
+@pytest.mark.parametrize("expired", [False, True])
+async def test_an_owner_takes_its_consent_back_at_another_node(autojump_clock, expired):
+    async with open_group(observation=Observation.OWNER) as world:
+        one, two = world.nodes
+        owner, observer, url = await observed(one, two)
+        cut = await owner.ask(
+            "unsubscribe", f"{RA}/sm", f"{owner.node}/sm",
+            resources=[f"{url}/changes"], observer=f"{RB}/sm", runtime=RB, expired=expired,
+        )  # fmt: skip
+        assert cut.code == 200, cut.body
+        await owner.post("update", url, f"{url}/changes", value=1)
+        assert await observer.silence(1)

@@ -1,0 +1,270 @@
+"""A session goes with its runtime from node to node of a domain."""
+
+import pytest
+import trio
+import trio.testing
+
+from actors.node.login.key_provider import by_keys, terms_of
+from actors.node.login.provider import Login
+from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE
+from tests.support.node.group_world import open_group, resumed
+from tests.support.node.issuer import ALICE, BOB, FakeKeySource, Issuer, login_by
+from tests.support.node.issuer import opened as login_with
+from tests.support.node.node_peer import RA, RB
+from transports.errors import LinkError
+
+
+async def broken_link(peer) -> None:
+    """Wait until a link is closed by its node."""
+    with trio.fail_after(30), pytest.raises(LinkError):
+        await peer.read_on()
+
+
+async def test_a_session_is_resumed_at_another_node(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        again = await resumed(two, RA, peer.token)
+
+        assert again.token != peer.token
+        await broken_link(peer)
+        await world.has(one, RA, None)
+        assert await two.states() == {RA: "open"}
+
+
+async def test_a_session_goes_there_and_back(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        (address,) = await peer.allocate()
+        for member in (two, one, two):
+            peer = await resumed(member, RA, peer.token)
+            assert (await peer.control("ping")).code == 200
+        other = await one.peer(RB)
+        await other.post("update", f"{RB}/sm", address, value=1)
+        with trio.fail_after(10):
+            assert (await peer.hear()).to == address
+
+
+async def test_a_wrong_token_takes_no_session_away(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        thief = await two.outsider(RA)
+        assert (await thief.control("re-open", runtimeURL=RA, token="x" * 64)).code == 401
+        assert (await thief.control("open", runtimeURL=RA)).code == 409
+        assert (await peer.control("ping")).code == 200
+        assert await one.states() == {RA: "open"}
+        assert await two.states() == {}
+
+
+async def test_a_session_just_opened_is_nobodys_at_no_other_node(autojump_clock):
+    """Its runtime has not said anything yet, but it is linked."""
+    async with open_group() as world:
+        one, two = world.nodes
+        await one.peer(RA)
+        thief = await two.outsider(RA)
+        assert (await thief.control("open", runtimeURL=RA)).code == 409
+
+
+async def test_what_waits_for_a_runtime_follows_it_in_order(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer, other = await one.peer(RA), await one.peer(RB)
+        assert (await peer.control("ping")).code == 200
+        await peer.link.aclose()
+        await world.has(one, RA, "detached")
+        sent = [(await other.post("update", f"{RB}/sm", f"{RA}/sm", n=n)).id for n in range(5)]
+        await other.control("ping")
+        again = await resumed(two, RA, peer.token)
+        with trio.fail_after(10):
+            assert [(await again.hear()).id for _ in sent] == sent
+
+
+async def test_two_nodes_that_open_one_session_at_once_agree(autojump_clock):
+    async with open_group() as world:
+        peers = [await member.outsider(RA) for member in world.nodes]
+        codes = []
+
+        async def opened(peer) -> None:
+            try:
+                codes.append((await peer.control("open", runtimeURL=RA)).code)
+            except LinkError:
+                codes.append(None)
+
+        async with trio.open_nursery() as nursery:
+            for peer in peers:
+                nursery.start_soon(opened, peer)
+        assert 200 in codes
+        assert codes.count(200) == 1
+        states = [await member.states() for member in world.nodes]
+        assert sorted(map(len, states)) == [0, 1]
+
+
+async def test_sessions_of_a_node_that_dies_are_resumed_elsewhere(autojump_clock):
+    async with open_group(3) as world:
+        one, two, three = world.nodes
+        peer, other = await one.peer(RA), await three.peer(RB)
+        (address,) = await peer.allocate()
+        await world.kill(one)
+        again = await resumed(two, RA, peer.token)
+        await other.post("update", f"{RB}/sm", address, value=1)
+        with trio.fail_after(10):
+            assert (await again.hear()).to == address
+
+
+async def test_a_session_nobody_resumes_ends_with_all_it_owned(autojump_clock):
+    async with open_group(3) as world:
+        one, two, three = world.nodes
+        peer, other = await one.peer(RA), await three.peer(RB)
+        (address,) = await peer.allocate()
+        await world.kill(one)
+        await trio.sleep(GROUP_LEASE + 1)
+        assert (await other.ask("read", f"{RB}/sm", address)).code == 503
+        assert await other.silence(GROUP_PATIENCE + 30)
+        assert (await other.ask("read", f"{RB}/sm", address)).code == 404
+        keys = [row.key for row in world.store.rows("session/")]
+        assert keys == [f"session/{RB}"]
+        assert not world.store.rows("owner/")
+        assert (await (await two.outsider(RA)).control("open", runtimeURL=RA)).code == 200
+
+
+async def test_a_node_that_is_cut_off_from_the_engine_leaves_its_links(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        assert (await peer.control("ping")).code == 200
+        world.store.stop(one.engine)
+        refused = await (await one.outsider(RB)).control("open", runtimeURL=RB)
+        assert refused.code == 503
+        await broken_link(peer)
+        assert await one.states() == {}
+        peer = await resumed(two, RA, peer.token)
+        world.store.start(one.engine)
+        await world.until(lambda: serves(one))
+        peer = await resumed(one, RA, peer.token)
+        assert (await peer.control("ping")).code == 200
+
+
+async def serves(member) -> bool:
+    """Whether a node gives out sessions."""
+    try:
+        peer = await member.outsider("hyperty-runtime://a.ex/probe")
+        code = (await peer.control("open", runtimeURL=peer.runtime)).code
+        await peer.control("close")
+    except LinkError:
+        return False
+    return code == 200
+
+
+async def test_an_engine_that_comes_back_empty_is_filled_again(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        world.store.restart_empty()
+        await broken_link(peer)
+        for member in (one, two):
+            await world.until(lambda member=member: serves(member))
+        again = await (await two.outsider(RA)).control("open", runtimeURL=RA)
+        assert again.code == 200
+
+
+async def test_a_node_that_goes_down_leaves_its_sessions_to_others(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        (address,) = await peer.allocate()
+        one.is_over.set()
+        await broken_link(peer)
+        peer = await resumed(two, RA, peer.token)
+        other = await two.peer(RB)
+        await other.post("update", f"{RB}/sm", address, value=1)
+        with trio.fail_after(10):
+            assert (await peer.hear()).to == address
+
+        async def is_gone() -> bool:
+            return len(world.store.rows("node/")) == 1
+
+        await world.until(is_gone, 5)
+
+
+async def test_a_session_that_says_goodbye_is_over_at_all_nodes(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        await peer.allocate()
+        await peer.control("close")
+
+        async def is_clean() -> bool:
+            return not world.store.rows("session/") and not world.store.rows("owner/")
+
+        await world.until(is_clean)
+        stranger = await two.outsider(RA)
+        assert (await stranger.control("re-open", runtimeURL=RA, token=peer.token)).code == 410
+        await stranger.open()
+
+
+async def test_a_user_gets_the_session_of_its_name_at_any_node(autojump_clock):
+    issuer = Issuer()
+    async with open_group(login=login_by(issuer, clock=lambda: 0.0)) as world:
+        one, two = world.nodes
+        await login_with(await one.outsider(RA), issuer.token(sub=ALICE))
+        assert (await login_with(await two.outsider(RA), issuer.token(sub=BOB))).code == 409
+        assert (await login_with(await two.outsider(RA), issuer.token(sub=ALICE))).code == 200
+        await world.has(one, RA, None)
+
+
+async def test_a_login_token_opens_one_session_at_one_node(autojump_clock):
+    """SEC-04."""
+    issuer = Issuer()
+    shown = issuer.token(sub=ALICE)
+
+    def login():
+        provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
+        return Login(provider=provider, clock=lambda: 0.0)
+
+    async with open_group(0) as world:
+        for code in (200, 401):
+            member = await world.node(login=login())
+            assert (await login_with(await member.outsider(RA), shown)).code == code
+
+
+async def test_nobody_logs_in_while_the_engine_is_away(autojump_clock):
+    issuer = Issuer()
+    async with open_group(1, login=login_by(issuer, clock=lambda: 0.0)) as world:
+        (one,) = world.nodes
+        world.store.stop()
+        assert (await login_with(await one.outsider(RA), issuer.token(sub=ALICE))).code == 503
+
+
+async def test_a_session_that_was_resumed_in_time_does_not_end(autojump_clock):
+    async with open_group(3) as world:
+        one, two, _ = world.nodes
+        peer = await one.peer(RA)
+        (address,) = await peer.allocate()
+        await world.kill(one)
+        await trio.sleep(GROUP_LEASE + 1)
+        peer = await resumed(two, RA, peer.token)
+        assert await peer.silence(GROUP_PATIENCE + GROUP_LEASE)
+        assert [row.key for row in world.store.rows("owner/")] == [f"owner/{address}"]
+        assert (await two.states())[RA] == "open"
+
+
+async def test_what_a_link_has_not_written_follows_its_runtime(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer, other = await one.peer(RA), await one.peer(RB)
+        assert (await peer.control("ping")).code == 200
+        world.store.slow(0.5, one.engine)
+        # Its answer waits for the engine, and what comes behind it waits, too.
+        await peer.post(
+            "create", f"{RA}/address-allocation", f"{peer.node}/address-allocation",
+            scheme="hyperty", value={"number": 1},
+        )  # fmt: skip
+        await trio.testing.wait_all_tasks_blocked()
+        sent = await other.post("update", f"{RB}/sm", f"{RA}/sm", value=1)
+        await trio.testing.wait_all_tasks_blocked()
+        again = await resumed(two, RA, peer.token)
+        with trio.fail_after(10):
+            while (await again.hear()).id != sent.id:
+                pass
