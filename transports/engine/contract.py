@@ -176,11 +176,13 @@ class Counts:
         dropped: Payloads that found the inbox full, or were dropped by the engine for that reason.
         unsure: Payloads that were published shortly before the engine was lost: each may have
             arrived or not.
+        refused: Things that the engine did not permit, without saying which.
     """
 
     outages: int = 0
     dropped: int = 0
     unsure: int = 0
+    refused: int = 0
 
 
 class EngineError(ProtoflyError):

@@ -193,7 +193,7 @@ class NatsEngine(Engine):
             return EngineDownError(str(exc), is_unknown=True)
 
     def _no_answer(self, missing: Missing) -> EngineDownError:
-        reason = self.health.problem or missing.value
+        reason = self.health.problem or self._client.problem or missing.value
         return EngineDownError(reason, is_unknown=missing is Missing.UNKNOWN)
 
     def _check_up(self) -> None:

@@ -102,7 +102,7 @@ class NatsStream:
         payload = b"" if terms is None else orjson.dumps(terms)
         with trio.move_on_after(NATS_PATIENCE):
             return read_json(await self.client.ask(Request(f"$JS.API.{what}".encode(), payload)))
-        raise NatsError("JetStream does not answer")
+        raise NatsError(self.client.problem or "JetStream does not answer")
 
     async def state(self, name: str) -> Json:
         """Return what JetStream says of a stream.
@@ -115,7 +115,7 @@ class NatsStream:
         return found
 
     def _client_moved(self) -> None:
-        self._counts.unsure = self.client.unsure
+        self._counts.unsure, self._counts.refused = self.client.unsure, self.client.refused
         if self.client.server_id is None and not self.is_closed:
             self._is_verified = False
             self._set_health(Health(is_up=False, problem=self.client.problem))

@@ -30,6 +30,7 @@ from transports.nats.wire import (
     Pinged,
     Ponged,
     Received,
+    Refusal,
     publication,
     subscription,
     unsubscription,
@@ -102,13 +103,17 @@ class NatsClient:
 
     Attributes:
         inbox: Beginning of subjects that only this client subscribes to.
+        problem: Why there is no connection, or what the server last refused over the present one,
+            as half a sentence.
         unsure: Published messages of lost connections that may not have reached the server.
+        refused: Things that servers have refused; they do not say which.
     """
 
     def __init__(self, terms: Terms, moved: Callable[[], None]) -> None:
         self.inbox: Final = b"_INBOX." + secrets.token_hex(11).encode()
         self.problem = "no connection yet"
         self.unsure = 0
+        self.refused = 0
         self._terms: Final = terms
         self._moved: Final = moved
         self._connection: NatsConnection | None = None
@@ -153,34 +158,34 @@ class NatsClient:
 
     async def _serve(self, connection: NatsConnection) -> None:
         self._connection = connection
+        self.problem = ""
         self._write(subscription(_ANSWERS, self._answers + b"*"))
         for number, (subject, _) in self._subscriptions.items():
             self._write(subscription(number, subject))
         self._moved()
-        reason = "the connection was lost"
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write_queued, connection, nursery.cancel_scope)
                 nursery.start_soon(self._watch_over, connection, nursery.cancel_scope)
-                reason = await self._read(connection)
+                await self._read(connection)
                 nursery.cancel_scope.cancel()
         finally:
             self._connection = None
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(connection.link)
-            self._lost(reason)
+            self._lost(self.problem or "the connection was lost")
 
-    async def _read(self, connection: NatsConnection) -> str:
-        """Take what comes, and return why nothing more does."""
+    async def _read(self, connection: NatsConnection) -> None:
+        """Take what comes, until nothing more does."""
         link, wire = connection.link, connection.wire
         try:
             self._take_all(wire.receive(b""))
             while True:
                 self._take_all(wire.receive(await link.receive()))
         except NatsError as exc:
-            return str(exc)
+            self.problem = str(exc)
         except LinkError:
-            return "the connection was lost"
+            pass
 
     async def _write_queued(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
         link = connection.link
@@ -238,7 +243,11 @@ class NatsClient:
                     self._write(PONG)
                 case Ponged():
                     self._take_pong()
-                case _:  # servers of its cluster come or go; what it refuses has no answer
+                case Refusal(text):
+                    self.problem = f"the server says: {text.lower()}"
+                    self.refused += 1
+                    self._moved()
+                case _:  # servers of its cluster come or go
                     pass
 
     def _take_pong(self) -> None:
@@ -318,7 +327,7 @@ class NatsClient:
         """
         await trio.lowlevel.checkpoint()
         if not await self._has_space():
-            raise NatsError(self.problem if self._connection is None else "it takes nothing")
+            raise NatsError(self.problem or "it takes nothing")
         self._published += len(payloads)
         self._write(b"".join([publication(subject, one) for one in payloads]))
 
@@ -356,7 +365,7 @@ class NatsClient:
         """
         (answer,) = await self.ask_all((request,))
         if isinstance(answer, Missing):
-            raise NatsError(self.problem if self._connection is None else "no answer came in time")
+            raise NatsError(self.problem or "no answer came in time")
         return answer
 
     async def _ask(self, requests: Sequence[Request]) -> list[Delivery | Missing]:

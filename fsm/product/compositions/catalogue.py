@@ -6,7 +6,7 @@ from typing import Final
 
 from fsm.product.composition import Plan
 from fsm.product.compositions.delegation import DELEGATION
-from fsm.product.compositions.group import GROUP, GROUP_DEATH, GROUP_FENCE, GROUP_THREE
+from fsm.product.compositions.group import GROUP, GROUP_DEATH, GROUP_FENCE, GROUP_LEAVE, GROUP_THREE
 from fsm.product.compositions.group_lease import GROUP_LEASES
 from fsm.product.compositions.p2p import (
     P2P,
@@ -49,6 +49,7 @@ _ALL: Final[tuple[Plan, ...]] = (
     GROUP,
     GROUP_FENCE,
     GROUP_DEATH,
+    GROUP_LEAVE,
     GROUP_THREE,
     GROUP_LEASES,
     TRANSACTION,

@@ -81,7 +81,7 @@ from fsm.product.compositions.group_engine import (
 )
 from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
 
-__all__ = ["GROUP", "GROUP_DEATH", "GROUP_FENCE", "GROUP_THREE", "NodePlace"]
+__all__ = ["GROUP", "GROUP_DEATH", "GROUP_FENCE", "GROUP_LEAVE", "GROUP_THREE", "NodePlace"]
 
 _LATE: Final = 1_000.0
 """Seconds after which a lease is over by any clock."""
@@ -238,19 +238,25 @@ class NodePlace(Host):
                 self.is_over = True
                 self.send(f"{self.node}-says", Lapse(self.here))
                 self._member(self.membership.feed(member.Tick(), self._clock))
-            case "dies":
-                self.send(f"{self.node}-says", Lapse(self.here))
-                self.is_alive = self.is_over = self.is_asked = False
-                self._unanswered.clear()
-                self._wanted.clear()
-                self._begin()
-            case "starts":
+            case "drains":
+                self._member(self.membership.feed(member.Leave(), self.now))
+            case "goes" | "dies":
+                if wanted == "goes":
+                    self._member(self.membership.feed(member.Gone(), self.now))
+                self._end()
+            case "starts" | "joins":
                 self.is_alive = True
-                self._anew()
-            case "joins":
                 self._anew()
             case _:
                 raise TypeError(wanted)
+
+    def _end(self) -> None:
+        """End the process; its lease ends by itself."""
+        self.send(f"{self.node}-says", Lapse(self.here))
+        self.is_alive = self.is_over = self.is_asked = False
+        self._unanswered.clear()
+        self._wanted.clear()
+        self._begin()
 
     def _anew(self) -> None:
         self.boots += 1
@@ -294,6 +300,9 @@ class NodePlace(Host):
                 case member.PutLease(number, row, expected):
                     self._unanswered[number, True] = None
                     put = Put(number, row.key, write_row(row), expected)
+                    self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
+                case member.DropLease(key, expected):
+                    put = Put(0, key, None, expected)
                     self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
                 case member.Fenced():
                     self._fence()
@@ -428,6 +437,10 @@ def _is_dead(name: str, now: Situation) -> bool:
     return not _node(now, name).is_alive
 
 
+def _is_leaving(name: str, now: Situation) -> bool:
+    return _node(now, name).membership.state is State.LEAVING
+
+
 def _is_fenced(name: str, now: Situation) -> bool:
     return _node(now, name).is_fenced
 
@@ -437,6 +450,8 @@ _HAPPENS: Final[Mapping[str, tuple[str, Callable[[str, Situation], bool]]]] = {
     "leaves": ("the runtime leaves node", _may_leave),
     "over": ("the lease is over by the clock of node", _is_member),
     "dies": ("the process ends of node", _is_alive),
+    "drains": ("the operator drains node", _is_member),
+    "goes": ("all is drained from node", _is_leaving),
     "starts": ("a new process starts of node", _is_dead),
     "joins": ("anew joins node", _is_fenced),
 }
@@ -534,6 +549,17 @@ GROUP_DEATH: Final = _plan(
     channel=2,
 )
 """A node that dies."""
+
+GROUP_LEAVE: Final = _plan(
+    _Group(
+        "group-leave",
+        "A node that has a session leaves the group, and comes back by the same id.",
+        _TWO,
+        (("b", "comes", 1), ("a", "drains", 1), ("a", "goes", 1), ("a", "starts", 1)),
+    ),
+    channel=1,
+)
+"""A node that leaves."""
 
 GROUP_THREE: Final = _plan(
     _Group(

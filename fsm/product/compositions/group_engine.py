@@ -203,8 +203,10 @@ class EnginePlace(Host):
 
     def is_live(self, holder: Holder) -> bool:
         """Return whether a process has a lease."""
-        kept = self.rows.get(node_key(holder.node))
-        return kept is not None and kept[0] == write_row(NodeRow(holder))
+        key = node_key(holder.node)
+        kept = self.rows.get(key)
+        row = None if kept is None else read_row(key, kept[0])
+        return isinstance(row, NodeRow) and row.holder == holder
 
     @override
     def take(self, happened: Hashable) -> None:

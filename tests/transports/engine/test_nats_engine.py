@@ -17,6 +17,7 @@ from specs.limits.engine import (
     ROW_VALUE,
 )
 from tests.support.command import ROOT
+from tests.support.nats_keys import USER, Key
 from tests.support.nats_server import PROGRAM, run_server
 from tests.support.ports import free_port
 from tests.transports.engine.engines import (
@@ -41,6 +42,7 @@ from transports.engine.nats import open_engine
 from transports.engine.nats_rows import bucket_of
 from transports.nats.client import Missing, NatsClient, Request
 from transports.nats.connection import ServerUrl, Terms
+from transports.nats.credentials import Credentials
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 
@@ -427,6 +429,25 @@ async def test_a_server_with_a_full_disk_refuses_and_recovers(tmp_path):
                 (True, False)
             }
             assert (await engine.get("a")).value == b"1"
+
+
+async def test_what_a_user_may_not_do_is_said_and_counted(tmp_path):
+    """Here it may read and make streams, and write no rows."""
+    key = Key(USER)
+    (tmp_path / "user").write_text(key.seed)
+    (tmp_path / "nats.conf").write_text(
+        f"authorization {{ users: [ {{ nkey: {key.public},"
+        ' permissions: { publish: { deny: "$KV.>" } } } ] }'
+    )
+    with run_server("-c", str(tmp_path / "nats.conf")) as server:
+        credentials = Credentials.load(tmp_path / "user")
+        terms = Terms((ServerUrl.read(server.url),), credentials=credentials)
+        async with open_engine(terms, "a.example") as engine:
+            await until_health(engine, is_up=True)
+            with pytest.raises(EngineDownError, match="permissions violation for publish"):
+                await engine.put("a", b"1")
+            assert engine.counts.refused == 1
+            assert engine.counts.outages == 0
 
 
 # --- bounds ---------------------------------------------------------------------------------------
