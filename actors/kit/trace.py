@@ -16,13 +16,14 @@ from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final, TypedDict, Unpack, final
 
+import attrs
 import orjson
 from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.identity import IDENTITY
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID
 from specs.message import Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
@@ -30,11 +31,15 @@ from specs.trace import ABSENT, Fact, Kind, Op
 __all__ = [
     "NULL_TRACER",
     "REDACTED",
+    "REMEMBERED",
+    "Hop",
+    "Hops",
     "More",
     "Ruling",
     "Tracer",
     "Where",
     "digest",
+    "further_fields",
     "message_fact",
     "message_fields",
     "redacted_body",
@@ -248,6 +253,21 @@ def message_fields(
         fields["ref"] = request_id(message)
     if message.code:
         fields["code"] = message.code
+    fields.update(further_fields(message, has_body=has_body, has_name=has_name))
+    return fields
+
+
+def further_fields(
+    message: Message, *, has_body: bool = False, has_name: bool = False
+) -> MessageFields:
+    """Return those of the fields of a message that many messages have not; see `message_fields`.
+
+    Args:
+        message: The message.
+        has_body: Whether the body is wanted.
+        has_name: Whether the user is to be named.
+    """
+    fields: MessageFields = {}
     via = _via(message)
     if via:
         fields["via"] = via
@@ -315,7 +335,13 @@ def _via(message: Message) -> str:
 
 def digest(message: Message) -> str:
     """Return a short hash of type, ends and body, equal at every hop of the message."""
-    return _hash([message.type, message.from_, message.to, _digested(message.body, _SECRET)])
+    body = message.body
+    if "via" in body:
+        # Half of all messages have crossed a stub, and most have nothing else to be left out.
+        body = body.copy()
+        del body["via"]
+    digested = body if _is_plain(body) else _digested(body, _SECRET)
+    return _hash([message.type, message.from_, message.to, digested])
 
 
 def value_digest(value: Json) -> str:
@@ -353,11 +379,80 @@ def _digested(value: Json, left_out: frozenset[str]) -> Json:
     return value
 
 
+def _is_plain(value: JsonObject) -> bool:
+    """Return whether the digest of an object of a body is that of all that is in it, as it is.
+
+    False says that it may not be. Most bodies are few texts and numbers: to copy them would take
+    longer.
+    """
+    if not _SECRET.isdisjoint(value):
+        return False
+    for part in value.values():
+        kind = type(part)
+        if kind is str or kind is bool or part is None:
+            continue
+        if kind is int:
+            if not -MAX_ID <= part <= MAX_ID:  # type: ignore[operator] # a number
+                return False
+        elif kind is not dict or not _is_plain(part):  # type: ignore[arg-type] # an object
+            return False
+    return True
+
+
 def _floating(value: int) -> Json:
     try:
         return float(value)
     except OverflowError:
         return str(value)
+
+
+@final
+@attrs.define(eq=False)
+class Hop:
+    """What is reported of one message after the other, as far as it is the same for all of them.
+
+    Attributes:
+        actor: Name of the reporting actor.
+        ops: What happened to the message, in this order; nothing if it was ruled about.
+        more: Further fields; of a ruling, all of its fields.
+        heads: Its part of the record of each `Op`, or of the ruling, as a tracer writes it; that
+            tracer makes them with the first message.
+    """
+
+    actor: str
+    ops: tuple[Op, ...]
+    more: More | Ruling = attrs.field(factory=More)
+    heads: tuple[str, ...] = ()
+
+
+REMEMBERED: Final = 1024
+"""Places of hops that one component remembers at most; each is some 200 bytes (ours)."""
+
+
+@final
+class Hops(dict[str, Hop]):
+    """The hops of one component that differ in one field: by its value."""
+
+    __slots__ = ("_actor", "_name", "_ops")
+
+    def __init__(self, actor: str, name: str, *ops: Op) -> None:
+        """Construct it.
+
+        Args:
+            actor: Name of the reporting actor.
+            name: Name of the field.
+            ops: What happens to the messages, in this order.
+        """
+        self._actor = actor
+        self._name = name
+        self._ops = ops
+
+    def __missing__(self, value: str) -> Hop:
+        if len(self) >= REMEMBERED:
+            self.clear()
+        more: More = {self._name: value}  # type: ignore[misc] # one of its fields
+        hop = self[value] = Hop(self._actor, self._ops, more)
+        return hop
 
 
 class Tracer(ABC):
@@ -415,16 +510,19 @@ class Tracer(ABC):
         """
         self.record(actor, self.message_fact(op, message, **more))
 
-    def admitted(self, actor: str, message: Message, by: str) -> None:
-        """Keep that a message came in and was admitted: two records of `message`.
+    def hop(self, hop: Hop, message: Message, seq: int = 0) -> None:
+        """Keep what happened to a message where the same happens to many: `message` or `ruled`.
 
         Args:
-            actor: Name of the reporting actor.
+            hop: All but the message: it is made once.
             message: The message.
-            by: Address of the component that submitted it.
+            seq: Its number on its link; 0: it has none.
         """
-        self.message(actor, Op.SUBMIT, message, by=by)
-        self.message(actor, Op.ADMIT, message, by=by)
+        more = {**hop.more, "seq": seq} if seq else hop.more
+        if not hop.ops:
+            self.ruled(hop.actor, message, **more)
+        for op in hop.ops:
+            self.message(hop.actor, op, message, **more)
 
     @final
     def message_fact(self, op: Op, message: Message, **more: Unpack[More]) -> Fact:

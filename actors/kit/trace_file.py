@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns, time_ns
-from typing import Final, Protocol, TypeAlias, Unpack, final
+from typing import Final, Protocol, TypeAlias, TypeVar, Unpack, final
 from uuid import uuid4
 
 import attrs
@@ -26,11 +26,21 @@ from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
 from actors.kit.log import get_logger
-from actors.kit.trace import More, Ruling, Tracer, message_fields, ruling_fields, step_fields
+from actors.kit.trace import (
+    REMEMBERED,
+    Hop,
+    More,
+    Ruling,
+    Tracer,
+    digest,
+    further_fields,
+    step_fields,
+)  # fmt: skip
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
-from specs.message import Message, instance_id
+from specs.message import Message, MessageType, instance_id
+from specs.reply_code import FIRST_FINAL
 from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 
 __all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
@@ -42,9 +52,6 @@ _WIRE_NAMES: Final = {
 }
 
 _PRIVATE, _PRIVATE_FOLDER = 0o600, 0o700
-
-_KEPT: Final = 1024
-"""Beginnings of records that are remembered at most; each is some 100 bytes (ours)."""
 
 
 class PartFile(Protocol):
@@ -145,14 +152,14 @@ class TraceParts:
         self._written = 0
 
 
-_About: TypeAlias = Message | Step | Fact
+_Entry: TypeAlias = (
+    tuple[str, Hop, Message, int] | tuple[str, str, Step, None] | tuple[str, str, Fact, None]
+)
+"""What a component reported, not encoded yet: times; of a message, the hop and a number on a link,
+and else the actor. A hop has a record for each `Op`, everything else one."""
 
-_Entry: TypeAlias = tuple[str, str, tuple[Op, ...], _About, More | Ruling | None]
-"""What a component reported, not encoded yet: times, actor, what happened, to what, and further
-fields. It has a record for each `Op`. A message without an `Op` was ruled about; a step and a fact
-have none."""
-
-_ADMITTED: Final = (Op.SUBMIT, Op.ADMIT)
+_ANSWERED: Final = 1000
+"""Reply codes are less."""
 
 
 @final
@@ -187,35 +194,45 @@ class FileTracer(Tracer):
         self.is_due = trio.Event()
         self._undeclared = 0
         self._process = _inside({"run": self.run, "node": node})
-        self._heads: dict[tuple[object, ...], tuple[str, ...]] = {}
+        self._hops: dict[tuple[object, ...], Hop] = {}
+        self._heads: dict[tuple[str | None, ...], str] = {}
+        self._ends: dict[tuple[MessageType, str, str], tuple[str, str, str]] = {}
         self._now = trio.lowlevel.current_clock().current_time
         self._stamp, self._stale = "", -math.inf
         self._last = 0
         self._buffer = buffer
         self._page: list[_Entry] = []
+        self._keep = self._page.append
         self._space = 0
         self._pages: list[bytes] = []
         self._waiting = 0
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        self._keep(actor, (), fact)
+        if len(self._page) < self._space or self._turn(1):
+            self._keep((self._time(), actor, fact, None))
 
     @override
     def step(self, actor: str, step: Step) -> None:
-        self._keep(actor, (), step)
+        if len(self._page) < self._space or self._turn(1):
+            self._keep((self._time(), actor, step, None))
+
+    @override
+    def hop(self, hop: Hop, message: Message, seq: int = 0) -> None:
+        if len(self._page) < self._space or self._turn(len(hop.ops) or 1):
+            # As `_time`, which would be a call more for each hop of a process.
+            now = self._now()
+            self._keep((self._stamp if now < self._stale else self._time(), hop, message, seq))
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        self._keep(actor, (op,), message, more)
-
-    @override
-    def admitted(self, actor: str, message: Message, by: str) -> None:
-        self._keep(actor, _ADMITTED, message, {"by": by})
+        kind = (actor, op, *more.items())
+        hop = self._hops.get(kind) or _remembered(self._hops, kind, Hop(actor, (op,), more))
+        self.hop(hop, message)
 
     @override
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        self._keep(actor, (), message, ruling)
+        self.hop(Hop(actor, (), ruling), message)
 
     def take(self) -> list[bytes]:
         """Take the pages gathered so far, the count of drops with them."""
@@ -234,19 +251,13 @@ class FileTracer(Tracer):
             self._declare()
         self._put("trace", Fact(k=Kind.END))
 
-    def _keep(
-        self,
-        actor: str,
-        ops: tuple[Op, ...],
-        about: _About,
-        more: More | Ruling | None = None,
-    ) -> None:
-        if len(self._page) < self._space or self._turn(len(ops) or 1):
-            now = self._now()
-            if now >= self._stale:
-                self._stale = now + limits.TRACE_TICK
-                self._stamp = f'"wall_ns":{time_ns()},"mono_ns":{monotonic_ns()},"t":{now:.6f}'
-            self._page.append((self._stamp, actor, ops, about, more))
+    def _time(self) -> str:
+        """Return the times of a record as text."""
+        now = self._now()
+        if now >= self._stale:
+            self._stale = now + limits.TRACE_TICK
+            self._stamp = f'"wall_ns":{time_ns()},"mono_ns":{monotonic_ns()},"t":{now:.6f}'
+        return self._stamp
 
     def _turn(self, records: int) -> bool:
         """Turn the page; return whether the next has room. If not, the records are dropped."""
@@ -270,7 +281,7 @@ class FileTracer(Tracer):
     def _put(self, actor: str, fact: Fact) -> None:
         """Keep a fact also if there is no room."""
         self._space = max(self._space, len(self._page) + 1)
-        self._keep(actor, (), fact)
+        self.record(actor, fact)
 
     def _encode(self) -> None:
         """Encode what is on the page."""
@@ -278,21 +289,23 @@ class FileTracer(Tracer):
             return
         process, number, lines = self._process, self._last, list[str]()
         # What is on the page lives, so that no two messages of it have the same id.
-        texts: dict[int, str] = {}
-        for stamp, actor, ops, about, more in self._page:
+        known: dict[int, tuple[str, str]] = {}
+        for stamp, what, about, seq in self._page:
             try:
-                if isinstance(about, Message) and ops:
-                    heads = self._heads.get((actor, ops)) or self._learnt(
-                        (actor, ops), *({"actor": actor, "k": Kind.MSG, "op": op} for op in ops)
-                    )
-                    text = texts.get(id(about)) or texts.setdefault(id(about), self._text(about))
-                    if more:
-                        text = f"{text},{dumps(more)[1:-1].decode()}"
+                if type(what) is Hop:
+                    heads = what.heads or _headed(what)
+                    texts = known.get(id(about)) or self._texts(about)  # type: ignore[arg-type] # a message
+                    known[id(about)] = texts
+                    text = texts[bool(what.ops)]
+                    if seq:
+                        text = f'{text},"seq":{seq}'
+                elif type(about) is Step:
+                    heads, text = (self._step_head(what, about),), _step_text(about)
                 else:
-                    heads, text = self._other(actor, about, more)
+                    heads, text = ("",), _fact_text(what, about)  # type: ignore[arg-type] # a fact
             except TypeError:
                 # Text that is no Unicode, or a number that JSON has no place for: a bug above.
-                heads, text = (_LOST,) * (len(ops) or 1), ""
+                heads, text = (_LOST,) * (len(what.ops) or 1 if type(what) is Hop else 1), ""
                 self.dropped += len(heads)
             for head in heads:
                 number += 1
@@ -302,39 +315,70 @@ class FileTracer(Tracer):
         self._last = number
         self._page.clear()
 
-    def _other(
-        self, actor: str, about: _About, more: More | Ruling | None
-    ) -> tuple[tuple[str, ...], str]:
-        """Return what records of the kind begin with, and how this one ends."""
-        match about:
-            case Step():
-                step = (actor, about.machine, about.old, about.new, about.cause)
-                heads = self._heads.get(step) or self._learnt(
-                    step, {"actor": actor, **step_fields(about), "key": None, "why": None}
-                )
-                return heads, _inside({"key": about.key, "why": about.why or None})
-            case Message():
-                ruling: Ruling = more or {}  # type: ignore[assignment] # it was ruled about
-                kind = (actor, *ruling.items())
-                heads = self._heads.get(kind) or self._learnt(
-                    kind, {"actor": actor, **ruling_fields(about, ruling), "mid": None}
-                )
-                return heads, f'"mid":{dumps(instance_id(about)).decode()}'
-            case Fact():
-                fields = {name: getattr(about, field) for field, name in _WIRE_NAMES.items()}
-                return ("",), _inside({"actor": actor} | fields)
+    def _step_head(self, actor: str, step: Step) -> str:
+        kind = (actor, step.machine, step.old, step.new, step.cause)
+        return self._heads.get(kind) or _remembered(
+            self._heads,
+            kind,
+            _inside({"actor": actor, **step_fields(step), "key": None, "why": None}) + ",",
+        )
 
-    def _learnt(self, key: tuple[object, ...], *kinds: Mapping[str, object]) -> tuple[str, ...]:
-        """Return, and remember, what records of some kinds begin with."""
-        if len(self._heads) >= _KEPT:
-            self._heads.clear()
-        heads = self._heads[key] = tuple(f"{_inside(kind)}," for kind in kinds)
-        return heads
+    def _texts(self, message: Message) -> tuple[str, str]:
+        """Return the name of a message, and all its fields, as `message_fields` has them."""
+        kind = (message.type, message.from_, message.to)
+        from_, to, ends = self._ends.get(kind) or _remembered(self._ends, kind, _ends(message))
+        number = message.id
+        if message.is_response:
+            code = message.code
+            if FIRST_FINAL <= code < _ANSWERED and "source" not in message.body:
+                name = f'"mid":"{to}#{number}>{from_}!{code}"'
+            else:
+                name = f'"mid":{dumps(instance_id(message)).decode()}'
+            answered = f',"ref":"{to}#{number}"'
+        else:
+            code, answered = message.code, ""
+            name = f'"mid":"{from_}#{number}"'
+        if code:
+            answered = f'{answered},"code":{dumps(code).decode()}'
+        text = f'{name}{ends}"id":{number},"digest":"{digest(message)}"{answered}'
+        more = further_fields(message, has_body=self.bodies, has_name=self.names)
+        return name, f"{text},{dumps(more)[1:-1].decode()}" if more else text
 
-    def _text(self, message: Message) -> str:
-        fields = message_fields(message, has_body=self.bodies, has_name=self.names)
-        # No quotation mark stands alone inside a text, so that this is the name of a field.
-        return dumps(fields)[1:-1].decode().replace('"from_":', '"from":', 1)
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def _remembered(known: dict[_K, _V], key: _K, value: _V) -> _V:
+    """Keep what the text of records has again and again, and return it."""
+    if len(known) >= REMEMBERED:
+        known.clear()
+    known[key] = value
+    return value
+
+
+def _ends(message: Message) -> tuple[str, str, str]:
+    """Return the ends of a message as they stand inside a text, and as fields with its type."""
+    from_, to = (dumps(end)[1:-1].decode() for end in (message.from_, message.to))
+    return from_, to, f',"type":"{message.type.value}","from":"{from_}","to":"{to}",'
+
+
+def _headed(hop: Hop) -> tuple[str, ...]:
+    """Return, and let the hop keep, what is the same in all its records."""
+    kinds: list[Mapping[str, object]] = [{"k": Kind.MSG, "op": op} for op in hop.ops]
+    kinds = kinds or [{"k": Kind.AUTHZ, "direction": "in"}]
+    hop.heads = tuple(_inside({"actor": hop.actor, **kind, **hop.more}) + "," for kind in kinds)
+    return hop.heads
+
+
+def _step_text(step: Step) -> str:
+    key = f'"key":{dumps(step.key).decode()}'
+    return f'{key},"why":{dumps(step.why).decode()}' if step.why else key
+
+
+def _fact_text(actor: str, fact: Fact) -> str:
+    fields = {name: getattr(fact, field) for field, name in _WIRE_NAMES.items()}
+    return _inside({"actor": actor} | fields)
 
 
 def _inside(fields: Mapping[str, object]) -> str:

@@ -291,7 +291,7 @@ class Ingress:
             message = self._without_tokens(message)
         if session is not None:
             message = _identified(message, session.asker)
-        self._trace.hop(Op.RCV, message, link=port.name)
+        self._trace.passed(Op.RCV, message, port.name)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
             return
@@ -334,7 +334,7 @@ class Ingress:
         """Take in what a stub of another domain has brought, as if over a link."""
         asker = Asker(came.peer)
         message = _identified(came.message, asker)
-        self._trace.hop(Op.RCV, message, link=came.stub)
+        self._trace.passed(Op.RCV, message, came.stub)
         refusal = self._routed_out(message, came.peer, asker)
         if refusal is not None:
             self._gate.turn_back(message, came.peer, refusal)
@@ -370,7 +370,7 @@ class Ingress:
         refusal = self._unbound(admission, by)
         if refusal is None:
             self._counters.admitted += 1
-            self._trace.hop(Op.ADMIT, message, by=by)
+            self._trace.admitted(message, by)
             self._exchange.statuses.said(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())

@@ -9,9 +9,9 @@ import attrs
 
 from actors.kit.counters import Counters, Refused, Tally
 from actors.kit.log import get_logger
-from actors.kit.trace import Tracer, Where
+from actors.kit.trace import Hops, Tracer, Where
 from actors.node.links.port import Port
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.ruling import Decision, Ruling, RulingHops
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.session import State, Trigger
@@ -66,6 +66,9 @@ class ComponentTrace:
         self._tracer = tracer
         self._actor = actor
         self.counters = counters
+        self._ruled = RulingHops(actor)
+        self._admitted = Hops(actor, "by", Op.ADMIT)
+        self._links = {op: Hops(actor, "link", op) for op in (Op.RCV, Op.XMIT)}
 
     def step(self, step: Step) -> None:
         """An entity moved."""
@@ -125,15 +128,7 @@ class ComponentTrace:
         else:
             self.counters.denied += 1
         if self._tracer.hops:
-            self._tracer.ruled(
-                self._actor,
-                message,
-                direction=ruling.direction,
-                decision=ruling.decision,
-                policy=ruling.policy,
-                version=ruling.version,
-                obligations=",".join(ruling.obligations) or None,
-            )
+            self._tracer.hop(self._ruled.of(ruling), message)
 
     def hop(self, op: Op, message: Message, **where: Unpack[Where]) -> None:
         """Something happened to a message; `where`: at which link, listener or session.
@@ -144,6 +139,27 @@ class ComponentTrace:
         """
         if self._tracer.hops:
             self._tracer.message(self._actor, op, message, **where)
+
+    def passed(self, op: Op, message: Message, link: str) -> None:
+        """A message came in or went out by a link.
+
+        Args:
+            op: What happened to the message.
+            message: The message.
+            link: Name of the link.
+        """
+        if self._tracer.hops:
+            self._tracer.hop(self._links[op][link], message)
+
+    def admitted(self, message: Message, by: str) -> None:
+        """A message was admitted.
+
+        Args:
+            message: The message.
+            by: Address of its session, or of the node of another domain.
+        """
+        if self._tracer.hops:
+            self._tracer.hop(self._admitted[by], message)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
         """A message was refused before it had any effect.

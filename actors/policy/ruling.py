@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from enum import StrEnum, unique
-from typing import final
+from typing import TypeAlias, final
 
 import attrs
 
+from actors.kit.trace import REMEMBERED, Hop
 from specs.message import Message
 
-__all__ = ["Decision", "Ruling"]
+__all__ = ["Decision", "Ruling", "RulingHops"]
 
 
 @final
@@ -41,3 +42,51 @@ class Ruling:
     direction: str = "in"
     marked: Message | None = None
     after: Callable[[], object] | None = None
+
+
+_Told: TypeAlias = tuple[str, str, str, int | None, tuple[str, ...], str]
+
+
+@final
+class RulingHops:
+    """What a component reports of rulings: equal rulings are reported by the same hop."""
+
+    def __init__(self, actor: str) -> None:
+        """Construct it.
+
+        Args:
+            actor: Name of the reporting actor.
+        """
+        self._actor = actor
+        self._known: dict[_Told, Hop] = {}
+
+    def of(self, ruling: Ruling, why: str = "") -> Hop:
+        """Return how a ruling is reported.
+
+        Args:
+            ruling: The ruling.
+            why: The reason; empty: it is not reported.
+        """
+        told = (
+            ruling.direction, ruling.decision, ruling.policy, ruling.version,
+            ruling.obligations, why,
+        )  # fmt: skip
+        return self._known.get(told) or self._learnt(told)
+
+    def _learnt(self, told: _Told) -> Hop:
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        direction, decision, policy, version, obligations, why = told
+        hop = self._known[told] = Hop(
+            self._actor,
+            (),
+            {
+                "direction": direction,
+                "decision": decision,
+                "policy": policy or None,
+                "version": version,
+                "obligations": ",".join(obligations) or None,
+                "why": why or None,
+            },
+        )
+        return hop

@@ -1,13 +1,15 @@
 """Trace records of messages, written by the routers and stubs of a runtime."""
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Unpack, final
 
 import attrs
 
 from actors.kit.counters import Counters, Tally
 from actors.kit.log import get_logger
-from actors.kit.trace import More, Tracer
-from actors.policy.ruling import Ruling
+from actors.kit.trace import Hop, Hops, More, Tracer
+from actors.policy.ruling import Ruling, RulingHops
 from fsm.bus.transactions import Steps, is_sampled
 from fsm.catalogue.descriptor_io import Reason
 from fsm.effects import RowChanged
@@ -39,7 +41,10 @@ class HopTrace:
         self.steps = Steps.REPORTED if tracer.steps else Steps.UNREPORTED
         if tracer.watches and not tracer.hops:
             self.steps = Steps.SAMPLED
-        self._crossed: dict[tuple[str, Op], int] = {}
+        self._admitted = Hops(actor, "by", Op.SUBMIT, Op.ADMIT)
+        self._delivered = Hops(actor, "listener", Op.DELIVER)
+        self._ruled = RulingHops(actor)
+        self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Say what happened to a message.
@@ -59,7 +64,17 @@ class HopTrace:
             by: Address of the submitting component.
         """
         if self._listen:
-            self._messages.admitted(self._actor, message, by)
+            self._messages.hop(self._admitted[by], message)
+
+    def delivered(self, message: Message, listener: str) -> None:
+        """Say that a message was given to a listener.
+
+        Args:
+            message: The message.
+            listener: Its name.
+        """
+        if self._listen:
+            self._messages.hop(self._delivered[listener], message)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
         """Say that a message came in and goes no further.
@@ -84,16 +99,7 @@ class HopTrace:
             ruling: The decision, and where it comes from.
         """
         if self._listen:
-            self._messages.ruled(
-                self._actor,
-                message,
-                direction=ruling.direction,
-                decision=ruling.decision,
-                policy=ruling.policy or None,
-                version=ruling.version,
-                obligations=",".join(ruling.obligations) or None,
-                why=ruling.why or None,
-            )
+            self._messages.hop(self._ruled.of(ruling, ruling.why), message)
 
     def dropped(self, message: Message, reason: DropReason) -> None:
         """Say, and count, that a message ends here.
@@ -127,8 +133,13 @@ class HopTrace:
             link: Name of the link.
         """
         if self._listen:
-            seq = self._crossed[link, op] = self._crossed.get((link, op), 0) + 1
-            self._messages.message(self._actor, op, message, stub=stub, link=link, seq=seq)
+            hop, numbers = self._crossed.get((link, op)) or self._first(op, stub, link)
+            self._messages.hop(hop, message, next(numbers))
+
+    def _first(self, op: Op, stub: str, link: str) -> tuple[Hop, Iterator[int]]:
+        hop = Hop(self._actor, (op,), {"stub": stub, "link": link})
+        crossed = self._crossed[link, op] = hop, count(1)
+        return crossed
 
     def rows(self, changes: list[RowChanged]) -> None:
         """Say that rows of a table changed."""

@@ -388,7 +388,7 @@ class Exchange:
         elif (port := session.port) is None:
             self.feed(session, inner.Wait(entry))
         elif port.put(entry):
-            self.trace.hop(Op.XMIT, message, link=port.name)
+            self.trace.passed(Op.XMIT, message, port.name)
         else:
             self._overload.overrun(session, port, entry)
 
@@ -432,7 +432,7 @@ class Exchange:
         port.refill([OutboundMessage(answer, encode(answer)), *waiting])
         for entry in waiting:
             self.trace.hop(Op.FLUSH, entry.message)
-            self.trace.hop(Op.XMIT, entry.message, link=port.name)
+            self.trace.passed(Op.XMIT, entry.message, port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request without a receiver; count anything else (MN-25, I-B12).

@@ -70,7 +70,7 @@ class Gate:
         answer = self._answer(message, refusal, port.runtime or port.name)
         if answer is not None:
             self._exchange.send_to_link(port, answer)
-            self._trace.hop(Op.XMIT, answer, link=port.name)
+            self._trace.passed(Op.XMIT, answer, port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
         """Refuse a message to the node of another domain, by its route.

@@ -16,7 +16,6 @@ from specs.child import is_of_creator
 from specs.limits.protocol import MAILBOX, RETRY_AFTER
 from specs.message import Message
 from specs.reply_code import DropReason
-from specs.trace import Op
 
 __all__ = ["RECEIVER_FULL", "Deliveries", "Full", "LinkListener", "Listener"]
 
@@ -135,14 +134,14 @@ class Deliveries:
             # Nearly always: once per message of the runtime.
             if not listeners[0].try_tell(delivery):
                 return False
-            self._hops.say(Op.DELIVER, message, listener=listeners[0].name)
+            self._hops.delivered(message, listeners[0].name)
             return True
         full = 0
         for listener in listeners:
             if isinstance(listener, LinkListener) and not listener.takes(message):
                 continue
             if listener.try_tell(delivery):
-                self._hops.say(Op.DELIVER, message, listener=listener.name)
+                self._hops.delivered(message, listener.name)
             else:
                 full += 1
         if full == len(listeners):

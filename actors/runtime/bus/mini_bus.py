@@ -19,7 +19,6 @@ from specs.addresses.address import is_inbox
 from specs.limits.protocol import EVENTS_WAITING, STUB_QUEUE
 from specs.message import Message
 from specs.reply_code import Code, DropReason
-from specs.trace import Op
 
 __all__ = ["MiniBus", "MiniBusPort"]
 
@@ -233,7 +232,7 @@ class MiniBus(Actor[MiniBusMessage]):
             if listener.try_tell(delivery):
                 had_room = True
                 if delivery.purpose is not Purpose.ANNOUNCE:
-                    self._hops.say(Op.DELIVER, message, listener=listener.name)
+                    self._hops.delivered(message, listener.name)
         if had_room or delivery.purpose is Purpose.ANNOUNCE:
             return None
         return _undelivered(delivery, listeners)

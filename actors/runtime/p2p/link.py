@@ -14,7 +14,7 @@ import trio
 from actors.keys.base64url import read_base64url
 from actors.kit.counters import Counters
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.kit.trace import Tracer
+from actors.kit.trace import Hop, Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.handshake import (
     ProvenLink,
@@ -95,6 +95,10 @@ class P2PLink:
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self._why = ""
+        self._hops = {
+            op: Hop(use.actor, (op,), {"stub": use.stub, "link": self.name})
+            for op in (Op.XMIT, Op.RCV)
+        }
 
     def send(self, message: Message) -> bool:
         """Take a message to be written by `flush`; False: too many wait.
@@ -330,9 +334,9 @@ class P2PLink:
             self._trace(Op.XMIT, stamped(item.message, self._use.stub), item.seq)
 
     def _trace(self, op: Op, message: Message, seq: int) -> None:
-        use = self._use
-        if use.tracer.hops:
-            use.tracer.message(use.actor, op, message, stub=use.stub, link=self.name, seq=seq)
+        tracer = self._use.tracer
+        if tracer.hops:
+            tracer.messages.hop(self._hops[op], message, seq)
 
     def _dropped(self, message: Message, reason: DropReason) -> None:
         self._use.counters.drop(reason, message, self._use.actor)

@@ -91,6 +91,43 @@ def test_a_digest_does_not_depend_on_the_order_of_keys(body):
     assert digest(attrs.evolve(READ, body=body)) == digest(attrs.evolve(READ, body=turned))
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["value", "n", "token", "via"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_digest_does_not_depend_on_what_is_left_out_or_how_a_number_is_written(value):
+    def told(body):
+        return digest(attrs.evolve(READ, body=body))
+
+    said = told({"value": value})
+    assert said == told({"value": value, "token": "T0KEN", "via": ["stub"]})
+    assert said == told({"value": _in_browser(value)})
+    assert said == told({"value": _in_browser(value), "via": ["stub"]})
+
+
+def _in_browser(value):
+    """The value without what never counts, its numbers as JavaScript has them."""
+    match value:
+        case dict():
+            left = {key: value[key] for key in value if key not in {"token", "via"}}
+            return {key: _in_browser(part) for key, part in left.items()}
+        case list():
+            return [_in_browser(part) for part in value]
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case int() if not isinstance(value, bool) and abs(value) >= 2**53:
+            return float(value)
+        case _:
+            return value
+
+
 def test_a_memory_tracer_keeps_facts_with_their_reporter():
     tracer = MemoryTracer()
     fact = Fact(k=Kind.END)

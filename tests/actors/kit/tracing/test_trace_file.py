@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.kit.errors import TraceDirectoryError
+from actors.kit.trace import Hops
 from actors.kit.trace_file import (
     FileTracer,
     TraceParts,
@@ -171,7 +172,7 @@ async def test_both_hops_of_an_admission_without_room_are_counted(tmp_path):
     async with small_trace(tmp_path, buffer=10) as tracer:
         for _ in range(10):
             tracer.record("bus", FACT)
-        tracer.admitted("bus", message, message.from_)
+        tracer.hop(Hops("bus", "by", Op.SUBMIT, Op.ADMIT)[message.from_], message)
 
     assert [record["count"] for record in read(tmp_path) if record["k"] == "dropped"] == [2]
     assert tracer.dropped == 2

@@ -4,22 +4,33 @@ import attrs
 import orjson
 import pytest
 
-from actors.kit.trace import message_fact, ruling_fact, step_fact
+from actors.kit.trace import REMEMBERED, Hop, Hops, ruling_fact, step_fact
 from actors.kit.trace_file import FileTracer
 from fsm.engine import Step
+from specs.identity import SenderIdentity
 from specs.limits.protocol import TRACE_TICK
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code
 from specs.trace import Op
+from tests.support.trace.memory import MemoryTracer
 
 REQUEST = Message(
     7, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {"value": {"n": 1}}
 )
-MESSAGES = (
-    REQUEST,
-    stamped(REQUEST, "hyperty-runtime://a.ex/ra/protostub/1"),
-    reply_to(REQUEST, Code.OK, {"value": {"token": "hidden", "list": [{"secret": 1}]}}),
-)
+SENDER = SenderIdentity("hyperty-runtime://a.ex/ra", "user://idp.ex/alice")
+MESSAGES = {
+    "request": REQUEST,
+    "stamped": stamped(REQUEST, "hyperty-runtime://a.ex/ra/protostub/1"),
+    "answer": reply_to(REQUEST, Code.OK, {"value": {"token": "hidden", "list": [{"secret": 1}]}}),
+    "provisional": reply_to(REQUEST, Code.TRYING, {"sequence": 2}),
+    "one of several answers": reply_to(REQUEST, Code.OK, {"source": 'hyperty://b.ex/"'}),
+    "answer without a code": attrs.evolve(REQUEST, type=MessageType.RESPONSE),
+    "request with a code": attrs.evolve(REQUEST, body={"code": 2**63}),
+    "of a user": attrs.evolve(REQUEST, identity=SENDER),
+    "marks in its ends": attrs.evolve(REQUEST, from_='hyperty://a.ex/"é', to="hyperty://b.ex/\\"),
+    "of a service": Message(1, MessageType.READ, "hyperty://a.ex/1", "domain://registry.a.ex"),
+}
+ADMITTED = Hops("bus", "by", Op.SUBMIT, Op.ADMIT)
 STAMP = ("run", "node", "ln", "wall_ns", "mono_ns", "t")
 
 
@@ -28,15 +39,44 @@ def reported(tracer):
     return [{key: part for key, part in one.items() if key not in STAMP} for one in records]
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=["request", "stamped", "answer"])
-@pytest.mark.parametrize("more", [{}, {"stub": "S", "link": "L", "seq": 3}], ids=["bare", "more"])
-async def test_a_hop_is_reported_like_its_fact(message, more):
-    tracer = FileTracer("ra")
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize("more", [{}, {"stub": "S", "link": "L"}], ids=["bare", "more"])
+@pytest.mark.parametrize("seq", [{}, {"seq": 3}], ids=["unnumbered", "numbered"])
+@pytest.mark.parametrize("kept", [{}, {"bodies": True, "names": True}], ids=["little", "much"])
+async def test_a_hop_is_reported_like_its_fact(message, more, seq, kept):
+    tracer = FileTracer("ra", **kept)
+    hop = Hop("bus", (Op.RCV,), more)
     for _ in range(2):
-        tracer.message("bus", Op.RCV, message, **more)
-    tracer.record("bus", message_fact(Op.RCV, message, **more))
-    first, second, fact = reported(tracer)
-    assert first == second == fact
+        tracer.message("bus", Op.RCV, message, **more, **seq)
+        tracer.hop(hop, message, **seq)
+    tracer.record("bus", tracer.message_fact(Op.RCV, message, **more, **seq))
+    *short, fact = reported(tracer)
+    assert short == [fact] * 4
+
+
+async def test_a_tracer_that_knows_no_hops_keeps_them_as_what_they_stand_for():
+    tracer, plain = MemoryTracer(), MemoryTracer()
+    tracer.hop(Hop("stub", (Op.RCV,), {"link": "L"}), REQUEST, 5)
+    tracer.hop(ADMITTED["S"], REQUEST)
+    tracer.hop(Hop("bus", (), {"decision": "permit"}), REQUEST)
+    plain.message("stub", Op.RCV, REQUEST, link="L", seq=5)
+    plain.message("bus", Op.SUBMIT, REQUEST, by="S")
+    plain.message("bus", Op.ADMIT, REQUEST, by="S")
+    plain.ruled("bus", REQUEST, decision="permit")
+    assert tracer.records == plain.records
+
+
+async def test_what_is_remembered_of_hops_is_bounded():
+    hops = Hops("bus", "by", Op.ADMIT)
+    tracer = FileTracer("ra", buffer=1)
+    for number in range(3 * REMEMBERED):
+        assert hops[str(number)].more == {"by": str(number)}
+        tracer.message(
+            "bus", Op.RCV, attrs.evolve(REQUEST, to=f"hyperty://{number}"), why=f"{number}"
+        )
+        tracer.take()
+    assert len(hops) <= REMEMBERED
+    assert max(map(len, (tracer._hops, tracer._ends))) <= REMEMBERED
 
 
 @pytest.mark.parametrize(
@@ -61,7 +101,7 @@ async def test_a_message_is_never_taken_for_one_that_had_its_place_in_memory():
 
 async def test_an_admission_is_reported_as_its_two_hops():
     tracer = FileTracer("ra")
-    tracer.admitted("bus", REQUEST, "hyperty://a.ex/1")
+    tracer.hop(ADMITTED["hyperty://a.ex/1"], REQUEST)
     for op in (Op.SUBMIT, Op.ADMIT):
         tracer.message("bus", op, REQUEST, by="hyperty://a.ex/1")
     *short, submitted, admitted = reported(tracer)
@@ -95,7 +135,7 @@ async def test_an_unrecordable_message_is_counted():
     tracer = FileTracer("ra")
     broken = attrs.evolve(REQUEST, to="hyperty://b.ex/\ud800")
     tracer.message("bus", Op.SUBMIT, broken)
-    tracer.admitted("bus", broken, "S")
+    tracer.hop(ADMITTED["S"], broken)
     tracer.ruled("bus", attrs.evolve(REQUEST, from_="hyperty://b.ex/\ud800"), decision="permit")
     tracer.message("bus", Op.SUBMIT, REQUEST, by="\ud800")
     tracer.message("bus", Op.SUBMIT, REQUEST)
