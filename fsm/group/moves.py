@@ -16,8 +16,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.group.kinds import Holder, SessionRow, session_key
-from fsm.group.rows_io import Applied, Change, Lost, Remove, Withdrawn
+from fsm.group.kinds import GroupRow, Holder, SessionRow, session_key
+from fsm.group.rows_io import Applied, Change, Lost, Remove, RowNews, Withdrawn
 
 __all__ = ["Effect", "GiveUp", "MovesCore"]
 
@@ -54,7 +54,7 @@ class MovesCore:
 
     # ---- what this node decides
 
-    def keep(self, row: SessionRow, before: SessionRow | None, ticket: int | None = None) -> Change:
+    def keep(self, row: SessionRow, before: GroupRow | None, ticket: int | None = None) -> Change:
         """Have a session: open it, take it up, or change what is stored of it.
 
         Args:
@@ -66,8 +66,9 @@ class MovesCore:
             The row to be written, with its epoch.
         """
         mine = self._own.get(row.runtime)
-        epoch = max([one.epoch for one in (before, mine) if one is not None], default=0)
-        is_same = before is not None and before.holder == row.holder
+        known = [one.epoch for one in (before, mine) if isinstance(one, SessionRow)]
+        epoch = max(known, default=0)
+        is_same = isinstance(before, SessionRow) and before.holder == row.holder
         kept = attrs.evolve(row, epoch=epoch if is_same else epoch + 1)
         self._own[row.runtime] = kept
         return Change(kept, ticket)
@@ -85,7 +86,7 @@ class MovesCore:
 
     # ---- what comes from the engine
 
-    def feed(self, happened: Applied | Withdrawn | Lost, here: Holder) -> list[Effect]:
+    def feed(self, happened: RowNews, here: Holder) -> list[Effect]:
         """Take what the mirror says of the row of a session; return the effects, in order.
 
         Args:

@@ -312,7 +312,7 @@ class RowsCore:
         if later is not None:
             tickets, last = (*tickets, *later.tickets), later.row
         self.conflicts += 1
-        effects: list[Effect] = [Lost(key, tickets, last, self._learn(news))]
+        effects: list[Effect] = [Lost(key, tickets, last, self._learn(news), news.revision)]
         return effects if flight is None else [*effects, *self._doubt(flight)]
 
     def _end(self, key: str) -> _Flight | None:

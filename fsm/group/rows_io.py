@@ -20,6 +20,7 @@ __all__ = [
     "Put",
     "Read",
     "Remove",
+    "RowNews",
     "Seen",
     "Unanswered",
     "Withdrawn",
@@ -201,12 +202,14 @@ class Lost:
         tickets: The links that wait; what they were to be told is wrong.
         row: What the row was to be, at last; None: it was to go.
         there: What is there, and counts instead; None: nothing that can be read.
+        revision: Its revision.
     """
 
     key: str
     tickets: tuple[int, ...]
     row: GroupRow | None
     there: GroupRow | None
+    revision: int = attrs.field(default=0, eq=False)
 
 
 @final
@@ -222,4 +225,7 @@ class Read:
     revision: int
 
 
-Effect: TypeAlias = Applied | Withdrawn | Done | Lost | Read
+RowNews: TypeAlias = Applied | Withdrawn | Lost
+"""What the mirror says of a row that is not as this node knew it, or wanted it."""
+
+Effect: TypeAlias = RowNews | Done | Read

@@ -44,6 +44,7 @@ from fsm.group.rows_io import (
     Put,
     Read,
     Remove,
+    RowNews,
     Seen,
     Unanswered,
     Withdrawn,
@@ -228,9 +229,8 @@ class NodePlace(Host):
             case "comes":
                 self.is_asked = True
                 before = self.rows.row(KEY)
-                last = before if isinstance(before, SessionRow) else None
                 self.homes.session_over(RUNTIME)
-                self._moves([self.moves.keep(session_of(self.here), last, 1)])
+                self._moves([self.moves.keep(session_of(self.here), before, 1)])
             case "leaves":
                 self.is_asked = False
                 self._moves(self.moves.end(RUNTIME))
@@ -335,7 +335,7 @@ class NodePlace(Host):
                 case Applied() | Withdrawn() | Lost():
                     self._session(effect)
 
-    def _session(self, effect: Applied | Withdrawn | Lost) -> None:
+    def _session(self, effect: RowNews) -> None:
         if isinstance(effect, Applied) and effect.revision < self._told[1]:
             raise UnsafeError("a node applies an older version of a row than it knows")
         if isinstance(effect, Lost) and effect.tickets:

@@ -182,7 +182,9 @@ def test_a_conflict_loses_the_change_and_names_what_is_there(core):
     put = sent(core)
     core.feed(Change(LATER, 2), 0.0)
 
-    assert core.feed(conflict(put, OTHERS, 3), 0.0) == [Lost(K, (1, 2), LATER, OTHERS)]
+    (lost,) = core.feed(conflict(put, OTHERS, 3), 0.0)
+    assert lost == Lost(K, (1, 2), LATER, OTHERS)
+    assert lost.revision == 3
     assert core.rows == {K: OTHERS}
     assert core.is_settled
     assert core.conflicts == 1
