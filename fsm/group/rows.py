@@ -81,7 +81,6 @@ class _Flight:
     """A write that is under way, or whose outcome is unknown.
 
     Attributes:
-        again: When it is made again; None: its answer is awaited.
         news: The newest version that a watch has brought meanwhile.
         is_in_doubt: Whether a watch has begun meanwhile and did not bring the row: what the
             answer tells may be older.
@@ -91,7 +90,6 @@ class _Flight:
     number: int
     wanted: _Wanted
     expected: int
-    again: float | None = None
     news: Seen | None = None
     is_in_doubt: bool = False
 
@@ -128,7 +126,9 @@ class RowsCore:
         self._gone: dict[str, int] = {}
         self._flights: dict[str, _Flight] = {}
         self._keys: dict[int, str] = {}
-        self._wanted: dict[str, _Wanted] = {}
+        self._late: dict[str, float] = {}
+        self._ready: dict[str, _Wanted] = {}
+        self._queued: dict[str, _Wanted] = {}
         self._watches: dict[str, _Watch] = {}
         self._numbers = 0
 
@@ -147,22 +147,21 @@ class RowsCore:
     @property
     def is_full(self) -> bool:
         """True if so many changes wait that more must be refused."""
-        return len(self._wanted) + len(self._flights) >= GROUP_WRITES
+        return len(self._ready) + len(self._queued) + len(self._flights) >= GROUP_WRITES
 
     @property
     def is_settled(self) -> bool:
         """True if nothing waits to be written."""
-        return not self._wanted and not self._flights
+        return not self._ready and not self._flights
 
     def row(self, key: str) -> GroupRow | None:
         """Return the row of a key, as it will be when the changes of this node are made.
 
         None: there is none.
         """
-        wanted = self._wanted.get(key)
-        if wanted is None:
-            flight = self._flights.get(key)
-            wanted = None if flight is None else flight.wanted
+        wanted = self._ready.get(key) or self._queued.get(key)
+        if wanted is None and key in self._flights:
+            wanted = self._flights[key].wanted
         if wanted is not None:
             return wanted.row
         known = self._known.get(key)
@@ -186,15 +185,17 @@ class RowsCore:
         return tuple(found)
 
     def _due(self, now: float) -> Iterator[Put]:
-        for key, flight in self._flights.items():
-            if flight.again is not None and flight.again <= now:
-                self._keys.pop(flight.number, None)
-                flight.again, flight.number = None, self._number(key)
-                yield Put(flight.number, key, flight.wanted.value, flight.expected)
-        for key in [one for one in self._wanted if one not in self._flights]:
-            flight = _Flight(key, self._number(key), self._wanted.pop(key), self._revision(key))
-            self._flights[key] = flight
+        for key in [one for one, again in self._late.items() if again <= now]:
+            del self._late[key]
+            flight = self._flights[key]
+            flight.number = self._number(key)
             yield Put(flight.number, key, flight.wanted.value, flight.expected)
+        while self._ready:
+            key = next(iter(self._ready))
+            wanted = self._ready.pop(key)
+            flight = _Flight(key, self._number(key), wanted, self._revision(key))
+            self._flights[key] = flight
+            yield Put(flight.number, key, wanted.value, flight.expected)
 
     def _number(self, key: str) -> int:
         self._numbers += 1
@@ -211,10 +212,8 @@ class RowsCore:
         Args:
             now: Seconds on the host's clock.
         """
-        if any(key not in self._flights for key in self._wanted):
-            return now
-        waits = [one.again for one in self._flights.values() if one.again is not None]
-        return min(waits, default=math.inf)
+        # The first one is the oldest.
+        return now if self._ready else next(iter(self._late.values()), math.inf)
 
     # ---- inputs
 
@@ -242,14 +241,15 @@ class RowsCore:
                 assert_never(happened)
 
     def _change(self, key: str, wanted: _Wanted, ticket: int | None) -> list[Effect]:
-        before = self._wanted.get(key)
+        table = self._queued if key in self._flights else self._ready
+        before = table.get(key)
         tickets = _NONE if before is None else before.tickets
         wanted.tickets = tickets if ticket is None else (*tickets, ticket)
-        if key not in self._flights and wanted.value == self._value(key):
+        if table is self._ready and wanted.value == self._value(key):
             # It is so already, or a change that was not sent yet is taken back.
-            self._wanted.pop(key, None)
+            table.pop(key, None)
             return _done(key, wanted.tickets)
-        self._wanted[key] = wanted
+        table[key] = wanted
         return []
 
     def _value(self, key: str) -> bytes | None:
@@ -273,7 +273,7 @@ class RowsCore:
                 # An earlier attempt was made after all, or another node wants the same.
                 return self._made(key, flight, news.revision)
             case Unanswered():
-                flight.again = now + GROUP_RETRY
+                self._late[key] = now + GROUP_RETRY
                 return self._tell(key, flight)
             case _:
                 assert_never(answer)
@@ -285,7 +285,7 @@ class RowsCore:
         expects none may still be made, once that row is removed: then it is seen like another's.
         """
         news = flight.news
-        if flight.again is None or news is None:
+        if key not in self._late or news is None:
             return []
         if news.value == flight.wanted.value:
             return self._made(key, flight, news.revision)
@@ -293,6 +293,9 @@ class RowsCore:
 
     def _made(self, key: str, flight: _Flight, revision: int) -> list[Effect]:
         self._end(key)
+        later = self._queued.pop(key, None)
+        if later is not None:
+            self._ready[key] = later
         self._note(key, flight.wanted.value, revision, flight.wanted.row)
         effects = _done(key, flight.wanted.tickets)
         if flight.news is not None and self._is_news(flight.news, revision):
@@ -306,7 +309,8 @@ class RowsCore:
         return [Read(flight.key, known.revision)] if is_there and known is not None else []
 
     def _lost(self, key: str, news: Seen) -> list[Effect]:
-        flight, later = self._end(key), self._wanted.pop(key, None)
+        flight, ready = self._end(key), self._ready.pop(key, None)
+        later = self._queued.pop(key, ready)
         tickets = _NONE if flight is None else flight.wanted.tickets
         last = None if flight is None else flight.wanted.row
         if later is not None:
@@ -317,6 +321,7 @@ class RowsCore:
 
     def _end(self, key: str) -> _Flight | None:
         flight = self._flights.pop(key, None)
+        self._late.pop(key, None)
         if flight is not None:
             self._keys.pop(flight.number, None)
         return flight
@@ -347,12 +352,12 @@ class RowsCore:
         return news.revision > known.revision or is_removed
 
     def _foreign(self, news: Seen) -> list[Effect]:
-        wanted = self._wanted.get(news.key)
+        wanted = self._ready.get(news.key)
         if wanted is None:
             return self._take(news)
         if wanted.value != news.value:
             return self._lost(news.key, news)
-        del self._wanted[news.key]
+        del self._ready[news.key]
         self._note(news.key, news.value, news.revision, wanted.row)
         return _done(news.key, wanted.tickets)
 
@@ -433,9 +438,11 @@ class RowsCore:
 
     def _forget(self) -> list[Effect]:
         known = [(one.row, one.revision) for one in self._known.values()]
-        for table in (self._known, self._gone, self._flights, self._keys, self._wanted):
+        for table in (self._known, self._gone, self._flights, self._keys, self._watches):
             table.clear()
-        self._watches.clear()
+        self._late.clear()
+        self._ready.clear()
+        self._queued.clear()
         return [Withdrawn(row, revision) for row, revision in known if row is not None]
 
 
