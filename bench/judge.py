@@ -52,7 +52,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         count = sum(
             write_runtime(lines, f"ra{one}", records // processes) for one in range(processes)
         )
-        alone = [_rate(count, lambda: _alone(lines), time.process_time) for _ in range(rounds)]
+        alone = _rate(count, lambda: _alone(lines), time.process_time)
         effort = Effort.LONG if count > _REACH else Effort.SHORT
         by_cores: dict[int, list[float]] = {}
         for used in sorted({cores, 1}, reverse=True):
@@ -83,7 +83,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
             "records": count,
             "load average": os.getloadavg()[0],
             "records/s": {
-                "fsm judge, of its processor time": statistics.median(alone),
+                "fsm judge, of its processor time": alone,
                 "Spark from JSON Lines": from_lines,
                 "Spark from Parquet": from_columns,
                 "Spark from JSON Lines, one core": by_cores[1][0],

@@ -28,7 +28,16 @@ from spark.session import Cluster, Effort, open_session
 from spark.workers.screen import screened
 from specs.trace import trace_folder
 
-__all__ = ["LAST", "by_columns", "by_fsm", "main", "many", "median_rate", "write_process"]
+__all__ = [
+    "LAST",
+    "REPLAYED",
+    "by_columns",
+    "by_fsm",
+    "main",
+    "many",
+    "median_rate",
+    "write_process",
+]
 
 _REACH: Final = 2_000_000.0
 """Records per second from Parquet, two cores."""
@@ -39,7 +48,7 @@ _REACH_LINES: Final = 400_000.0
 _CYCLE: Final = (("open", "link-lost", "detached"), ("detached", "reopened", "open"))
 _FIRST: Final = ("[*]", "opened", "open")
 LAST: Final = ("open", "close", "closed")
-_REPLAYED: Final = 200_000
+REPLAYED: Final = 200_000
 """Records that are replayed step by step, to compare with."""
 
 _LINE: Final = (
@@ -89,7 +98,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
                 )
             rmtree(Path(directory, shape))
         replayed = Path(directory, "replayed")
-        count = write_process(replayed, "n", many(min(records, _REPLAYED)))
+        count = write_process(replayed, "n", many(min(records, REPLAYED)))
         rates["fsm judge"] = median_rate(1, count, by_fsm, replayed, time.process_time)
     ours, peer = rates["many, Parquet"], rates["fsm judge"]
     missed = [

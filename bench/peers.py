@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 import click
 
-from bench.machines import LAST, by_columns, by_fsm, many, median_rate, write_process
+from bench.machines import LAST, REPLAYED, by_columns, by_fsm, many, median_rate, write_process
 from bench.verdict import Verdict as Told
 from fsm.engine import by_trigger, machine_of
 from fsm.judge.trace_line import Verdict
@@ -71,8 +71,10 @@ def main(*, records: int, cores: int, pm4py: str | None, as_json: bool) -> None:
         rates["columns, one process"] = median_rate(
             1, count, by_columns, columns, time.process_time
         )
-        rates["fsm judge"] = median_rate(1, count, by_fsm, lines, time.process_time)
-        rates["transitions, steps only"] = _by_transitions(records)
+        replayed = Path(directory, "replayed")
+        some = write_process(replayed, "n", many(min(records, REPLAYED)))
+        rates["fsm judge"] = median_rate(1, some, by_fsm, replayed, time.process_time)
+        rates["transitions, steps only"] = _by_transitions(min(records, REPLAYED))
         if pm4py is not None:
             few, log = Path(directory, "few"), Path(directory, "log.xes")
             write_process(few, "n", many(min(records, _MINED)))

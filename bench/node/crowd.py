@@ -28,6 +28,7 @@ __all__ = [
     "Crowded",
     "Peer",
     "percentile",
+    "processor_time",
     "quiet_node",
     "raise_file_limit",
 ]
@@ -64,6 +65,11 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def processor_time(pid: int) -> float:
+    """Return the seconds of CPU that a process has taken so far, to the nanosecond."""
+    return time.clock_gettime(~pid << 3 | _SCHEDULED)
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return the value that so many percent of all do not exceed."""
     ordered = sorted(values)
@@ -92,7 +98,7 @@ class Crowded:
 
     def cpu(self) -> float:
         """Return the seconds of CPU it has taken so far."""
-        return time.clock_gettime(~self.process.pid << 3 | _SCHEDULED)
+        return processor_time(self.process.pid)
 
     def waited(self) -> float:
         """Return the seconds in which it would have run, but others had the processors."""

@@ -16,7 +16,7 @@ import orjson
 import trio
 
 from bench.node.crowd import UNLIMITED, Crowded, Peer, quiet_node, raise_file_limit
-from bench.node.slow_reader import Round, Taken, read_on
+from bench.node.slow_reader import CALM, Round, Taken, read_on
 from bench.verdict import Verdict
 
 __all__ = ["MEMORY_REACH", "REACH", "measure"]
@@ -88,7 +88,7 @@ async def measure(size: int, seconds: float, rounds: int) -> list[Pair]:
     """Measure with the crowd reading and not reading, by turns."""
     taken = []
     for _ in range(rounds):
-        reading, _ = await _round(size, seconds, is_reading=True)
+        reading, _ = await _round(size, min(seconds, CALM), is_reading=True)
         taken.append(Pair(reading, *await _round(size, seconds, is_reading=False)))
     return taken
 

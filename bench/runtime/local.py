@@ -140,7 +140,7 @@ async def measure(requests: int, rounds: int) -> list[Rates]:
 
 async def _rate(work: Callable[[], Awaitable[None]], requests: int) -> float:
     # No other sender was active lately, so no share applies.
-    await trio.sleep(2 * CONTENTION)
+    await trio.sleep(1.2 * CONTENTION)
     began = time.process_time()
     await work()
     return 2 * requests / (time.process_time() - began)

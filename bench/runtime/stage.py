@@ -22,6 +22,7 @@ from actors.kit.ids import fresh_ids
 from actors.kit.trace import Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from bench.node.crowd import processor_time
 from fsm.engine import Step
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT, P2P_TIMEOUT
@@ -35,9 +36,6 @@ __all__ = ["Leg", "Stage", "StageError", "Tracing", "open_stage"]
 
 _DOMAIN: Final = "a.example"
 _NO_LIMITS: Final = ("--message-rate", "none", "--identity-rate", "none")
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_USER_TIME: Final = 11
-"""Field of `/proc/<pid>/stat`, counted from behind the name; the next is system time."""
 
 
 class StageError(Exception):
@@ -119,17 +117,12 @@ class Stage:
         children = set(self.children) | {
             one for pid in (os.getpid(), *self.children) for one in _children_of(pid)
         }
-        return time.process_time() + sum(map(_cpu, children))
+        return time.process_time() + sum(map(processor_time, children))
 
 
 def _children_of(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return [int(one) for task in tasks for one in (task / "children").read_text().split()]
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return sum(map(int, fields[_USER_TIME : _USER_TIME + 2])) / _TICKS
 
 
 @asynccontextmanager
