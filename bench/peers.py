@@ -1,8 +1,8 @@
-"""Speed of judging machines by Spark, and by peers that replay the same histories.
+"""Speed of judging machines by columns, as Spark's workers do, and by peers in one process.
 
-The peers are a replay by columns and one step by step, both in one process, the library
-`transitions`, and PM4Py's token replay. PM4Py is a program of its own here: it is started with a
-log and a net as files, and answers with a file. Nothing of it is imported.
+The peers replay the same histories: `fsm judge` step by step, the library `transitions`, and
+PM4Py's token replay. PM4Py is a program of its own here: it is started with a log and a net as
+files, and answers with a file. Nothing of it is imported. `bench.machines` has Spark's own speed.
 """
 
 import os
@@ -18,18 +18,15 @@ from xml.sax.saxutils import quoteattr
 
 import click
 
+from bench.growth import write_columns
 from bench.machines import LAST, REPLAYED, by_columns, by_fsm, many, median_rate, write_process
 from bench.verdict import Verdict as Told
 from fsm.engine import by_trigger, machine_of
-from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from fsm.table import Table
-from spark.findings import Scope
 from spark.load import read_source
-from spark.pipeline import Question, validate
 from spark.report.export import write_xes
-from spark.run import convert
-from spark.session import Cluster, Effort, open_session
+from spark.session import Cluster, open_session
 from specs.trace import ABSENT
 
 __all__ = ["main", "net_of"]
@@ -48,42 +45,25 @@ _END: Final = "</page>{}</net></pnml>\n"
 
 @click.command()
 @click.option("--records", default=1_000_000)
-@click.option("--cores", default=2)
 @click.option("--pm4py", metavar="PYTHON", help="An interpreter that has PM4Py.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
-def main(*, records: int, cores: int, pm4py: str | None, as_json: bool) -> None:
-    """Measure records per second, Spark's of a second judgement in one session."""
+def main(*, records: int, pm4py: str | None, as_json: bool) -> None:
+    """Measure records per second of processor time."""
     rates: dict[str, float] = {}
-    with (
-        TemporaryDirectory() as directory,
-        open_session(Cluster(f"local[{cores}]"), effort=Effort.LONG) as session,
-    ):
-        lines, columns = Path(directory, "lines"), Path(directory, "columns")
-        count = sum(write_process(lines, f"n{one}", many(records // 4)) for one in range(4))
-        convert(session, [str(lines)], str(columns))
-
-        def by_spark(place: Path) -> Verdict:
-            asked = Question(traces=(str(place),), scope=Scope.MACHINES)
-            return validate(session, asked).verdict
-
-        median_rate(1, count, by_spark, columns, time.perf_counter)
-        ours = median_rate(3, count, by_spark, columns, time.perf_counter)
-        rates["columns, one process"] = median_rate(
-            1, count, by_columns, columns, time.process_time
-        )
-        replayed = Path(directory, "replayed")
-        some = write_process(replayed, "n", many(min(records, REPLAYED)))
-        rates["fsm judge"] = median_rate(1, some, by_fsm, replayed, time.process_time)
-        rates["transitions, steps only"] = _by_transitions(min(records, REPLAYED))
+    with TemporaryDirectory() as directory:
+        columns, lines = Path(directory, "columns"), Path(directory, "lines")
+        count = write_columns(columns, "many", records)
+        ours = median_rate(3, count, by_columns, columns, time.process_time)
+        few = min(records, REPLAYED)
+        replayed = write_process(lines, "n", many(few))
+        rates["fsm judge"] = median_rate(1, replayed, by_fsm, lines, time.process_time)
+        rates["transitions, steps only"] = _by_transitions(few)
         if pm4py is not None:
-            few, log = Path(directory, "few"), Path(directory, "log.xes")
-            write_process(few, "n", many(min(records, _MINED)))
-            steps = write_xes(read_source(session, [str(few)]).records, log, pieces=1)
-            rates["PM4Py, token replay"] = _by_pm4py(pm4py, log, steps)
-    peer = rates["columns, one process"]
+            rates["PM4Py, token replay"] = _by_pm4py(pm4py, Path(directory), min(records, _MINED))
+    peer = rates["fsm judge"]
     Told(
         bench="peers",
-        what="records/s of machine claims by Spark from Parquet / by columns in one process",
+        what="records/s of machine claims by columns / by fsm judge, each in one process",
         ours=ours,
         peer=peer,
         ratio=ours / peer,
@@ -92,8 +72,8 @@ def main(*, records: int, cores: int, pm4py: str | None, as_json: bool) -> None:
         figures={
             "records": count,
             "load average": os.getloadavg()[0],
-            "records/s": {"Spark": ours, **rates},
-            "Spark in times of": {name: ours / rate for name, rate in rates.items()},
+            "records/s": {"columns": ours, **rates},
+            "columns in times of": {name: ours / rate for name, rate in rates.items()},
         },
     ).tell(as_json=as_json)
 
@@ -141,17 +121,21 @@ def _named(text: str) -> str:
     return f"<name><text>{text}</text></name>"
 
 
-def _by_pm4py(python: str, log: Path, steps: int) -> float:
+def _by_pm4py(python: str, directory: Path, records: int) -> float:
     """Return how many steps PM4Py replays a second of its processor time, its start included.
 
     Args:
         python: An interpreter that has PM4Py.
-        log: A log in XES, all of which fits.
-        steps: How many it has.
+        directory: Where its files may be.
+        records: About how many it is given.
 
     Raises:
         click.ClickException: The program failed, or the log does not fit for it.
     """
+    few, log = directory / "few", directory / "log.xes"
+    write_process(few, "n", many(records))
+    with open_session(Cluster("local[2]")) as session:
+        steps = write_xes(read_source(session, [str(few)]).records, log, pieces=1)
     told, model = log.with_suffix(".txt"), log.with_suffix(".pnml")
     model.write_text(net_of(_MACHINE, LAST[-1]))
     begun = _seconds()

@@ -16,7 +16,7 @@ __all__ = ["REACH", "Pair", "judged", "p99", "taken"]
 REACH: Final = 2.0
 """p99 of the others beside the hostile one, in p99s without it (RELIABILITY R11)."""
 
-_SECONDS: Final = 2.5
+_SECONDS: Final = 2.0
 """How long the others go on asking for one p99."""
 
 
