@@ -231,6 +231,8 @@ def _foreign(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
 
 
 async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[Store] | None:
+    if plan.shared is not None:
+        return await plan.shared.start_writer(supervisor)
     if plan.state is None:
         return None
     make = partial(StateWriter, plan.state, plan.counters)

@@ -81,6 +81,7 @@ class Dispatch:
         self, exchange: Exchange, control: Control, services: Mapping[str, LocalService]
     ) -> None:
         self._exchange = exchange
+        self._others = exchange.others
         self._control = control
         self._services = services
         self._trace = exchange.trace
@@ -103,9 +104,9 @@ class Dispatch:
                 if is_published:
                     self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
                 entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
-                others = self._exchange.others
-                here = runtimes if others is None else others.carried(entry, by, runtimes, nodes)
-                self._exchange.hand_out_to(here, entry)
+                if self._others is not None:
+                    runtimes = self._others.carried(entry, by, runtimes, nodes)
+                self._exchange.hand_out_to(runtimes, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):
@@ -135,7 +136,7 @@ class Dispatch:
             return
         self._trace.hop(Op.DELIVER, message, listener=address)
         service = self._services.get(address)
-        others = self._exchange.others
+        others = self._others
         objection = None if others is None or service is None else others.objection()
         if objection is not None:
             self._answered(by, refuse(message, objection.code, objection.why))

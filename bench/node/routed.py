@@ -33,6 +33,7 @@ __all__ = [
     "REACH",
     "Figures",
     "Pair",
+    "Runtimes",
     "be_known",
     "flow",
     "measure",
@@ -119,26 +120,30 @@ class Pair(ABC):
 
 
 @final
-class _Runtimes(Pair):
+class Runtimes(Pair):
     """Two runtimes of the domain.
 
     Args:
         name: Part of their names.
         size: Bytes of the value of a message.
         in_lines: Whether a frame has several messages.
+        apart: Where the receiver connects; None: to the node of the sender.
     """
 
-    def __init__(self, name: str, size: int, *, in_lines: bool) -> None:
+    def __init__(
+        self, name: str, size: int, *, in_lines: bool, apart: tuple[str, int] | None = None
+    ) -> None:
         super().__init__()
         self._sender, self._receiver = Peer(f"s{name}"), Peer(f"r{name}")
         self._in_lines = in_lines
+        self._apart = apart
         self._value = "x" * size
         self._id = 100
 
     @override
     async def connect(self, place: tuple[str, int]) -> None:
-        for peer in (self._sender, self._receiver):
-            await (peer.be_ours if self._in_lines else peer.be_plain)(place)
+        for peer, at in ((self._sender, place), (self._receiver, self._apart or place)):
+            await (peer.be_ours if self._in_lines else peer.be_plain)(at)
             await be_known(peer)
 
     @override
@@ -208,7 +213,7 @@ async def routed(
         in_lines: Whether a frame has several of them.
     """
     pairs = [
-        _Runtimes(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
+        Runtimes(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
         for number in range(PAIRS)
     ]
     return await flow(server, pairs, count)

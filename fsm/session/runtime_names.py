@@ -196,6 +196,13 @@ class RuntimeNames:
         self._put(name)
         return Code.ACCEPTED, [name]
 
+    def mirror(self, change: Change) -> None:
+        """Take over what another node of the domain has decided."""
+        if isinstance(change, NameKept):
+            self._put(change)
+        else:
+            self._take_out(change.runtime)
+
     # ---- the tables
 
     def _put(self, name: NameKept) -> None:

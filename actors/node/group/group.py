@@ -28,6 +28,7 @@ from actors.node.group.messages import (
     Arrivals,
     Carry,
     LeaseAnswered,
+    NamesCame,
     NotCarried,
     RowsAnswered,
     RowsCame,
@@ -117,7 +118,7 @@ class Group(OtherNodes):
         self._carrier: Final = Carrier(exchange, self._homes, node, trace)
         self._paths: Counter[str] = Counter()
         self._starting: list[Reply[None]] = []
-        self._is_current = False
+        self._is_current = self._has_names = False
         self._is_leaving = False
         self._is_applying = False
         self._is_gone = False
@@ -135,6 +136,10 @@ class Group(OtherNodes):
                 self._carrier.arrived(event)
             case NotCarried():
                 self._carrier.not_carried(event)
+            case NamesCame(changes, is_current):
+                self._exchange.names.mirror(changes)
+                self._has_names |= is_current
+                self._look_current()
             case RowsCame() | RowsAnswered():
                 self._rows_moved(event)
             case LeaseAnswered(answer):
@@ -182,7 +187,7 @@ class Group(OtherNodes):
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
-        has_begun = len(self._begun) == len(Kind)
+        has_begun = len(self._begun) == len(Kind) and self._has_names
         if not self._is_current and has_begun and self._rows.is_current:
             self._is_current = True
             self._tidy_paths()
@@ -212,12 +217,9 @@ class Group(OtherNodes):
                     assert_never(effect)
 
     def _asked_to_join(self, outcome: membership.Admitted | membership.IdTaken) -> None:
-        match outcome:
-            case membership.Admitted(holder):
-                _log.info("joined the group", node=holder.node)
-                self._look_current()
-            case membership.IdTaken(other):
-                _log.warning("node id taken", node=other.node)
+        is_in = isinstance(outcome, membership.Admitted)
+        _log.info("group joined" if is_in else "node id taken", node=self._membership.node)
+        self._look_current()
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         is_taken = self._store is not None and self._store.try_tell(work)
@@ -497,6 +499,7 @@ class Group(OtherNodes):
         self._homes.session_over(runtime)
         self._write(rows.Remove(session_key(runtime)))
         self._tables.release(runtime, why)
+        self._exchange.names.ended(runtime)
         components = self._exchange.components.values()
         self._exchange.notices.notify(components, RuntimeLeft(runtime, why))
 

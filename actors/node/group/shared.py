@@ -15,10 +15,12 @@ from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore
 from actors.node.group.messages import Serving
+from actors.node.group.names import EngineNames, NameWriter
 from actors.node.group.records import EngineRecords
 from actors.node.group.tokens import EngineTokens
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
+from actors.node.state.writer import Store
 from actors.node.trace import ComponentTrace
 from specs.limits.group import GROUP_RETRY
 from specs.limits.node import NODE_CHANCE
@@ -46,6 +48,11 @@ class Shared:
     node: str
     mint: bytes = attrs.field(repr=False)
     _group: Group | None = attrs.field(default=None, init=False)
+    _names: EngineNames = attrs.field(init=False)
+
+    @_names.default
+    def _no_names(self) -> EngineNames:
+        return EngineNames(self.engine)
 
     def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> None:
         """Let the bus know other nodes.
@@ -56,6 +63,17 @@ class Shared:
             address: Base URL of the node's HTTP service; empty: there is none.
         """
         self._group = exchange.others = Group(exchange, self.engine, trace, self.node, address)
+
+    async def start_writer(self, supervisor: Supervisor) -> ActorRef[Store]:
+        """Start the writer of the names of runtimes, and return it.
+
+        If cancelled, it may go on.
+
+        Args:
+            supervisor: Supervisor of the started actor.
+        """
+        make = partial(NameWriter, self._names)
+        return await supervisor.start_child(ChildSpec("name-writer", make))
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share."""
@@ -85,7 +103,7 @@ class Shared:
             ChildSpec("group-link", partial(GroupLink, self.engine, self.node, bus))
         )
         await supervisor.start_child(
-            ChildSpec("group-store", partial(GroupStore, self.engine, bus, link))
+            ChildSpec("group-store", partial(GroupStore, self.engine, bus, link, self._names))
         )
         await bus.ask(Serving)
 

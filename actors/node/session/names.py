@@ -42,6 +42,11 @@ class UserNames:
         """
         self._store(self._core.restore(kept, in_use, self.wall()))
 
+    def mirror(self, changes: Iterable[Change]) -> None:
+        """Take over what other nodes of the domain have decided."""
+        for change in changes:
+            self._core.mirror(change)
+
     def refusal(self, runtime: str, identity: Identity | None) -> Refused | None:
         """Return why a user may open no session of a name; None: it may.
 

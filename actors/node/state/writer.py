@@ -14,7 +14,7 @@ from actors.node.errors import StateFileError
 from actors.node.state.file import Change, StateFile, key_of
 from specs.limits.node import STORE_RETRY
 
-__all__ = ["StateChanges", "StateWriter", "Store"]
+__all__ = ["HeldLink", "StateChanges", "StateWriter", "Store"]
 
 _log = get_logger("actors.node")
 

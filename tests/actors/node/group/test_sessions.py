@@ -268,3 +268,21 @@ async def test_what_a_link_has_not_written_follows_its_runtime(autojump_clock):
         with trio.fail_after(10):
             while (await again.hear()).id != sent.id:
                 pass
+
+
+async def test_the_name_of_a_user_is_its_own_at_all_nodes(autojump_clock):
+    issuer = Issuer()
+    async with open_group(login=login_by(issuer, clock=lambda: 0.0)) as world:
+        one, two = world.nodes
+        peer = await one.outsider(RA)
+        await login_with(peer, issuer.token(sub=ALICE))
+        await peer.control("close")
+        three = await world.node()
+        for member in (two, three):
+            assert (await login_with(await member.outsider(RA), issuer.token(sub=BOB))).code == 409
+        again = await three.outsider(RA)
+        assert (await login_with(again, issuer.token(sub=ALICE))).code == 200
+        await again.control("release")
+        await again.control("close")
+        await trio.sleep(1)
+        assert (await login_with(await one.outsider(RA), issuer.token(sub=BOB))).code == 200
