@@ -33,6 +33,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "monitor": (),
         "node.policy": (),
         "node.routed": ("--messages", "10000"),
+        "node.crossing": ("--messages", "8000", "--rounds", "3"),
         "node.latency": ("--messages", "300"),
         "node.brokers": (),
         "node.growing_node": ("--most-addresses", "100000", "--most-records", "100000"),

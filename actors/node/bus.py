@@ -104,9 +104,10 @@ class Dispatch:
                 if is_published:
                     self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
                 entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
+                here: Sequence[str] = runtimes
                 if self._others is not None:
-                    runtimes = self._others.carried(entry, by, runtimes, nodes)
-                self._exchange.hand_out_to(runtimes, entry)
+                    here = self._others.carried(entry, by, runtimes, nodes)
+                self._exchange.hand_out_to(here, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):

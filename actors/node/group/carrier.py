@@ -147,7 +147,7 @@ class Carrier:
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         if self._outboxes[node].put(Outgoing(write_head(head), entry)):
-            self._trace.hop(Op.XMIT, entry.message, link=f"node:{node}")
+            self._trace.hop(Op.XMIT, entry.message, link=f"{self._node}>{node}")
         else:
             self._answer(entry.message, _OVERRUN, DropReason.OVERFLOW)
 
@@ -221,7 +221,7 @@ class Carrier:
 
     def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
         """Give a message to local sessions; its sender was admitted at the node that sent it."""
-        self._trace.hop(Op.RCV, message, link=f"node:{head.node}")
+        self._trace.hop(Op.RCV, message, link=f"{head.node}>{self._node}")
         if head.by is not None and message.type in HEEDED:
             self._tables.heed(message, head.by, trio.current_time())
         if head.to is None:

@@ -484,6 +484,8 @@ class Exchange:
         if core.state is not State.OPEN and not isinstance(happened, inner.Leaving):
             self._lost(session)
         if isinstance(verdict, inner.Granted):
+            for entry in unsent:
+                self.trace.hop(Op.QUEUE, entry.message)
             return Outcome(verdict, (*unsent, *verdict.waiting))
         self._overload.keep(session, unsent)
         return Outcome(verdict)
