@@ -1,6 +1,7 @@
 """Trace records of a node: steps and tables always, hops of messages when wanted."""
 
 import time
+from collections.abc import Iterable
 from enum import StrEnum, unique
 from types import MappingProxyType
 from typing import Final, Unpack, final
@@ -160,6 +161,11 @@ class ComponentTrace:
         """
         if self._tracer.hops:
             self._tracer.hop(self._admitted[by], message)
+
+    def queued(self, messages: Iterable[Message]) -> None:
+        """Messages wait for the next link of their receiver."""
+        for message in messages:
+            self.hop(Op.QUEUE, message)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
         """A message was refused before it had any effect.

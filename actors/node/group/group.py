@@ -363,9 +363,9 @@ class Group(OtherNodes):
         """Undo what another node has decided otherwise; the link that waits has to ask anew."""
         _log.info("row was changed by another node", key=lost.key)
         if lost.there is not None:
-            self._row(lost.there, 0)
+            self._row(lost.there, lost.revision)
         elif lost.row is not None:
-            self._row_gone(lost.row, 0)
+            self._row_gone(lost.row, lost.revision)
         for number in lost.tickets:
             self._held.forget(number)
             self._exchange.lost(number, "another node decided otherwise", is_misled=True)

@@ -484,8 +484,7 @@ class Exchange:
         if core.state is not State.OPEN and not isinstance(happened, inner.Leaving):
             self._lost(session)
         if isinstance(verdict, inner.Granted):
-            for entry in unsent:
-                self.trace.hop(Op.QUEUE, entry.message)
+            self.trace.queued(entry.message for entry in unsent)
             return Outcome(verdict, (*unsent, *verdict.waiting))
         self._overload.keep(session, unsent)
         return Outcome(verdict)
