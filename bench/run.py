@@ -74,6 +74,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "runtime.links": ("--trips", "100", "--rounds", "1", "--kind", "unix"),
         "node.policy": ("--messages", "200", "--rounds", "1"),
         "node.routed": ("--messages", "400", "--rounds", "1"),
+        "node.crossing": ("--messages", "400", "--rounds", "1"),
         "node.brokers": ("--messages", "400", "--rounds", "1"),
         "node.latency": ("--messages", "40", "--rounds", "1"),
         "node.growing_node": (
