@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,14 @@ from fsm.static_check import TakenStep, write_census
 from tests.support.trace.tables import Door, door
 
 GONE_WRONG = door(may_end=frozenset({Door.SHUT}))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sources_read_once():
+    """All sources are parsed for the triggers in them; they are the same for each test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commands_check, "mentions", cache(commands_check.mentions))
+        yield
 
 
 @pytest.fixture
