@@ -34,6 +34,15 @@ def test_a_module_that_was_changed_is_compiled_again(module, pytestconfig):
     assert compiled(module) != first
 
 
+@pytest.mark.parametrize("text", [b"def", b"\0", b"# coding: nothing\n", b"\xff"])
+def test_a_module_that_cannot_be_compiled_is_left_out(module, pytestconfig, text):
+    module.write_bytes(text)
+
+    compile_tests(pytestconfig, [module, module.with_name("test_gone.py")])
+
+    assert [*module.parent.iterdir()] == [module]
+
+
 def test_nothing_is_written_where_python_is_to_write_nothing(module, pytestconfig, monkeypatch):
     monkeypatch.setattr("sys.dont_write_bytecode", True)
 

@@ -6,6 +6,7 @@ all of them. Workers begin at the same time: in a new checkout, each would compi
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from _pytest.assertion import rewrite
@@ -14,15 +15,23 @@ __all__ = ["compile_tests", "compiled"]
 
 
 def compile_tests(config, sources: Iterable[Path]) -> None:
-    """Write the compiled modules that are missing, or older than their sources."""
+    """Write the compiled modules that are missing, or older than their sources.
+
+    A module that cannot be compiled, or written, is left to its collection, which says why.
+    """
     if sys.dont_write_bytecode:
         return
     for source in sources:
         if compiled(source) is None:
-            stat, code = rewrite._rewrite_test(source, config)
-            place = _place(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, stat, place)
+            with suppress(OSError, SyntaxError, ValueError):
+                _compile(config, source)
+
+
+def _compile(config, source: Path) -> None:
+    stat, code = rewrite._rewrite_test(source, config)
+    place = _place(source)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, stat, place)
 
 
 def compiled(source: Path):
