@@ -223,7 +223,12 @@ class SocketLink(Link):
     async def _read(self) -> None:
         self.heard_at = trio.current_time()
         try:
-            data = await self._next_bytes()
+            due = self._frame_due()
+            if due is None:
+                # Not by a function of its own: a link that waits would keep its frame.
+                data = await self._stream.socket.recv(READ_BYTES)
+            else:
+                data = await self._read_by(due)
         except trio.ClosedResourceError as exc:
             raise LinkClosedError(self.name) from exc
         except OSError as exc:
@@ -236,10 +241,7 @@ class SocketLink(Link):
         if self._outbox or self._is_write_ended:
             await self._answer()
 
-    async def _next_bytes(self) -> bytes:
-        due = self._frame_due()
-        if due is None:
-            return await self._stream.socket.recv(READ_BYTES)
+    async def _read_by(self, due: float) -> bytes:
         with trio.move_on_at(due):
             return await self._stream.socket.recv(READ_BYTES)
         self._is_too_slow = True

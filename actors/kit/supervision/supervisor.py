@@ -102,6 +102,7 @@ class Incarnation(Generic[M]):
                             self.has_started = True
                             self.scope.shield = True
                             started()
+                            del started  # or all of the start would be kept for a whole life
                             await self._serve(actor)
                             await actor.closing()
                             nursery.cancel_scope.cancel()
@@ -443,7 +444,9 @@ class Supervisor:
         life: _Life,
         task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        error = await child.live(task_status.started)
+        living = child.live(task_status.started)
+        del task_status  # it would keep the nursery of the start for a whole life
+        error = await living
         if error is not None:
             self.monitor.crashed(child.name, error)
         if not life.has_started:

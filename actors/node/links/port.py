@@ -73,7 +73,7 @@ class Outbox:
         self.framed = 0
         self.is_begun = False
         self._is_closed = False
-        self._writing = trio.CancelScope()
+        self._writing: trio.CancelScope | None = None
         self.is_held = False
         self.is_idle = True
         self.is_leaving = False
@@ -126,14 +126,15 @@ class Outbox:
     def _next(self) -> list[OutboundMessage]:
         is_tight = self._budget is not None and self._budget.is_tight
         room = 1 if is_tight else WRITE_BYTES
+        # Most sessions have nothing to write most of the time, and keep no empty queues.
         if self._old:
             taken, _ = _first(self._old, room)
+            self._old = self._old or None
             return taken
-        self._old = None
         if not self._entries:
-            self._entries = None
             return []
         taken, size = _first(self._entries, room)
+        self._entries = self._entries or None
         self._bytes -= size
         return taken
 
@@ -222,14 +223,15 @@ class Outbox:
 
     def writing(self) -> trio.CancelScope:
         """Return the scope to write in, until the queue is closed."""
-        self._writing = trio.CancelScope()
+        scope = self._writing = trio.CancelScope()
         if self._is_closed:
-            self._writing.cancel()
-        return self._writing
+            scope.cancel()
+        return scope
 
     def interrupt(self) -> None:
         """Stop the write at hand: its peer has left."""
-        self._writing.cancel()
+        if self._writing is not None:
+            self._writing.cancel()
 
     def close(self) -> list[OutboundMessage]:
         """Take in nothing more, stop the write at hand, and give back what was not taken.
@@ -237,7 +239,7 @@ class Outbox:
         Of what is being written that is what the peer has surely not read.
         """
         self._is_closed = True
-        self._writing.cancel()
+        self.interrupt()
         unread = self._taken[len(self._taken) - self._link.unread() :]
         rest = [*unread, *(self._old or ()), *(self._entries or ())]
         held = list(self)

@@ -181,7 +181,20 @@ class Connection(Actor[Nudge]):
     async def _listen(self) -> None:
         """Pass on what comes until nothing can come any more."""
         try:
-            await self._hand_on()
+            # Not by a function of its own: a link that waits would keep its frame.
+            while True:
+                items = self._read_all(await self._link.receive())
+                self._traffic.received += len(items)
+                self._is_listening = False
+                await self._bus.tell(Arrived(self._number, items))
+                self._is_listening = True
+                malformed = len([item for item in items if isinstance(item, BadLine)])
+                if malformed and not self._bears(malformed):
+                    await self._bus.tell(Misbehaved(self._number))
+                    return
+                pause = self._pause(len(items) or 1)
+                if pause:
+                    await self._link.rest(pause)
         except FrameTooLargeError:
             await self._bus.tell(TooLarge(self._number))
         except FrameTooSlowError as exc:
@@ -192,23 +205,10 @@ class Connection(Actor[Nudge]):
         except (LinkClosedError, ActorStoppedError) as exc:
             self._leave(LinkEnd.CLOSED, str(exc))
 
-    async def _hand_on(self) -> None:
-        while True:
-            items = self._read_all(await self._link.receive())
-            self._traffic.received += len(items)
-            self._is_listening = False
-            await self._bus.tell(Arrived(self._number, items))
-            self._is_listening = True
-            malformed = len([item for item in items if isinstance(item, BadLine)])
-            if malformed and not self._bears(malformed):
-                await self._bus.tell(Misbehaved(self._number))
-                return
-            port = self._port
-            pause = self._bounds.pause(
-                port.runtime or port.number, port.asker.identity, len(items) or 1
-            )
-            if pause:
-                await self._link.rest(pause)
+    def _pause(self, count: int) -> float:
+        """Return how long the peer is not to be read after so many messages."""
+        port = self._port
+        return self._bounds.pause(port.runtime or port.number, port.asker.identity, count)
 
     def _read_all(self, frame: bytes | None) -> Sequence[Item]:
         """Read a frame, and those that came with it, up to what the peer may send at once."""

@@ -1,5 +1,6 @@
 """Supervision: who is started again, with whom, how often, and who hears of it."""
 
+import gc
 import math
 from functools import partial
 
@@ -35,6 +36,17 @@ async def test_a_restart_keeps_handle_and_mailbox_but_no_state(diary):
 
         assert await ref.ask(Count) == 1
     assert deeds(diary) == ["a starts", "a before", "a stops", "a starts", "a after", "a stops"]
+
+
+async def test_an_actor_that_runs_keeps_no_nursery_but_its_own(diary):
+    def nurseries():
+        gc.collect()
+        return sum(isinstance(one, trio.Nursery) for one in gc.get_objects())
+
+    async with open_supervisor("s") as supervisor:
+        before = nurseries()
+        children = await start_three(supervisor, diary)
+        assert nurseries() == before + len(children)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """At the end of a turn of the bus links are written to at once, for a slice of time (L1)."""
 
+import gc
 import math
 import socket
+from collections import deque
 
 import attrs
 import pytest
@@ -111,6 +113,18 @@ async def test_what_a_link_got_in_a_turn_is_written_at_its_end(open_end):
     assert end.read() == [one.line for one in entries]
     assert (end.writer.told, end.traffic.sent, end.budget.used) == ([], 2, 0)
     assert turn.is_settled
+
+
+async def test_a_link_that_has_written_everything_keeps_no_empty_queues(open_end):
+    turn = TurnWrites(Clock())
+    end = open_end(turn)
+    end.port.outbox.refill([entry(1), entry(2)])
+    end.port.put(entry(3))
+    while end.port.outbox:
+        turn.add(end.port)
+        turn.write()
+    assert end.traffic.sent == 3
+    assert [one for one in gc.get_referents(end.port.outbox) if isinstance(one, deque)] == []
 
 
 async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(open_end):
