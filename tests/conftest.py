@@ -4,7 +4,6 @@ import gc
 import json
 import os
 from collections import Counter
-from operator import itemgetter
 from pathlib import Path
 from unittest import TestCase
 
@@ -13,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from fsm.static_check import read_census, write_census
 from tests.support.compiled import compile_tests
+from tests.support.order import in_order
 from tests.support.trace.census import counted
 
 SOAK_TIMEOUT = 3600.0
@@ -60,22 +60,6 @@ def pytest_configure(config):
     config.pluginmanager.register(Census(config))
 
 
-FIRST = ("tests/spark/", "tests/fsm/judge/test_damage.py", "tests/fsm/product/")
-"""Begun first: each is one group or takes long; no worker is to be alone with it at the end."""
-
-WAITING = (
-    "tests/actors/commands/",
-    "tests/actors/demo/",
-    "tests/actors/node/",
-    "tests/actors/sandbox/",
-    "tests/examples/",
-    "tests/fuzz/",
-    "tests/simulation/",
-    "tests/system/",
-    "tests/transports/engine/",
-)
-"""Wait for other processes, or for real time: spread among those that compute all the time."""
-
 QUICK = ("tests/fsm/", "tests/specs/", "tests/transports/")
 """Whose tests take milliseconds each: a worker is given those of a module at once.
 
@@ -86,9 +70,6 @@ for its next.
 TOGETHER = 40
 """How many of them at most, so that no worker is left behind with a large module."""
 
-SPREAD = 0.7
-"""Over which part of the run they are spread; the end is for short tests."""
-
 
 def takes_long(item):
     """Say whether a test tries many examples, or was given a time of its own."""
@@ -96,17 +77,6 @@ def takes_long(item):
         item.cls or object, TestCase
     )
     return is_tried or any(item.get_closest_marker(name) for name in ("chance", "timeout"))
-
-
-def in_order(items):
-    """Return tests in the order in which workers begin them."""
-    first = [one for one in items if one.nodeid.startswith(FIRST)]
-    rest = [one for one in items if not one.nodeid.startswith(FIRST)]
-    waiting = [one for one in rest if one.nodeid.startswith(WAITING)]
-    computing = [one for one in rest if not one.nodeid.startswith(WAITING)]
-    places = [(at * SPREAD / max(len(waiting), 1), one) for at, one in enumerate(waiting)]
-    places += [(at / max(len(computing), 1), one) for at, one in enumerate(computing)]
-    return first + [one for _, one in sorted(places, key=itemgetter(0))]
 
 
 @pytest.hookimpl(wrapper=True)
