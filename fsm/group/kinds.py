@@ -1,13 +1,15 @@
 """The kinds of rows that the nodes of a domain share, and their form in the engine.
 
 A key is `<kind>/<what it is about>`, a value is a JSON object. A reader refuses what is none of
-these: another program, or a newer one, may write to the same engine.
+these: another program, or a newer one, may write to the same engine. Of an address that is too
+long for a key the key has a digest, and the value the address.
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum, unique
+from hashlib import blake2b
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -17,7 +19,7 @@ from fsm.session.node_session_io import KeptSession, PeerForm
 from specs.errors import ProtoflyError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.group import GROUP_ROW_BYTES
+from specs.limits.group import GROUP_ADDRESS, GROUP_ROW_BYTES
 
 __all__ = [
     "GroupRow",
@@ -29,6 +31,7 @@ __all__ = [
     "RowRefusal",
     "RowRefusedError",
     "SessionRow",
+    "brief",
     "is_node_id",
     "node_key",
     "owner_key",
@@ -177,6 +180,26 @@ class PathRow:
 GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow
 
 
+_DIGEST: Final = 32
+"""Bytes of a digest."""
+
+_DIGEST_MARK: Final = "~"
+"""First of what stands for a long address; no address begins with it."""
+
+
+def brief(address: str) -> str:
+    """Return what stands for an address in a key: itself, or a digest of one that is too long."""
+    if len(address.encode()) <= GROUP_ADDRESS:
+        return address
+    return _DIGEST_MARK + blake2b(address.encode(), digest_size=_DIGEST).hexdigest()
+
+
+def _full(about: str, said: Json) -> str | None:
+    if not about.startswith(_DIGEST_MARK):
+        return about
+    return said if isinstance(said, str) and said != about and brief(said) == about else None
+
+
 def node_key(node: str) -> str:
     """Return the key of the row of a node."""
     return f"{Kind.NODE}/{node}"
@@ -189,7 +212,7 @@ def session_key(runtime: str) -> str:
 
 def owner_key(address: str) -> str:
     """Return the key of the row of an address."""
-    return f"{Kind.OWNER}/{address}"
+    return f"{Kind.OWNER}/{brief(address)}"
 
 
 def path_key(resource: str, node: str) -> str:
@@ -199,7 +222,7 @@ def path_key(resource: str, node: str) -> str:
         resource: Address of the resource.
         node: Id of the node.
     """
-    return f"{Kind.PATH}/{resource}/{node}"
+    return f"{Kind.PATH}/{brief(resource)}/{node}"
 
 
 _NODE_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -220,13 +243,17 @@ def write_row(row: GroupRow) -> bytes:
             value: JsonObject = {"boot": holder.boot, "address": address, "leaving": is_leaving}
         case SessionRow():
             value = _session(row)
-        case OwnerRow(_, runtime, block, is_bound):
-            value = {"runtime": runtime, "block": block, "bound": is_bound}
-        case PathRow(_, holder):
-            value = {"boot": holder.boot}
+        case OwnerRow(address, runtime, block, is_bound):
+            value = {"runtime": runtime, "block": block, "bound": is_bound, **_said(address)}
+        case PathRow(resource, holder):
+            value = {"boot": holder.boot, **_said(resource)}
         case _:
             assert_never(row)
     return orjson.dumps(value)
+
+
+def _said(address: str) -> JsonObject:
+    return {} if brief(address) == address else {"about": address}
 
 
 def _session(row: SessionRow) -> JsonObject:
@@ -358,15 +385,21 @@ def _read_identity(value: Json) -> Identity:
 
 
 def _read_owner(about: str, fields: _Fields) -> OwnerRow | None:
+    address = _full(about, fields.get("about"))
     match fields:
-        case {"runtime": str(runtime), "block": str() | None as block, "bound": bool(is_bound)}:
-            return OwnerRow(about, runtime, block, is_bound)
+        case {
+            "runtime": str(runtime),
+            "block": str() | None as block,
+            "bound": bool(is_bound),
+        } if address is not None:
+            return OwnerRow(address, runtime, block, is_bound)
         case _:
             return None
 
 
 def _read_path(about: str, fields: _Fields) -> PathRow | None:
-    resource, _, node = about.rpartition("/")
+    stands, _, node = about.rpartition("/")
+    resource = _full(stands, fields.get("about"))
     holder = _holder(node, fields.get("boot"))
     return PathRow(resource, holder) if resource and holder is not None else None
 
@@ -377,8 +410,6 @@ _READERS: Final[Mapping[str, Callable[[str, _Fields], GroupRow | None]]] = {
     Kind.OWNER: _read_owner,
     Kind.PATH: _read_path,
 }
-
-_DIGEST: Final = 32
 
 
 def _digest(text: str) -> bytes:

@@ -36,3 +36,7 @@ GROUP_ROW_BYTES: Final = 65_536
 
 GROUP_NODES: Final = 64
 """Nodes of one group (ours)."""
+
+GROUP_ADDRESS: Final = 900
+"""Bytes of an address that is written into the key of a row as it is, and of the address of a
+runtime (ours: with the kind and the id of a node it is below `ROW_KEY`)."""

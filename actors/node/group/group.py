@@ -66,7 +66,7 @@ from fsm.group.membership import MembershipCore
 from fsm.group.rows import RowsCore
 from fsm.registry.allocation import Mirrored, MirrorGone
 from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
-from specs.limits.engine import ROW_KEY
+from specs.limits.group import GROUP_ADDRESS
 from specs.reply_code import Code
 from specs.trace import Op
 from transports.engine.contract import Engine
@@ -79,6 +79,7 @@ _log = get_logger("actors.node")
 _FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")
 _DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
 _FULL: Final = Refused(Code.UNAVAILABLE, "too much waits to be written to the engine")
+_LONG: Final = Refused(Code.TOO_LARGE, f"the address has more than {GROUP_ADDRESS} bytes")
 _ELSEWHERE: Final = Refused(
     Code.CONFLICT, "another node of the domain has the session, and cannot hand it over"
 )
@@ -277,6 +278,8 @@ class Group(OtherNodes):
             return _FULL
         if runtime is None or runtime in self._exchange.sessions:
             return None
+        if len(runtime.encode()) > GROUP_ADDRESS:
+            return _LONG
         row = self._homes.row(runtime)
         is_theirs = row is not None and row.kept is None
         return _ELSEWHERE if is_theirs and self._homes.node_of(runtime) is not None else None
@@ -413,11 +416,7 @@ class Group(OtherNodes):
             self._write(rows.Change(row, self._hold(runtime)))
 
     def _write(self, change: rows.Change | rows.Remove) -> None:
-        key = change.row.key if isinstance(change, rows.Change) else change.key
         if not self._is_current:
-            self._held.release(change.ticket)
-        elif len(key.encode()) > ROW_KEY:
-            _log.warning("address too long for the engine", key=key[:80])
             self._held.release(change.ticket)
         else:
             self._applied(self._rows.feed(change, self._now))

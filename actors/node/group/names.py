@@ -11,7 +11,15 @@ from actors.kit.supervision.actor import Actor
 from actors.node.state.writer import HeldLink, Store
 from fsm.session.runtime_names import Change, NameForgotten, NameKept, Owner
 from specs.limits.group import GROUP_BATCH
-from transports.engine.contract import Current, Engine, EngineDownError, Put, Row, Seen
+from transports.engine.contract import (
+    ConflictError,
+    Current,
+    Engine,
+    EngineDownError,
+    Put,
+    Row,
+    Seen,
+)
 
 __all__ = ["EngineNames", "NameWriter"]
 
@@ -46,7 +54,7 @@ class EngineNames:
             runtime = one.key.removeprefix(_PREFIX)
             if one.revision <= self._revisions.get(runtime, 0):
                 continue
-            self._revisions[runtime] = one.revision
+            self._know(runtime, one)
             change = _read(runtime, one)
             if change is None:
                 _log.warning("name in the engine not understood", runtime=runtime)
@@ -66,11 +74,22 @@ class EngineNames:
             for one in changes
         ]
         written = await self._engine.put_all(puts)
-        for change, revision in zip(changes, written, strict=True):
-            if isinstance(revision, EngineDownError):
-                raise revision
-            if isinstance(revision, int):
-                self._revisions[change.runtime] = revision
+        for change, put, answer in zip(changes, puts, written, strict=True):
+            match answer:
+                case EngineDownError():
+                    raise answer
+                case ConflictError():
+                    # The watch brings what is there; that it was removed it may have said before.
+                    if answer.row is None:
+                        self._revisions.pop(change.runtime, None)
+                case int(revision):
+                    self._know(change.runtime, Row(put.key, put.value, revision))
+
+    def _know(self, runtime: str, row: Row | None) -> None:
+        if row is None or row.value is None:
+            self._revisions.pop(runtime, None)
+        else:
+            self._revisions[runtime] = row.revision
 
 
 @final

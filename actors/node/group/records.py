@@ -18,10 +18,10 @@ from actors.kit.log import get_logger
 from actors.node.errors import RegistryFileError
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.registry import RecordNews, Take
+from fsm.group.kinds import brief
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
-from specs.limits.engine import ROW_KEY
 from specs.limits.group import GROUP_BATCH
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Current, Engine, EngineDownError, Put
@@ -66,11 +66,9 @@ class EngineRecords(RecordFile, RecordNews):
         If cancelled, each may or may not have been written.
 
         Raises:
-            RegistryFileError: The engine does not answer, or an address is too long for it.
+            RegistryFileError: The engine does not answer.
         """
         last = {_url(change): change for change in changes}
-        if any(len(f"{_PREFIX}{url}".encode()) > ROW_KEY for url in last):
-            raise RegistryFileError(_WHERE, f"an address has more than {ROW_KEY} bytes")
         left = list(last.values())
         for _ in range(_ATTEMPTS):
             left = [
@@ -86,32 +84,37 @@ class EngineRecords(RecordFile, RecordNews):
         """Write changes; return those that conflict and are to be made again."""
         puts = [self._put(change) for change in changes]
         again: list[Change] = []
-        for change, put, written in zip(
-            changes, puts, await self._engine.put_all(puts), strict=True
-        ):
+        for change, written in zip(changes, await self._engine.put_all(puts), strict=True):
             match written:
                 case EngineDownError(reason=reason):
                     raise RegistryFileError(_WHERE, reason)
                 case ConflictError(row=row):
-                    url = _url(change)
-                    self._revisions[url] = 0 if row is None else row.revision
-                    if isinstance(change, Keep):
-                        again.append(change)
+                    is_kept = isinstance(change, Keep)
+                    # What is there instead of a removal is not known until a watch brings it.
+                    self._know(_about(change), row.revision if is_kept and row else None)
+                    again += [change] if is_kept else []
                 case int(revision):
-                    self._note(_url(change), None if put.value is None else change, revision)
+                    self._note(_about(change), change, revision)
         return again
 
     def _put(self, change: Change) -> Put:
-        url = _url(change)
+        about = _about(change)
         value = _written(change.row) if isinstance(change, Keep) else None
-        return Put(_PREFIX + url, value, self._revisions.get(url, 0))
+        return Put(_PREFIX + about, value, self._revisions.get(about, 0))
 
-    def _note(self, url: str, change: Change | None, revision: int) -> None:
+    def _note(self, about: str, change: Change, revision: int) -> None:
         if isinstance(change, Keep):
-            self._rows[url], self._revisions[url] = change.row, revision
+            self._rows[about] = change.row
+            self._know(about, revision)
         else:
-            self._rows.pop(url, None)
-            self._revisions.pop(url, None)
+            self._rows.pop(about, None)
+            self._know(about, None)
+
+    def _know(self, about: str, revision: int | None) -> None:
+        if revision is None:
+            self._revisions.pop(about, None)
+        else:
+            self._revisions[about] = revision
 
     @override
     async def recover(self) -> None:
@@ -141,19 +144,18 @@ class EngineRecords(RecordFile, RecordNews):
         for one in batch:
             if not isinstance(one, contract.Row):
                 continue
-            url = one.key.removeprefix(_PREFIX)
-            if one.revision <= self._revisions.get(url, 0):
+            about = one.key.removeprefix(_PREFIX)
+            if one.revision <= self._revisions.get(about, 0):
                 continue
-            row = None if one.value is None else _read(url, one.value)
-            if one.value is not None and row is None:
-                _log.warning("record in the engine not understood", url=url)
-                continue
-            if row is None:
-                self._rows.pop(url, None)
-                self._revisions.pop(url, None)
+            if one.value is None:
+                known = self._rows.get(about)
+                self._note(about, Forget(about), one.revision)
+                yield Mirror(about if known is None else known.url, None)
+            elif (row := _read(about, one.value)) is not None:
+                self._note(about, Keep(row), one.revision)
+                yield Mirror(row.url, row)
             else:
-                self._rows[url], self._revisions[url] = row, one.revision
-            yield Mirror(url, row)
+                _log.warning("record in the engine not understood", key=one.key)
 
 
 def _url(change: Change) -> str:
@@ -164,12 +166,15 @@ def _url(change: Change) -> str:
             return url
 
 
+def _about(change: Change) -> str:
+    return brief(_url(change))
+
+
 def _written(row: Row) -> bytes:
-    fields = attrs.asdict(row, filter=lambda field, _: field.name != "url")
-    return orjson.dumps(fields)
+    return orjson.dumps(attrs.asdict(row))
 
 
-def _read(url: str, value: bytes) -> Row | None:
+def _read(about: str, value: bytes) -> Row | None:
     try:
         fields = orjson.loads(value)
         match fields:
@@ -179,7 +184,8 @@ def _read(url: str, value: bytes) -> Row | None:
                 "touched": float() | int() as touched,
                 "value": dict(record),
                 "number": int(number),
-            }:
+                "url": str(url),
+            } if brief(url) == about:
                 return Row(url, runtime, State(status), float(touched), record, number)
             case _:
                 pass

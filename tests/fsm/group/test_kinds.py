@@ -21,9 +21,11 @@ from fsm.group.kinds import (
 )
 from fsm.session.node_session_io import KeptSession, PeerForm
 from specs.identity import Identity
-from specs.limits.group import GROUP_ROW_BYTES
+from specs.limits.engine import ROW_KEY
+from specs.limits.group import GROUP_ADDRESS, GROUP_ROW_BYTES
 
 R = "hyperty-runtime://a.ex/ra"
+LONG = "comm://a.ex/" + "\u00fc/" * GROUP_ADDRESS
 HERE = Holder("node-1", 2**63 - 1)
 KEPT = KeptSession(R, b"d" * 32, b"p" * 32, is_taken_up=False, key="thumb")
 LOGIN = Identity(
@@ -43,12 +45,26 @@ ROWS = [
     OwnerRow("hyperty://a.ex/h1", R, "block"),
     OwnerRow("hyperty://a.ex/h1", R, is_bound=True),
     PathRow("comm://a.ex/1/changes", HERE),
+    OwnerRow(LONG, R, "block"),
+    PathRow(LONG, HERE),
 ]
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_is_read_as_it_was_written(row):
     assert read_row(row.key, write_row(row)) == row
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_key_is_short_enough_for_the_engine_however_long_the_address(row):
+    assert len(row.key.encode()) <= ROW_KEY
+
+
+@pytest.mark.parametrize("about", [None, LONG + "x", "short", 5])
+def test_the_address_of_a_digest_is_the_one_that_the_value_says(about):
+    row = OwnerRow(LONG, R)
+    fields = {**orjson.loads(write_row(row)), "about": about}
+    assert refused(row.key, orjson.dumps(fields)) is RowRefusal.MALFORMED
 
 
 def test_the_login_of_a_session_is_kept():
