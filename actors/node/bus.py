@@ -484,8 +484,9 @@ class NodeBus(Actor[BusMessage]):
     def _leave(self, done: Reply[None]) -> None:
         self._drained = done
         self._is_leaving = True
-        self._exchange.drain()
-        if self._exchange.others is not None:
+        if self._exchange.others is None:
+            self._exchange.drain()
+        else:
             self._exchange.others.leave()
 
     def _report(self, asked: Snapshot | Alive) -> None:

@@ -18,6 +18,13 @@ GROUP_TERM: Final = GROUP_LEASE - GROUP_MARGIN
 GROUP_RETRY: Final = 0.5
 """Seconds after which a write of unknown outcome is made again (ours)."""
 
+GROUP_HANDOVER: Final = 1.5
+"""Seconds for which a node that goes down waits until other nodes have its sessions (ours: it has
+half of `DRAIN_TIMEOUT` for everything)."""
+
+GROUP_LINGER: Final = 0.2
+"""Seconds after that for which it passes on what other nodes still send to it (ours)."""
+
 GROUP_PATIENCE: Final = 600.0
 """Seconds for which the session of a node that is gone is kept (as `SESSION_IDLE`)."""
 

@@ -23,6 +23,7 @@ from typing_extensions import override
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.group.carrier import Carrier
+from actors.node.group.handover import Handover
 from actors.node.group.held_links import HeldLinks
 from actors.node.group.messages import (
     Arrivals,
@@ -116,6 +117,7 @@ class Group(OtherNodes):
         self._link: ActorRef[Carry] | None = None
         self._awaited: dict[int, None] = {}
         self._held: Final = HeldLinks(exchange.ports)
+        self._handover: Final = Handover(exchange)
         self._carrier: Final = Carrier(exchange, self._homes, node, trace)
         self._paths: Counter[str] = Counter()
         self._starting: list[Reply[None]] = []
@@ -309,11 +311,8 @@ class Group(OtherNodes):
     def _row(self, row: GroupRow, revision: int) -> None:
         match row:
             case NodeRow(holder):
-                self._member(
-                    self._membership.feed(
-                        membership.NodeSeen(holder.node, row, revision), self._now
-                    )
-                )
+                seen = membership.NodeSeen(holder.node, row, revision)
+                self._member(self._membership.feed(seen, self._now))
             case SessionRow():
                 self._session_elsewhere(row)
             case OwnerRow(address, runtime, block, is_bound):
@@ -454,16 +453,9 @@ class Group(OtherNodes):
             return
         before, holder = self._rows.row(session_key(runtime)), self._membership.holder
         epoch = before.epoch if isinstance(before, SessionRow) else 0
-        is_own = isinstance(before, SessionRow) and before.holder == holder
-        row = SessionRow(
-            runtime,
-            holder,
-            epoch if is_own else epoch + 1,
-            form,
-            session.stub,
-            core.kept,
-            session.identity,
-        )
+        if not (isinstance(before, SessionRow) and before.holder == holder):
+            epoch += 1
+        row = SessionRow(runtime, holder, epoch, form, session.stub, core.kept, session.identity)
         self._homes.session_over(runtime)
         self._tables.remembered.forget()
         self._write(rows.Change(row, self._held.hold(port)))
@@ -543,6 +535,7 @@ class Group(OtherNodes):
     @override
     def settle(self) -> None:
         now = self._now
+        has_left = self._handover.settle(now)
         if self._store is None or self._link is None:
             return
         if not self._membership.may_write(now):
@@ -551,7 +544,7 @@ class Group(OtherNodes):
         if self._is_current:
             self._write_rows(self._store, now)
         self._carrier.settle(self._link)
-        if self._is_leaving and self._has_sent_all:
+        if has_left and self._has_sent_all:
             self._go()
 
     def _write_rows(self, store: StoreRef, now: float) -> None:
@@ -571,7 +564,7 @@ class Group(OtherNodes):
 
     @override
     def deadline(self) -> float:
-        due = min(self._membership.deadline(), self._homes.deadline())
+        due = min(self._membership.deadline(), self._homes.deadline(), self._handover.deadline())
         return min(due, self._rows.deadline(self._now)) if self._is_current else due
 
     @override
@@ -584,6 +577,8 @@ class Group(OtherNodes):
     @override
     def leave(self) -> None:
         self._is_leaving = True
+        is_possible = self.objection() is None and bool(self._membership.others)
+        self._handover.begin(self._now, is_possible=is_possible)
         self._member(self._membership.feed(membership.Leave(), self._now))
 
     @override

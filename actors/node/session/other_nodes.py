@@ -121,7 +121,7 @@ class OtherNodes(TableWatcher):
 
     @abstractmethod
     def leave(self) -> None:
-        """Begin to leave the group: the sessions of this node are over."""
+        """Begin to leave the group: links are closed, and sessions go to other nodes or end."""
 
     @abstractmethod
     def close(self) -> None:

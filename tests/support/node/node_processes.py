@@ -1,15 +1,12 @@
 """Nodes of one domain as processes over a NATS server, and runtimes that a balancer spreads."""
 
 import os
-import signal
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
 import orjson
-import trio
 
 import actors
 from actors.dev.environment import LocalLogin
