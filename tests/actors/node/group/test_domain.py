@@ -1,5 +1,6 @@
 """Whole runtimes at several nodes of one domain: requests, records, data objects."""
 
+import itertools
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import attrs
@@ -9,7 +10,7 @@ import trio
 import actors
 from actors.hyperties import Caller, Echo
 from fsm.registry.node_rights import Observation
-from specs.limits.group import GROUP_LEASE
+from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE
 from tests.support.node.group_world import TimedTracer, broken, open_group
 from tests.support.node.node_peer import DOMAIN
 from tests.support.runtime.apart import Thermometer
@@ -135,3 +136,51 @@ async def test_a_runtime_whose_node_goes_down_moves_without_a_failed_request(gro
         await group.has(two, first.runtime.url, "open")
         for number in range(20):
             assert (await caller.request(echo.url, number)).body["value"] == number
+
+
+async def test_what_a_lost_runtime_registered_is_reported_away_once(group, autojump_clock):
+    """Its node dies, and it comes to no other: one of the rest ends what it had."""
+    one, two, _ = group.nodes
+    async with runtimes(group, 3) as (first, second, third):
+        await first.runtime.deploy(Echo, "finder")
+        callers = [await place.runtime.deploy(Caller) for place in (second, third)]
+        async with callers[0].watch(name="finder") as watching:
+            changes = aiter(watching)
+            assert (await anext(changes)).entry.is_live
+            await group.kill(one)
+            with trio.fail_after(2 * GROUP_PATIENCE):
+                assert not (await anext(changes)).entry.is_live
+            with trio.move_on_after(GROUP_PATIENCE):
+                raise AssertionError(await anext(changes))
+        for caller in callers:
+            assert not [found for found in await caller.discover(name="finder") if found.is_live]
+        first.go(two)
+        await group.has(two, first.runtime.url, "open")
+
+
+async def test_requests_go_on_while_nodes_are_replaced(group, autojump_clock):
+    """Each node goes down in order and another one comes; no accepted request fails."""
+    async with runtimes(group, 3) as places:
+        echoes = [await place.runtime.deploy(Echo) for place in places]
+        caller = await places[0].runtime.deploy(Caller)
+        failed = []
+
+        async def ask() -> None:
+            for number in itertools.count():
+                echo = echoes[number % 3]
+                answer = await caller.request(echo.url, number)
+                if answer.code != 200:
+                    failed.append(answer.body)
+                await trio.sleep(0.05)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            for place, old in zip(places, group.nodes[:3], strict=True):
+                fresh = await group.node()
+                place.go(fresh)
+                await trio.sleep(1)
+                old.is_over.set()
+                await group.has(fresh, place.runtime.url, "open")
+                await trio.sleep(2)
+            nursery.cancel_scope.cancel()
+        assert not failed
