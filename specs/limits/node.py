@@ -213,3 +213,7 @@ RECORD_RETRY: Final = 60.0
 
 NODE_CHANCE: Final = 6
 """Random bytes in the id of a node among those of its domain (ours)."""
+
+HAND_OVER_TIMEOUT: Final = 0.5
+"""Seconds for which the link of a runtime that has come from another node of its domain waits for
+what that node has of it (ours; a node that has died without notice hands nothing over)."""

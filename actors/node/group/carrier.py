@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from actors.kit.supervision.actor import ActorRef
+from actors.node.group.hand_overs import HandOvers
+from actors.node.group.held_links import HeldLinks
 from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
-from actors.node.group.wire import Head, Withdrawal, pairs, read_head, write_head
+from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
 from actors.node.trace import ComponentTrace
 from fsm.group.homes import Homes
@@ -74,9 +76,16 @@ class Carrier:
         homes: The sessions of other nodes.
         node: Id of this node.
         trace: Of what comes from other nodes and goes to them.
+        held: The links that wait for rows.
+
+    Attributes:
+        hand_overs: The links that wait for what other nodes hand over.
     """
 
-    def __init__(self, exchange: Exchange, homes: Homes, node: str, trace: ComponentTrace) -> None:
+    def __init__(
+        self, exchange: Exchange, homes: Homes, node: str, trace: ComponentTrace, held: HeldLinks
+    ) -> None:
+        self.hand_overs: Final = HandOvers(held)
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._homes: Final = homes
@@ -145,6 +154,13 @@ class Carrier:
         if not self._outboxes[node].put(Outgoing(write_head(said))):
             self._trace.counters.drop(DropReason.OVERFLOW)
 
+    def hand_over(self, runtime: str) -> None:
+        """Tell the node of a runtime that all that waited here was sent."""
+        node = self._homes.node_of(runtime)
+        # If there is no room, the node waits for a while, and not for ever.
+        if node is not None:
+            self._outboxes[node].put(Outgoing(write_head(HandedOver(runtime))))
+
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         if self._outboxes[node].put(Outgoing(write_head(head), entry)):
             self._trace.hop(Op.XMIT, entry.message, link=f"{self._node}>{node}")
@@ -175,6 +191,7 @@ class Carrier:
 
     def lose(self, node: str) -> None:
         """Answer what waits for a node that is gone."""
+        self.hand_overs.lose(node)
         outbox = self._outboxes.pop(node, None)
         for one in () if outbox is None else outbox.waiting:
             if one.entry is not None:
@@ -210,6 +227,8 @@ class Carrier:
                     self._taken_in(about, message, line)
             case Withdrawal(entity, runtime, observer, is_expired):
                 self._withdrawn(entity, runtime, observer, is_expired=is_expired)
+            case HandedOver(runtime):
+                self.hand_overs.over(runtime)
             case None:
                 self._trace.counters.drop(DropReason.MALFORMED)
 
@@ -227,11 +246,20 @@ class Carrier:
         if head.to is None:
             self._published(head, message, line)
         elif head.to in self._exchange.sessions:
-            self._exchange.hand_out_to((head.to,), OutboundMessage(message, line))
+            self._give(head.to, head.node, OutboundMessage(message, line))
         elif head.hops < CARRIED_HOPS and self._homes.node_of(head.to) not in {None, head.node}:
             self.carry(head.to, OutboundMessage(message, line), head.by, head.hops + 1)
         else:
             self._nobody(message, _NOBODY)
+
+    def _give(self, runtime: str, node: str, entry: OutboundMessage) -> None:
+        """Give a message to a session; what the runtime left at another node comes first."""
+        port = self._exchange.sessions[runtime].port
+        if port is not None and self.hand_overs.is_from(runtime, node):
+            self._exchange.trace.hop(Op.XMIT, entry.message, link=port.name)
+            port.refill((entry,))
+        else:
+            self._exchange.hand_out_to((runtime,), entry)
 
     def _published(self, head: Head, message: Message, line: bytes) -> None:
         runtimes = tuple(self._tables.subscriptions.subscribers(message.to))

@@ -118,7 +118,7 @@ class Group(OtherNodes):
         self._awaited: dict[int, None] = {}
         self._held: Final = HeldLinks(exchange.ports)
         self._handover: Final = Handover(exchange)
-        self._carrier: Final = Carrier(exchange, self._homes, node, trace)
+        self._carrier: Final = Carrier(exchange, self._homes, node, trace, self._held)
         self._paths: Counter[str] = Counter()
         self._starting: list[Reply[None]] = []
         self._is_current = self._has_names = False
@@ -351,6 +351,7 @@ class Group(OtherNodes):
             self._tables.came_elsewhere(row.runtime, row.form)
         if session is not None:
             self._exchange.feed(session, MovedAway(f"node {row.holder.node} has the session"))
+            self._carrier.hand_over(row.runtime)
 
     def _session_over(self, runtime: str) -> None:
         session = self._exchange.sessions.get(runtime)
@@ -456,6 +457,8 @@ class Group(OtherNodes):
         if not (isinstance(before, SessionRow) and before.holder == holder):
             epoch += 1
         row = SessionRow(runtime, holder, epoch, form, session.stub, core.kept, session.identity)
+        if (old := self._homes.node_of(runtime)) is not None:
+            self._carrier.hand_overs.begin(runtime, old, self._held.hold(port), self._now)
         self._homes.session_over(runtime)
         self._tables.remembered.forget()
         self._write(rows.Change(row, self._held.hold(port)))
@@ -564,13 +567,15 @@ class Group(OtherNodes):
 
     @override
     def deadline(self) -> float:
-        due = min(self._membership.deadline(), self._homes.deadline(), self._handover.deadline())
+        moves = min(self._homes.deadline(), self._carrier.hand_overs.deadline())
+        due = min(self._membership.deadline(), moves, self._handover.deadline())
         return min(due, self._rows.deadline(self._now)) if self._is_current else due
 
     @override
     def tick(self) -> None:
         now = self._now
         self._member(self._membership.feed(membership.Tick(), now))
+        self._carrier.hand_overs.tick(now)
         for runtime in self._homes.overdue(now):
             self._expire(runtime)
 

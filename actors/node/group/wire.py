@@ -14,7 +14,7 @@ import orjson
 
 from specs.limits.node import CARRIED_BYTES
 
-__all__ = ["Head", "Withdrawal", "pairs", "payloads", "read_head", "write_head"]
+__all__ = ["HandedOver", "Head", "Withdrawal", "pairs", "payloads", "read_head", "write_head"]
 
 
 @final
@@ -22,6 +22,7 @@ __all__ = ["Head", "Withdrawal", "pairs", "payloads", "read_head", "write_head"]
 class _Form(StrEnum):
     MESSAGE = "m"
     WITHDRAWAL = "w"
+    HANDED_OVER = "h"
 
 
 @final
@@ -59,18 +60,28 @@ class Withdrawal:
     is_expired: bool
 
 
+@final
+@attrs.frozen(slots=True)
+class HandedOver:
+    """All that waited for a runtime was sent before; there is no message."""
+
+    runtime: str
+
+
 @lru_cache(maxsize=4096)
-def write_head(head: Head | Withdrawal) -> bytes:
+def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
     """Return a head as a line."""
     match head:
         case Head(node, to, by, hops, is_alone):
             return orjson.dumps([_Form.MESSAGE, node, to, by, hops, is_alone])
         case Withdrawal(entity, runtime, observer, is_expired):
             return orjson.dumps([_Form.WITHDRAWAL, entity, runtime, observer, is_expired])
+        case HandedOver(runtime):
+            return orjson.dumps([_Form.HANDED_OVER, runtime])
 
 
 @lru_cache(maxsize=4096)
-def read_head(line: bytes) -> Head | Withdrawal | None:
+def read_head(line: bytes) -> Head | Withdrawal | HandedOver | None:
     """Read a head; None: it is none of this version."""
     try:
         value = orjson.loads(line)
@@ -88,6 +99,8 @@ def read_head(line: bytes) -> Head | Withdrawal | None:
             return Head(node, to, by, hops, is_alone)
         case [_Form.WITHDRAWAL, str(entity), str(runtime), str(observer), bool(is_expired)]:
             return Withdrawal(entity, runtime, observer, is_expired)
+        case [_Form.HANDED_OVER, str(runtime)]:
+            return HandedOver(runtime)
         case _:
             return None
 

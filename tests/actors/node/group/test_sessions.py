@@ -286,3 +286,36 @@ async def test_the_name_of_a_user_is_its_own_at_all_nodes(autojump_clock):
         await again.control("close")
         await trio.sleep(1)
         assert (await login_with(await one.outsider(RA), issuer.token(sub=BOB))).code == 200
+
+
+async def test_what_waited_comes_before_what_is_sent_later(autojump_clock):
+    """The old node is slow to notice that the runtime has gone."""
+    async with open_group(3) as world:
+        one, two, three = world.nodes
+        peer, other = await one.peer(RA), await three.peer(RB)
+        assert (await peer.control("ping")).code == 200
+        await peer.link.aclose()
+        await world.has(one, RA, "detached")
+        sent = [await other.post("update", f"{RB}/sm", f"{RA}/sm", n=n) for n in range(3)]
+        await other.control("ping")
+        world.store.slow(0.2, one.engine)
+        again = await two.outsider(RA)
+        await again.post(
+            "execute", again.stub, f"{again.node}/session",
+            method="re-open", params={"runtimeURL": RA, "token": peer.token},
+        )  # fmt: skip
+        await world.has(two, RA, "open")
+        sent += [await other.post("update", f"{RB}/sm", f"{RA}/sm", n=n) for n in range(3, 6)]
+        with trio.fail_after(10):
+            assert (await again.hear()).code == 200
+            assert [(await again.hear()).id for _ in sent] == [one.id for one in sent]
+
+
+async def test_a_runtime_waits_for_no_node_that_has_died(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        await world.kill(one)
+        begun = trio.current_time()
+        await resumed(two, RA, peer.token)
+        assert trio.current_time() - begun < 1
