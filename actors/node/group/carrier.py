@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from actors.kit.supervision.actor import ActorRef
-from actors.node.group.hand_overs import HandOvers
 from actors.node.group.held_links import HeldLinks
+from actors.node.group.left_behind import LeftBehind
 from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
 from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
@@ -79,13 +79,13 @@ class Carrier:
         held: The links that wait for rows.
 
     Attributes:
-        hand_overs: The links that wait for what other nodes hand over.
+        left_behind: The links that wait for what other nodes hand over.
     """
 
     def __init__(
         self, exchange: Exchange, homes: Homes, node: str, trace: ComponentTrace, held: HeldLinks
     ) -> None:
-        self.hand_overs: Final = HandOvers(held)
+        self.left_behind: Final = LeftBehind(held)
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._homes: Final = homes
@@ -191,7 +191,7 @@ class Carrier:
 
     def lose(self, node: str) -> None:
         """Answer what waits for a node that is gone."""
-        self.hand_overs.lose(node)
+        self.left_behind.lose(node)
         outbox = self._outboxes.pop(node, None)
         for one in () if outbox is None else outbox.waiting:
             if one.entry is not None:
@@ -228,7 +228,7 @@ class Carrier:
             case Withdrawal(entity, runtime, observer, is_expired):
                 self._withdrawn(entity, runtime, observer, is_expired=is_expired)
             case HandedOver(runtime):
-                self.hand_overs.over(runtime)
+                self.left_behind.over(runtime)
             case None:
                 self._trace.counters.drop(DropReason.MALFORMED)
 
@@ -255,7 +255,7 @@ class Carrier:
     def _give(self, runtime: str, node: str, entry: OutboundMessage) -> None:
         """Give a message to a session; what the runtime left at another node comes first."""
         port = self._exchange.sessions[runtime].port
-        if port is not None and self.hand_overs.is_from(runtime, node):
+        if port is not None and self.left_behind.is_from(runtime, node):
             self._exchange.trace.hop(Op.XMIT, entry.message, link=port.name)
             port.refill((entry,))
         else:

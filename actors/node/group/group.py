@@ -458,7 +458,7 @@ class Group(OtherNodes):
             epoch += 1
         row = SessionRow(runtime, holder, epoch, form, session.stub, core.kept, session.identity)
         if (old := self._homes.node_of(runtime)) is not None:
-            self._carrier.hand_overs.begin(runtime, old, self._held.hold(port), self._now)
+            self._carrier.left_behind.begin(runtime, old, self._held.hold(port), self._now)
         self._homes.session_over(runtime)
         self._tables.remembered.forget()
         self._write(rows.Change(row, self._held.hold(port)))
@@ -567,7 +567,7 @@ class Group(OtherNodes):
 
     @override
     def deadline(self) -> float:
-        moves = min(self._homes.deadline(), self._carrier.hand_overs.deadline())
+        moves = min(self._homes.deadline(), self._carrier.left_behind.deadline())
         due = min(self._membership.deadline(), moves, self._handover.deadline())
         return min(due, self._rows.deadline(self._now)) if self._is_current else due
 
@@ -575,7 +575,7 @@ class Group(OtherNodes):
     def tick(self) -> None:
         now = self._now
         self._member(self._membership.feed(membership.Tick(), now))
-        self._carrier.hand_overs.tick(now)
+        self._carrier.left_behind.tick(now)
         for runtime in self._homes.overdue(now):
             self._expire(runtime)
 

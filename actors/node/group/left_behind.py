@@ -8,7 +8,7 @@ import attrs
 from actors.node.group.held_links import HeldLinks
 from specs.limits.node import HAND_OVER_TIMEOUT
 
-__all__ = ["HandOvers"]
+__all__ = ["LeftBehind"]
 
 
 @final
@@ -26,7 +26,7 @@ class _Awaited:
 
 
 @final
-class HandOvers:
+class LeftBehind:
     """The links of runtimes that have just come from other nodes.
 
     Args:

@@ -1,0 +1,76 @@
+"""What other nodes of the domain have decided, as the cores of one node take it over."""
+
+import attrs
+
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.machines.registration import State
+from fsm.registry import allocation
+from fsm.registry.allocation import MIRROR, AllocationCore, Mirrored, MirrorGone, Release
+from fsm.registry.records import Create, Forget, Keep, Row, StatusChanged, Tick
+from fsm.registry.registration import Mirror, RegistrationCore
+from specs.limits.node import RECORD_RETRY
+from specs.limits.protocol import REGISTRATION_EXPIRES
+from specs.trace import Op
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
+URL = "hyperty://a.ex/1"
+
+
+def rows(effects):
+    return [(one.op, one.key, one.val) for one in effects if isinstance(one, RowChanged)]
+
+
+def test_a_mirrored_address_has_an_owner_and_no_history_here():
+    core = AllocationCore()
+    taken = core.feed(Mirrored(RA, URL), 0.0)
+    assert rows(taken) == [(Op.ADD, URL, RA)]
+    assert taken[0].writer == MIRROR
+    assert core.owner_of(URL) == RA
+    gone = core.feed(MirrorGone(URL), 0.0)
+    assert rows(gone) == [(Op.DEL, URL, RA)]
+    assert not [one for one in (*taken, *gone) if isinstance(one, Step)]
+    assert core.is_tombstone(URL)
+
+
+def test_an_address_that_goes_to_another_runtime_elsewhere_goes_here_too():
+    core = AllocationCore()
+    core.feed(allocation.Claim(RA, (URL,)), 0.0)
+    assert rows(core.feed(Mirrored(RB, URL), 0.0)) == [(Op.DEL, URL, RA), (Op.ADD, URL, RB)]
+    assert core.feed(Mirrored(RB, URL), 0.0) == []
+    steps = [one.new for one in core.feed(Release(RB, "over"), 0.0) if isinstance(one, Step)]
+    assert steps == ["released"]
+
+
+def test_only_one_node_lets_a_record_expire():
+    ours = set()
+    core = RegistrationCore((), ours.__contains__)
+    core.feed(Create(URL, RA, RA, {"url": URL, "runtime": RA}), 0.0)
+    core.settle()
+    late = REGISTRATION_EXPIRES + 1
+    assert core.feed(Tick(), late) == []
+    assert core.deadline() == late + RECORD_RETRY
+    ours.add(URL)
+    effects = core.feed(Tick(), late + RECORD_RETRY)
+    assert [type(one) for one in effects] == [Step, Keep, StatusChanged]
+
+
+def test_a_mirrored_record_is_found_and_not_reported():
+    core = RegistrationCore()
+    row = Row(URL, RA, State.LIVE, 0.0, {"url": URL, "runtime": RA, "status": "live"}, 7)
+    assert core.feed(Mirror(URL, row), 0.0) == []
+    assert core.row(URL) == row
+    assert core.feed(Mirror(URL, None), 0.0) == []
+    assert core.row(URL) is None
+
+
+def test_a_record_of_this_node_that_another_changes_makes_its_steps():
+    core = RegistrationCore()
+    core.feed(Create(URL, RA, RA, {"url": URL, "runtime": RA}), 0.0)
+    row = attrs.evolve(core.row(URL), status=State.DISCONNECTED)
+    (step,) = core.feed(Mirror(URL, row), 1.0)
+    assert step.new == State.DISCONNECTED
+    (step,) = core.feed(Mirror(URL, None), 2.0)
+    assert step.new == State.DEAD
+    assert not [one for one in core.feed(Tick(), 1e9) if isinstance(one, Forget)]
+    assert core.rest() == []
