@@ -107,19 +107,21 @@ class GroupWorld:
             await link.aclose()
         member.scope.cancel()
 
-    async def until(self, is_so, seconds: float = PATIENCE) -> None:
+    async def until(self, is_so, seconds: float = PATIENCE, step: float = 0.25) -> None:
         """Wait until something is so."""
         with trio.fail_after(seconds):
             while not await is_so():  # noqa: ASYNC110 - what is awaited is in the node
-                await trio.sleep(0.25)
+                await trio.sleep(step)
 
-    async def has(self, member: Member, runtime: str, state: str | None) -> None:
+    async def has(
+        self, member: Member, runtime: str, state: str | None, step: float = 0.25
+    ) -> None:
         """Wait until the session of a runtime is in a state at a node; None: it has none there."""
 
         async def is_so() -> bool:
             return (await member.states()).get(runtime) == state
 
-        await self.until(is_so)
+        await self.until(is_so, step=step)
 
 
 @asynccontextmanager

@@ -297,14 +297,18 @@ async def test_what_waited_comes_before_what_is_sent_later(autojump_clock):
         await peer.link.aclose()
         await world.has(one, RA, "detached")
         sent = [await other.post("update", f"{RB}/sm", f"{RA}/sm", n=n) for n in range(3)]
-        await other.control("ping")
-        world.store.slow(0.2, one.engine)
+
+        async def has_all() -> bool:
+            return [line.op for line in one.tracer.lines].count("queue") == len(sent)
+
+        await world.until(has_all)
+        world.store.slow(0.1, one.engine)
         again = await two.outsider(RA)
         await again.post(
             "execute", again.stub, f"{again.node}/session",
             method="re-open", params={"runtimeURL": RA, "token": peer.token},
         )  # fmt: skip
-        await world.has(two, RA, "open")
+        await world.has(two, RA, "open", step=0.001)
         sent += [await other.post("update", f"{RB}/sm", f"{RA}/sm", n=n) for n in range(3, 6)]
         with trio.fail_after(10):
             assert (await again.hear()).code == 200
