@@ -1,6 +1,7 @@
 """`python -m tests.simulation`: as many runs as one likes; a run that fails is made small.
 
     --seeds N [--first M] [--jobs J]   seeds M to M+N-1, in J processes
+    --groups                           several nodes of one domain over an engine
     --plan FILE                        one plan, as it was printed
     --digest                           print the hash of each run's trace; judge nothing
 
@@ -22,6 +23,7 @@ import cattrs
 
 from fsm.commands.progress import Progress, progress_of
 from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
 from tests.simulation.world.simulator import Outcome, run
@@ -36,13 +38,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=_count, default=1)
     parser.add_argument("--plan", type=_plan, metavar="FILE")
+    parser.add_argument("--groups", action="store_true")
     parser.add_argument("--digest", action="store_true")
     parser.add_argument("--tell", type=int, metavar="FD", help=argparse.SUPPRESS)
     reported = parser.parse_args()
     logging.getLogger("actors").setLevel(logging.CRITICAL)
     if reported.jobs > 1:
         return _share(reported)
-    plans = map(plan_of, range(reported.first, reported.first + reported.seeds))
+    made = group_plan_of if reported.groups else plan_of
+    plans = map(made, range(reported.first, reported.first + reported.seeds))
     total = reported.seeds
     if reported.plan is not None:
         plans, total = iter([reported.plan]), 1
@@ -90,6 +94,7 @@ def _share(reported: argparse.Namespace) -> int:
     jobs = min(reported.jobs, reported.seeds)
     parts = [reported.seeds * job // jobs for job in range(jobs + 1)]
     command = [sys.executable, "-m", "tests.simulation"]
+    command += ["--groups"] if reported.groups else []
     outer, inner = os.pipe()
     command.append(f"--tell={inner}")
     running = [

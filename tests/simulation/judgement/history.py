@@ -223,10 +223,12 @@ class History:
     Attributes:
         remarks: What was done and seen.
         left_over: What was still there when everybody had gone: links, listeners.
+        different: In what the nodes of a domain differed at last from the rows of its engine.
     """
 
     remarks: list[Remark] = attrs.field(factory=list)
     left_over: list[str] = attrs.field(factory=list)
+    different: list[str] = attrs.field(factory=list)
 
     def note(self, remark: Remark) -> None:
         """Add a line."""

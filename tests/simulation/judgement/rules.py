@@ -12,6 +12,7 @@
 | `agreed` | when all is well again, every copy, with children, is what its reporter has (I-D4) |
 | `children` | when all is well again, each child is there that was acknowledged, once (I-D10) |
 | `converged` | when all is well again, everybody reaches everybody |
+| `shared` | when all is well again, all nodes of a domain know what the rows of its engine say |
 | `clean` | when everybody has gone, no link and no listener is left (I-X2) |
 
 Of a request that is answered otherwise than 200 (404, 408, 503 and so on) only this is
@@ -194,6 +195,10 @@ def _converged(history: History) -> Iterator[str]:
             yield f"all is well, and {one.by} asks {one.to}: {one.code or 'no answer'}"
 
 
+def _shared(history: History) -> Iterable[str]:
+    return history.different
+
+
 def _clean(history: History) -> Iterable[str]:
     return [f"{what} is left" for what in history.left_over]
 
@@ -209,6 +214,7 @@ RULES: Final[dict[str, Callable[[History], Iterable[str]]]] = {
     "agreed": _agreed,
     "children": _children,
     "converged": _converged,
+    "shared": _shared,
     "clean": _clean,
 }
 """By name."""

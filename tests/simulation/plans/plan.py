@@ -2,6 +2,7 @@
 
 import json
 from enum import StrEnum
+from string import ascii_lowercase
 from typing import Final, final
 
 import attrs
@@ -67,6 +68,20 @@ class Wrong(StrEnum):
     """The hyperty of `one` takes no message, and no change of an object."""
     POLICY = "policy"
     """The node `one` denies all requests between hyperties."""
+    MOVE = "move"
+    """A load balancer sends the runtime `one` to the node `other` from now on, and cuts its link."""
+    ENGINE = "engine"
+    """The engine of the domain of the node `one` is down."""
+    EMPTIED = "emptied"
+    """The same, and it comes back without rows."""
+    CUT = "cut"
+    """The node `one` alone cannot reach the engine."""
+    SLOW = "slow"
+    """Each crossing from the node `one` to the engine takes `amount` seconds."""
+    UNSURE = "unsure"
+    """The next `amount` writes of the node `one` are made, and not answered."""
+    SWALLOWED = "swallowed"
+    """The next `amount` writes of the node `one` are not made, and not answered."""
 
 
 @final
@@ -114,7 +129,8 @@ class Plan:
     Attributes:
         seed: What chance there still is: entropy, jitter, the order of tasks.
         runtimes: Names, each with the number of its domain: `r0` of `d0.ex` is `("r0", 0)`.
-            Every domain has one node, `n0` and so on.
+        members: How many nodes of each domain share an engine, `n0a`, `n0b` and so on; 0: every
+            domain has one node, `n0`, and no engine.
         kinds: What P2P links may use; none: no P2P.
         topology: `triangle` or `trapezoid`.
         latency: Seconds a frame takes between any two when nothing is wrong.
@@ -127,11 +143,19 @@ class Plan:
     latency: float = 0.0
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
+    members: int = 0
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes there are."""
-        return tuple(f"n{domain}" for domain in sorted({domain for _, domain in self.runtimes}))
+        domains = sorted({domain for _, domain in self.runtimes})
+        return tuple(name for domain in domains for name in self.nodes_of(domain))
+
+    def nodes_of(self, domain: int) -> tuple[str, ...]:
+        """The nodes of a domain."""
+        if not self.members:
+            return (f"n{domain}",)
+        return tuple(f"n{domain}{letter}" for letter in ascii_lowercase[: self.members])
 
     @property
     def size(self) -> int:

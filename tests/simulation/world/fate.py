@@ -31,10 +31,12 @@ def sealed(seed: int) -> Iterator[None]:
     """Let nothing but the seed decide."""
     was, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()
     made_up, in_thread = secrets.token_bytes, trio.to_thread.run_sync
+    bits = secrets.randbits
     places = tempfile.TemporaryDirectory
     trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
     trio_run._r.seed(seed)
     secrets.token_bytes = chance(seed, "rooms").randbytes
+    secrets.randbits = chance(seed, "boots").getrandbits
     trio.to_thread.run_sync = _at_once
     tempfile.TemporaryDirectory = partial(_place, chance(seed, "places"))
     try:
@@ -43,6 +45,7 @@ def sealed(seed: int) -> Iterator[None]:
         trio_run._ALLOW_DETERMINISTIC_SCHEDULING = was
         trio_run._r.setstate(state)
         secrets.token_bytes, trio.to_thread.run_sync = made_up, in_thread
+        secrets.randbits = bits
         tempfile.TemporaryDirectory = places
 
 

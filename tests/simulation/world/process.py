@@ -28,6 +28,8 @@ from specs.message import Message
 from tests.simulation.judgement.evidence import Evidence, ProcessTracer
 from tests.simulation.judgement.history import Died, History
 from tests.simulation.plans.plan import Plan, Wrong
+from tests.simulation.world.balancer import Balancer
+from tests.simulation.world.domain_group import DomainGroup
 from tests.simulation.world.fate import chance
 from tests.simulation.world.logins import Logins, issuer, login_of
 from tests.simulation.world.mortal import MortalNetwork
@@ -39,6 +41,8 @@ from transports.link import Kind, Network
 __all__ = ["Air", "NodeProcess", "Process", "RuntimeProcess", "domain_of", "place_of"]
 
 _PORT = 41_000
+_NEXT = 100
+"""From a node of a domain to the next one."""
 
 
 def domain_of(number: int) -> str:
@@ -47,8 +51,14 @@ def domain_of(number: int) -> str:
 
 
 def place_of(number: int) -> str:
-    """Return where the node of a domain is dialled."""
+    """Return where the node of a domain is dialled, or the balancer in front of several."""
     return f"ws://127.0.0.1:{_PORT + number}/link"
+
+
+def _port_of(node: str) -> int:
+    """Return where a node listens."""
+    domain, letter = int(node[1]), node[2:]
+    return _PORT + domain + (_NEXT * (ord(letter) - ord("a") + 1) if letter else 0)
 
 
 @final
@@ -61,6 +71,9 @@ class Air:
         clocks: By node, seconds by which its wall clock is wrong.
         strict: Nodes that permit less.
         busy: By runtime, the end of the time in which its hyperty takes nothing.
+        groups: By domain, its nodes that share an engine.
+        chosen: By runtime, the node to which the balancer sends it, if that is there.
+        up: Nodes that run.
     """
 
     plan: Plan
@@ -72,6 +85,23 @@ class Air:
     clocks: dict[str, float] = attrs.field(factory=dict)
     strict: set[str] = attrs.field(factory=set)
     busy: dict[str, trio.Event] = attrs.field(factory=dict)
+    groups: dict[int, DomainGroup] = attrs.field(factory=dict)
+    chosen: dict[str, str] = attrs.field(factory=dict)
+    up: dict[str, None] = attrs.field(factory=dict)
+
+    def node_for(self, runtime: str, place: str) -> str:
+        """Return where a runtime gets to that dials a node, or the balancer of several."""
+        if not self.plan.members:
+            return place
+        named = next((one for one in self.groups if place_of(one) == place), None)
+        if named is None:
+            return place
+        nodes = self.plan.nodes_of(named)
+        chosen = self.chosen.get(runtime, nodes[int(runtime[1:]) % len(nodes)])
+        first = nodes.index(chosen) if chosen in nodes else 0
+        turn = (*nodes[first:], *nodes[:first])
+        there = next((one for one in turn if one in self.up), turn[0])
+        return f"ws://127.0.0.1:{_port_of(there)}/link"
 
     def records_of(self, node: str) -> Path | None:
         """Return the file of a node's registry; None: it has none, as nothing happens to it."""
@@ -149,11 +179,15 @@ class Process(ABC):
             return
         self._network.is_dead = True
         self.is_up = False
+        self._dying()
         self.air.history.note(Died(trio.current_time(), self.life))
         for other in everybody:
             self.air.chaos.reset(self.name, other)
         self._scope.cancel()
         await self._ended.wait()
+
+    def _dying(self) -> None:
+        """Let nothing of this life reach anybody but by the network."""
 
     async def leave(self) -> None:
         """End in good order; return when it has."""
@@ -174,6 +208,7 @@ class NodeProcess(Process):
     """A message node."""
 
     async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
+        group = self.air.groups.get(self.domain)
         others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
         logins = Logins(self.air.issuer, message_node(domain_of(self.domain)))
         foreign = {
@@ -182,7 +217,9 @@ class NodeProcess(Process):
         }
         config = NodeConfig(
             domain=domain_of(self.domain),
-            listen=f"127.0.0.1:{_PORT + self.domain}",
+            listen=f"127.0.0.1:{_port_of(self.name)}",
+            engine=None if group is None else group.opened(self.name),
+            node_name="" if group is None else self.name,
             entropy=self.entropy(),
             ids=self.ids(),
             login=attrs.evolve(login_of(self.air.issuer), clock=self._clock),
@@ -194,8 +231,14 @@ class NodeProcess(Process):
         )
         async with open_node(config, network, witness):
             self.is_up = True
+            self.air.up[self.name] = None
             task_status.started()
             await self._leaving.wait()
+
+    def _dying(self) -> None:
+        self.air.up.pop(self.name, None)
+        if self.domain in self.air.groups:
+            self.air.groups[self.domain].bury(self.name)
 
     def _clock(self) -> float:
         return trio.current_time() + self.air.clocks.get(self.name, 0.0)
@@ -234,7 +277,8 @@ class RuntimeProcess(Process):
             entropy=self.entropy(),
             ids=self.ids(),
         )
-        async with open_runtime(config, network, witness) as self.runtime:
+        balanced = Balancer(network, partial(self.air.node_for, self.name))
+        async with open_runtime(config, balanced, witness) as self.runtime:
             await self._deploy(self.runtime)
             async with trio.open_nursery() as self.tasks:
                 self.is_up = True

@@ -1,6 +1,7 @@
 """One run of a plan, from the first process to the last link, and what is found in it."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -21,11 +22,13 @@ from tests.simulation.judgement.history import History, Probed
 from tests.simulation.judgement.rules import Breach, breaches, disagreements
 from tests.simulation.plans.plan import Act, Fault, Plan, Wrong
 from tests.simulation.world.application import Application
+from tests.simulation.world.domain_group import DomainGroup, watched
 from tests.simulation.world.fate import chance, sealed
 from tests.simulation.world.process import Air, NodeProcess, Process, RuntimeProcess
 from tests.simulation.world.trouble import Ends, begin
 from transports.chaos.network import ChaosNetwork
 from transports.chaos.toxics import Latency
+from transports.engine.memory import open_memory_store
 from transports.memory import MemoryNetwork
 
 __all__ = ["Outcome", "run"]
@@ -93,7 +96,8 @@ async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
     chaos = ChaosNetwork(network, chance(plan.seed, "chaos"))
     air = Air(plan, chaos, evidence, history, folder)
     with trio.move_on_after(_LIMIT) as patience, Crash() as crash:
-        await World(air).run()
+        async with _engines(air):
+            await World(air).run()
     history.left_over += [f"a link {one.dialler} > {one.listener}" for one in chaos.links]
     history.left_over += [f"a listener at {address}" for _, address in network._listeners]
     found = []
@@ -102,6 +106,17 @@ async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
     if crash.error is not None:
         found.append(Breach("crashed", "; ".join(_causes(crash.error))))
     return found
+
+
+@asynccontextmanager
+async def _engines(air: Air) -> AsyncIterator[None]:
+    """Open an engine for each domain, if there are to be any."""
+    async with AsyncExitStack() as stack:
+        for domain in sorted({domain for _, domain in air.plan.runtimes if air.plan.members}):
+            store = await stack.enter_async_context(open_memory_store())
+            air.groups[domain] = DomainGroup(store)
+        with watched(air.groups.values()):
+            yield
 
 
 def _causes(error: BaseException) -> Iterator[str]:
@@ -120,7 +135,7 @@ class World:
     def __init__(self, air: Air) -> None:
         self._air = air
         plan = air.plan
-        self.nodes = {name: NodeProcess(air, name, int(name[1:])) for name in plan.nodes}
+        self.nodes = {name: NodeProcess(air, name, int(name[1])) for name in plan.nodes}
         self.runtimes = {name: RuntimeProcess(air, name, at) for name, at in plan.runtimes}
         self._application = Application(self.runtimes, air.history)
         self._troubles: list[Ends] = []
@@ -186,11 +201,17 @@ class World:
         """Write down what everybody holds, once it is the same or should be."""
         objects = self._application.objects
         for _ in range(int(_AGREEING / _LOOKING)):
-            if not disagreements(objects.held()):
+            if not disagreements(objects.held()) and not self._differences():
                 break
             await trio.sleep(_LOOKING)
         for one in objects.held():
             self._air.history.note(one)
+        self._air.history.different += self._differences()
+
+    def _differences(self) -> list[str]:
+        """Say in what the nodes of a domain differ from its engine."""
+        groups = self._air.groups.values()
+        return [different for group in groups for different in group.differences()]
 
     async def _probe_pair(self, one: RuntimeProcess, other: RuntimeProcess) -> None:
         code = 0

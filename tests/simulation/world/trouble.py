@@ -81,10 +81,20 @@ def _within(air: Air, fault: Fault) -> Callable[[], object] | None:
         case Wrong.BUSY:
             over = air.busy[fault.one] = trio.Event()
             return over.set
+        case Wrong.MOVE:
+            air.chosen[fault.one] = fault.other
+            for node in air.plan.nodes:
+                air.chaos.reset(fault.one, node)
+            return _nothing
         case Wrong.DISK:
             return _without(air.folder / fault.one / "records")
         case _:
-            return None
+            group = air.groups.get(int(fault.one[1:2])) if fault.one.startswith("n") else None
+            return None if group is None else group.begin(fault)
+
+
+def _nothing() -> None:
+    """End what has no end."""
 
 
 def _without(file: Path) -> Callable[[], object]:
