@@ -223,6 +223,7 @@ class Group(OtherNodes):
         is_in = isinstance(outcome, membership.Admitted)
         _log.info("group joined" if is_in else "node id taken", node=self._membership.node)
         self._look_current()
+        self._tidy_paths()
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         is_taken = self._store is not None and self._store.try_tell(work)
@@ -239,7 +240,7 @@ class Group(OtherNodes):
                 _log.warning("node gone", node=holder.node)
                 self._moved(holder)
                 self._carrier.lose(holder.node)
-                self._tidy_paths()
+        self._tidy_paths()
 
     def _moved(self, holder: Holder) -> None:
         self._homes.node_moved(holder.node, self._now)
@@ -480,7 +481,7 @@ class Group(OtherNodes):
 
     def _tidy_paths(self) -> None:
         """Remove the rows of subscribers at nodes that are gone, as far as they are ours to."""
-        for row in list(self._homes.unheld_paths()):
+        for row in list(self._homes.unheld_paths()) if self.is_member else ():
             if self._membership.tidies(row.key):
                 self._homes.path_over(row)
                 self._write(rows.Remove(row.key))

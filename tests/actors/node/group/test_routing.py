@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from fsm.registry.node_rights import Observation
+from specs.limits.group import GROUP_LEASE
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.node_peer import RA, RB
 from transports.errors import LinkError
@@ -79,6 +80,28 @@ async def test_an_event_reaches_the_subscribers_at_all_nodes_once_each(autojump_
             for peer in others[1:]:
                 assert (await peer.hear()).id == sent.id
         assert await others[0].silence(0.2)
+
+
+async def test_no_row_says_that_a_fenced_node_has_subscribers(autojump_clock):
+    async with open_group(3) as world:
+        owner = await world.nodes[0].peer(RA)
+        urls = [url for _ in range(9) for url in await owner.allocate("comm")]
+        for number, member in enumerate(world.nodes):
+            peer = await member.peer(f"hyperty-runtime://a.ex/r{number}")
+            for url in urls:
+                about = [f"{url}/changes"]
+                answer = await peer.ask(
+                    "subscribe", f"{peer.runtime}/sm", f"{peer.node}/sm", resources=about
+                )
+                assert answer.code == 200, answer.body
+        assert len(world.store.rows("path/")) == 27
+        world.store.stop()
+        # Not when the nodes try to join: they know all rows before they are members.
+        await trio.sleep(2 * GROUP_LEASE + 0.25)
+        world.store.start()
+        with trio.fail_after(2 * GROUP_LEASE):
+            while world.store.rows("path/"):
+                await trio.sleep(1)
 
 
 async def test_the_owner_of_an_address_is_the_same_at_all_nodes(autojump_clock):
