@@ -64,6 +64,7 @@ bench: $(STAMP)
 soak: $(STAMP)
 	@$(BIN)/python -m pytest -m "soak or long or hypothesis or chance" --hypothesis-profile soak
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+	@$(BIN)/python -m tests.simulation --groups --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
 
 # Whole systems only: `make simulate SEEDS=500 FIRST=10000 JOBS=4`.

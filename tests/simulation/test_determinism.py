@@ -14,8 +14,8 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 3
 
 
-def digests(hash_seed):
-    command = [sys.executable, "-m", "tests.simulation", f"--seeds={SEEDS}", "--digest"]
+def digests(hash_seed, *more):
+    command = [sys.executable, "-m", "tests.simulation", f"--seeds={SEEDS}", "--digest", *more]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     reported = subprocess.run(  # noqa: S603 - ourselves
         command, env=environment, capture_output=True, text=True, check=False
@@ -23,8 +23,9 @@ def digests(hash_seed):
     return reported.stdout.splitlines()
 
 
-def test_two_processes_that_hash_differently_run_a_seed_alike():
-    one, other = digests("1"), digests("2")
+@pytest.mark.parametrize("more", [(), ("--groups",)])
+def test_two_processes_that_hash_differently_run_a_seed_alike(more):
+    one, other = digests("1", *more), digests("2", *more)
 
     assert len(one) == SEEDS
     assert one == other

@@ -19,7 +19,7 @@ from tests.simulation.judgement.history import (
     Probed,
     Removed,
 )
-from tests.simulation.judgement.rules import RULES, breaches
+from tests.simulation.judgement.rules import RULES, Breach, breaches
 
 A, B, OBJECT = "r0.1", "hyperty://d0.ex/b", "comm://d0.ex/o"
 CHILDREN = f'{{"{B}#1": "7", "{B}#3": "9/10"}}'
@@ -108,8 +108,15 @@ def test_remaining_links_are_reported():
     assert (breach.rule, breach.what) == ("clean", "a link r0 > n0 is left")
 
 
+def test_nodes_that_differ_from_their_engine_are_reported():
+    history = history_of(WHOLE)
+    history.different.append("n0a is no member")
+
+    assert breaches(history) == (Breach("shared", "n0a is no member"),)
+
+
 def test_every_rule_has_such_a_history():
-    assert {*BROKEN, "clean"} == set(RULES)
+    assert {*BROKEN, "clean", "shared"} == set(RULES)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Seeds by the handful, and the report of each that fails."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.plan import Plan
 from tests.simulation.world.simulator import run
 
 __all__ = ["CHUNK", "broken_by"]
@@ -15,12 +16,12 @@ _REPORTED: Final = 5
 """Breaches of one run that are reported."""
 
 
-def broken_by(seeds: Iterable[int]) -> dict[int, list[str]]:
+def broken_by(seeds: Iterable[int], made: Callable[[int], Plan] = plan_of) -> dict[int, list[str]]:
     """Run seeds; return what was broken, by seed.
 
     To make a failing one small: `python -m tests.simulation --first SEED --seeds 1`.
     """
-    outcomes = {seed: run(plan_of(seed)) for seed in seeds}
+    outcomes = {seed: run(made(seed)) for seed in seeds}
     return {
         seed: [f"{breach.rule}: {breach.what}" for breach in outcome.breaches[:_REPORTED]]
         for seed, outcome in outcomes.items()

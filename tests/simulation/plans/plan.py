@@ -69,7 +69,7 @@ class Wrong(StrEnum):
     POLICY = "policy"
     """The node `one` denies all requests between hyperties."""
     MOVE = "move"
-    """A load balancer sends the runtime `one` to the node `other` from now on, and cuts its link."""
+    """The balancer sends the runtime `one` to the node `other` from now on, and cuts its link."""
     ENGINE = "engine"
     """The engine of the domain of the node `one` is down."""
     EMPTIED = "emptied"

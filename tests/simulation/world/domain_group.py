@@ -146,9 +146,7 @@ def _of_tables(name: str, group: Group, rows: Collection[GroupRow]) -> Iterator[
             yield f"{name} knows no member that has {one}"
     owners = {row.address: row.runtime for row in rows if isinstance(row, OwnerRow)}
     runtimes = {*sessions, *owners.values()}
-    owned = {
-        address: owner for address, owner in allocation._owners.items() if owner in runtimes
-    }
+    owned = {address: owner for address, owner in allocation._owners.items() if owner in runtimes}
     yield from _unlike(f"the owners at {name}", owned, owners)
     paths = [row for row in rows if isinstance(row, PathRow)]
     mine = [row.resource for row in paths if row.holder == holder]

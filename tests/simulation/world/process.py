@@ -186,8 +186,8 @@ class Process(ABC):
         self._scope.cancel()
         await self._ended.wait()
 
-    def _dying(self) -> None:
-        """Let nothing of this life reach anybody but by the network."""
+    def _dying(self) -> None:  # noqa: B027 - most reach others by the network only
+        """Let this life reach nobody any more by other ways than the network."""
 
     async def leave(self) -> None:
         """End in good order; return when it has."""
