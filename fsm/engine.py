@@ -277,7 +277,7 @@ class Entity:
             UndeclaredTransitionError: There is none; the state did not move.
         """
         old = self._state
-        self._move(trigger, given)
+        self.step_unreported(trigger, given)
         left = None if old == ABSENT else old
         return Step(self.table.name, self.key, left, self._state, trigger.value, why)
 
@@ -287,10 +287,10 @@ class Entity:
         Args:
             trigger: The trigger.
             given: The conditions that are true.
-        """
-        self._move(trigger, given)
 
-    def _move(self, trigger: StrEnum, given: AbstractSet[StrEnum]) -> None:
+        Raises:
+            UndeclaredTransitionError: There is none; the state did not move.
+        """
         target = self._take(self._state, trigger, given)
         if target is None:
             raise UndeclaredTransitionError(self.table.name, self.key, self.state, trigger.value)

@@ -1,6 +1,7 @@
 """The steps that may be taken for a message that has no listener here."""
 
 from enum import Enum, unique
+from functools import lru_cache
 from typing import Final, final
 
 import attrs
@@ -99,6 +100,7 @@ def _is_signalling(one_end: str, other_end: str) -> bool:
     return is_p2p_part(one_end) or is_p2p_part(other_end)
 
 
+@lru_cache(maxsize=4096)
 def is_p2p_part(address: str) -> bool:
     """Return whether an address is a P2P stub's, a link's, or a Connection object's."""
     scheme = scheme_of(address)

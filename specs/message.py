@@ -161,7 +161,19 @@ class Message:
     def via(self) -> tuple[str, ...]:
         """Stubs this message has crossed, in order (STB-06)."""
         via = self.body.get("via")
-        return tuple(v for v in via if isinstance(v, str)) if isinstance(via, list) else ()
+        return tuple([v for v in via if isinstance(v, str)]) if isinstance(via, list) else ()
+
+    def is_last_by(self, stub: str) -> bool:
+        """Return whether this stub is the last that the message has crossed.
+
+        Args:
+            stub: Address of the stub, or of the end of a link.
+        """
+        via = self.body.get("via")
+        if not isinstance(via, list) or not via:
+            return False
+        # Most often the last is a text, and no other has to be looked at.
+        return via[-1] == stub if isinstance(via[-1], str) else self.via[-1:] == (stub,)
 
 
 def instance_id(message: Message) -> str:

@@ -78,7 +78,7 @@ def check_size(text: bytes, value: Json) -> None:
         BadMessageError: A limit is exceeded; the code is 413.
     """
     has_texts = len(text) > MAX_JSON_TEXT
-    if has_texts or not (_is_flat(value) or _has_few_parts(text) or _is_small(text)):
+    if has_texts or not (_has_few_parts(text) or _is_flat(value) or _is_small(text)):
         _look(value, has_texts=has_texts)
 
 

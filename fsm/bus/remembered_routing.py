@@ -10,12 +10,10 @@ from typing import Final, TypeAlias, TypeVar, final
 from fsm.bus.node_routing import Admission, Admitted, NodeRouting, Route, ToRuntimes
 from fsm.registry.node_rights import CHILDREN
 from specs.addresses.address import is_node
+from specs.limits.bus import REMEMBERED
 from specs.message import Message, MessageType
 
-__all__ = ["REMEMBERED", "RememberedRouting"]
-
-REMEMBERED: Final = 4096
-"""Types and ends of messages that are remembered; with one more the memory begins anew (ours)."""
+__all__ = ["RememberedRouting"]
 
 _CLAIMS: Final = frozenset({"source", "via"})
 """Fields of a body that count when a message is admitted."""

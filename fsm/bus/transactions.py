@@ -105,7 +105,7 @@ class Transaction(Generic[W]):
 
 
 @final
-@attrs.frozen(slots=True)
+@attrs.define(slots=True)
 class Answer(Generic[W]):
     """The meaning of an answer: it belongs to a transaction, or must be dropped.
 

@@ -65,3 +65,6 @@ MAX_ATTEMPTS: Final = 10
 
 FORWARD_RULES: Final = 256
 """Forward rules and aliases of one runtime; more are refused (ours, BUS-08, BUS-10)."""
+
+REMEMBERED: Final = 4096
+"""Types and ends of messages that are remembered; with one more the memory begins anew (ours)."""

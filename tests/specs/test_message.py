@@ -121,5 +121,14 @@ def test_stamping_appends_and_leaves_the_original_as_it_was():
     assert first.via == ()
 
 
+@pytest.mark.parametrize(
+    "via", [None, "x", [], [S], [S, "x"], ["x", S], [S, 5], [5], [S, 5, "x", None], [S, ["x"]]]
+)
+def test_the_last_stub_is_the_last_text_of_the_list(via):
+    message = ask(body={} if via is None else {"via": via})
+    for stub in (S, "x", ""):
+        assert message.is_last_by(stub) == (message.via[-1:] == (stub,))
+
+
 def test_a_via_that_is_no_list_counts_as_none():
     assert ask(body={"via": "x"}).via == ()

@@ -29,7 +29,7 @@ class Purpose(Enum):
 
 
 @final
-@attrs.frozen
+@attrs.define
 class Delivery:
     """One message for one listener.
 

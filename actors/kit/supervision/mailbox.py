@@ -30,10 +30,10 @@ class Reply(Generic[R]):
     through others. An answer is dropped if its requester no longer waits.
     """
 
-    __slots__ = ("_answered", "_error", "_state", "_value", "_wait")
+    __slots__ = ("_asker", "_error", "_state", "_value", "_wait")
 
     def __init__(self, wait: Wait | None = None) -> None:
-        self._answered = trio.Event()
+        self._asker: trio.lowlevel.Task | None = None
         self._state = _State.OPEN
         self._value: list[R] = []
         self._error: Exception | None = None
@@ -89,14 +89,22 @@ class Reply(Generic[R]):
             ActorStoppedError: The actor stopped or crashed before it answered.
             Exception: What the actor answered by `fail`.
         """
-        try:
-            await self._answered.wait()
-        except trio.Cancelled:
-            if self._state is not _State.ANSWERED:
-                raise
+        if self.is_open:
+            self._asker = trio.lowlevel.current_task()
+            try:
+                await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
+            except trio.Cancelled:
+                if self._state is not _State.ANSWERED:
+                    raise
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
         if self._error is not None:
             raise self._error
         return self._value[0]
+
+    def _stop_waiting(self, _: object) -> trio.lowlevel.Abort:
+        self._asker = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
     def _close(self) -> bool:
         if self._state is _State.ANSWERED:
@@ -105,7 +113,9 @@ class Reply(Generic[R]):
             return False
         self._state = _State.ANSWERED
         self.defer()
-        self._answered.set()
+        if self._asker is not None:
+            trio.lowlevel.reschedule(self._asker)
+            self._asker = None
         return True
 
 
@@ -140,7 +150,7 @@ class Nothing(Enum):
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Asked(Generic[M_co]):
     """A message whose sender waits for an answer, with the reply."""
 

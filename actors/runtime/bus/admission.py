@@ -68,6 +68,7 @@ class Admission:
 
     Attributes:
         senders: What the peers of links may send from.
+        version: Number of changes of the grants.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Admission:
         self._reporters: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._after: Callable[[], object] | None = None
+        self.version = 0
 
     def name(self, component: str, name: str | None) -> None:
         """Take the name of a hyperty, for policies.
@@ -121,6 +123,7 @@ class Admission:
             address: The address.
             origin: Origin of the message: the runtime, or a link.
         """
+        self.version += 1
         self._origins[owner] = origin
         granted = self._granted.setdefault(owner, set())
         if origin is Origin.LOCAL and address == runtime_of(address):
@@ -136,6 +139,7 @@ class Admission:
             owner: Address of the owner.
             address: The address.
         """
+        self.version += 1
         granted = self._granted.get(owner, set())
         if address in granted:
             origin = self._origins[owner].value
@@ -180,10 +184,7 @@ class Admission:
             message: The message.
             by: Address of the submitting component.
         """
-        # Looked at first: most messages of a runtime came over nothing.
-        if "via" not in message.body:
-            return False
-        return self.origin(by) is Origin.P2P_STUB and message.via[-1:] == (by,)
+        return message.is_last_by(by) and self.origin(by) is Origin.P2P_STUB
 
     def standing(self, message: Message, link: str) -> SenderProof:
         """Return what is known of the sender of a message that came over a link.
@@ -397,9 +398,7 @@ class Admission:
 
     def _is_by_node(self, message: Message, by: str) -> bool:
         """Return whether a node has sent this: its stub stamps all but its own words."""
-        if "via" not in message.body or message.via[-1:] != (by,):
-            return False
-        return self.origin(by) is Origin.NODE_STUB
+        return message.is_last_by(by) and self.origin(by) is Origin.NODE_STUB
 
     def _owns(self, message: Message, by: str) -> bool:
         from_ = message.from_
@@ -423,12 +422,13 @@ class Admission:
 
         A peer answers for its own runtime only, and says so.
         """
-        if not message.is_response or self.origin(by) in {None, Origin.LOCAL}:
+        if not message.is_response or not _is_shared(message.from_):
+            return False
+        origin = self.origin(by)
+        if origin is None or origin is Origin.LOCAL:
             return False
         is_by_peer = self.is_by_peer(message, by)
-        if is_by_peer and message.body.get("source") != self.senders.remote(by):
-            return False
-        return _is_shared(message.from_)
+        return not is_by_peer or message.body.get("source") == self.senders.remote(by)
 
     def _owner(self, by: str) -> str | None:
         if by in self._origins:

@@ -70,7 +70,7 @@ class Origin(Enum):
 
 
 @final
-@attrs.frozen(slots=True)
+@attrs.define(slots=True, eq=False)
 class Submitted:
     """A component hands a message to the Message BUS.
 

@@ -34,7 +34,7 @@ __all__ = ["OpenRequests", "PendingReply", "intent_for"]
 
 
 @final
-@attrs.frozen(slots=True)
+@attrs.define(slots=True, eq=False)
 class PendingReply:
     """The receiver of the answer to a request.
 
@@ -96,8 +96,10 @@ class OpenRequests:
             now: Current time, in seconds.
             terms: Terms of the wait.
         """
-        self._hops.step(self._open.open(request, waiter, now, terms))
-        self.waits_anew(request)
+        step = self._open.open(request, waiter, now, terms)
+        if step is not None:
+            self._hops.step(step)
+            self.waits_anew(request)
         if waiter.is_ours:
             self._held.sent(request)
         self._load[request.from_, request.to] += 1
@@ -169,18 +171,18 @@ class OpenRequests:
             self._hops.step(answer.step)
             if answer.is_last:
                 self._closed(answer.transaction.request)
-                if answer.transaction.waiter.is_ours and response.code <= LAST_SUCCESS:
+                if not answer.transaction.waiter.is_ours:
+                    self._remember(answer.transaction, response)
+                elif response.code <= LAST_SUCCESS:
                     self._held.accepted(answer.transaction.request)
-                self._remember(answer.transaction, response)
         return answer
 
     def _remember(self, transaction: Transaction[PendingReply], response: Message) -> None:
         """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
         request = transaction.request
-        if not transaction.waiter.is_ours:
-            self._answered[request.from_, request.to, request.id] = transaction, response
-            if len(self._answered) > ANSWERS_KEPT:
-                self._answered.popitem(last=False)
+        self._answered[request.from_, request.to, request.id] = transaction, response
+        if len(self._answered) > ANSWERS_KEPT:
+            self._answered.popitem(last=False)
 
     def again(self, request: Message) -> tuple[Message, PendingReply] | None:
         """Return the answer to a request that was answered before, and where it went."""

@@ -7,16 +7,19 @@ application.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.admission import Admission, Stage
+from actors.runtime.bus.messages import Origin
 from actors.runtime.policy import Refusal
+from specs.child import CHILDREN
 from specs.errors import ProtoflyError
-from specs.message import Message
+from specs.limits.bus import REMEMBERED
+from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import APPLICATION_STAGES, RUNTIME_CHECKS, Check, Direction, Interception
 
@@ -87,6 +90,12 @@ NO_INTERCEPTORS: Final[tuple[Interceptor, ...]] = ()
 
 _log = get_logger("actors.runtime")
 
+Ends: TypeAlias = tuple[str, MessageType, str, str]
+"""Submitter, type, sender and receiver of a message."""
+
+_BY_ENDS: Final = [row.check for row in RUNTIME_CHECKS].index(Check.LOOP) + 1
+"""Number of the first checks, which depend on nothing but the ends of most messages."""
+
 
 @final
 class Pipelines:
@@ -96,6 +105,8 @@ class Pipelines:
         self, admission: Admission, duplicate: Stage, interceptors: Sequence[Interceptor] = ()
     ) -> None:
         """Construct it.
+
+        What has passed the first checks by its ends is remembered until a grant changes.
 
         Args:
             admission: Checks that need grants or policy.
@@ -110,9 +121,13 @@ class Pipelines:
             Check.LOOP: admission.loop,
             Check.DUPLICATE: lambda _: duplicate,
         }
-        self._stages = {
-            one: tuple(_stages(one, work, interceptors, admission)) for one in Direction
-        }
+        self._admission = admission
+        self._known: set[Ends] = set()
+        self._version = admission.version
+        self._by_ends, self._others = (
+            {one: tuple(_stages(one, rows, work, interceptors, admission)) for one in Direction}
+            for rows in (RUNTIME_CHECKS[:_BY_ENDS], RUNTIME_CHECKS[_BY_ENDS:])
+        )
 
     def passed(self, message: Message, by: str, direction: Direction) -> Message | Refusal:
         """Return the message after all stages, or the refusal of the first stage that refuses.
@@ -122,23 +137,50 @@ class Pipelines:
             by: Address under which it was submitted.
             direction: The pipeline that it takes.
         """
-        for stage in self._stages[direction]:
-            said = stage(message, by)
-            if said is None:
-                continue
-            if isinstance(said, Refusal):
-                return said
-            message = said
-        return message
+        # Once per message of the runtime: what has passed once is only looked up.
+        if self._version != self._admission.version:
+            self._version = self._admission.version
+            self._known.clear()
+        ends = (by, message.type, message.from_, message.to)
+        if ends not in self._known or "via" in message.body:
+            passed = _through(self._by_ends[direction], message, by)
+            if isinstance(passed, Refusal):
+                return passed
+            self._remember(ends)
+        return _through(self._others[direction], message, by)
+
+    def _remember(self, ends: Ends) -> None:
+        """Remember that messages pass the first checks by their ends, if such messages do.
+
+        Of a message to children its body is looked at, too, and of one that came over a link
+        what the link has shown so far.
+        """
+        if CHILDREN in ends[-1] or self._admission.origin(ends[0]) is not Origin.LOCAL:
+            return
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known.add(ends)
+
+
+def _through(stages: tuple[Stage, ...], message: Message, by: str) -> Message | Refusal:
+    for stage in stages:
+        said = stage(message, by)
+        if said is None:
+            continue
+        if isinstance(said, Refusal):
+            return said
+        message = said
+    return message
 
 
 def _stages(
     direction: Direction,
+    rows: Sequence[Interception],
     work: Mapping[Check, Callable[[Interception], Stage]],
     interceptors: Sequence[Interceptor],
     admission: Admission,
 ) -> Iterator[Stage]:
-    for row in RUNTIME_CHECKS:
+    for row in rows:
         if direction not in row.directions:
             continue
         if row.check is Check.POLICY:

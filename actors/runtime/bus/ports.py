@@ -141,7 +141,8 @@ class HypertyPort(SandboxPort):
 
     @override
     async def insist(self, message: Message, attempts: int) -> Message:
-        await self._places.enter()
+        if not self._places.enter_nowait():
+            await self._places.enter()
         place, by, terms = OwnPlace(self._places), self.url, _asked(attempts)
         try:
             return await self._bus.ask(lambda reply: Submitted(message, by, reply, terms, place))

@@ -6,7 +6,7 @@ it is copied again for each handler that gets it.
 """
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import orjson
 
@@ -16,14 +16,14 @@ from fsm.sync.value.json import as_json
 from specs.addresses.address import scheme_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
-from specs.identity import IDENTITY
+from specs.identity import IDENTITY, SenderIdentity
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import BODY_BYTES, MAX_JSON_DEPTH
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.codec import check_large, check_size
 
-__all__ = ["SPECIAL", "large_body", "own", "sendable", "uncopied"]
+__all__ = ["SPECIAL", "composed", "large_body", "own", "sendable", "uncopied"]
 
 _PLAIN_ONLY: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -40,29 +40,46 @@ _DEPTH: Final = MAX_JSON_DEPTH - 1
 
 
 def sendable(message: Message) -> Message:
+    """Return a message of an application with a copy of its body; see `composed`."""
+    head = message.id, message.type, message.from_, message.to
+    return composed(head, message.body)
+
+
+Head: TypeAlias = tuple[int, MessageType, str, str]
+"""Id, type, sender and receiver of a message."""
+
+
+def composed(
+    head: Head, body: Mapping[str, Sendable], identity: SenderIdentity | None = None
+) -> Message:
     """Return a message of an application with a copy of its body, as each receiver would read it.
+
+    Args:
+        head: Its other fields.
+        body: Its body.
+        identity: Identity of its sender, as the bus will establish it; None: not known.
 
     Raises:
         NotJsonError: Something in the body is not JSON, or is nested too deep; it says where.
         BadMessageError: 413: the body is too large; 400: it does not have the form that the wire
             requires of such a message.
     """
-    body, line = _copied(message.body)
+    copy, line = _copied(uncopied(body))
     # The receiving side says who the sender is.
-    body.pop(IDENTITY, None)
+    copy.pop(IDENTITY, None)
     if len(line) > BODY_BYTES:
         raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     try:
         # In brackets: it is as deep as it will be in its message.
-        check_size(b"[%b]" % line, [body])
+        check_size(b"[%b]" % line, [copy])
     except BadMessageError:
-        as_json(body, (), plain, _DEPTH)
+        as_json(copy, (), plain, _DEPTH)
         raise
-    kind, ends = message.type, (message.from_, message.to)
-    if message.is_response or (kind not in SPECIAL and body.keys() == {"value"}):
-        return Message(message.id, kind, *ends, body)
-    raw: JsonObject = {"id": message.id, "type": kind.value, "from": ends[0], "to": ends[1]}
-    return normalise({**raw, "body": body})
+    number, kind, from_, to = head
+    if kind is MessageType.RESPONSE or (kind not in SPECIAL and copy.keys() == {"value"}):
+        return Message(number, kind, from_, to, copy, identity)
+    raw: JsonObject = {"id": number, "type": kind.value, "from": from_, "to": to}
+    return normalise({**raw, "body": copy})
 
 
 def large_body(message: Message, asked: MessageType, limit: int) -> bytes:

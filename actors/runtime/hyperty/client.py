@@ -10,7 +10,7 @@ import trio
 from actors.kit.arguments import check_attribute, check_text, check_texts, check_type
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.discovery.search import RecordSearch, Watching
-from actors.runtime.hyperty.bodies import large_body, own, sendable, uncopied
+from actors.runtime.hyperty.bodies import composed, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.transfer import fetched, sent_ahead
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
@@ -24,6 +24,7 @@ from specs.bodies.chunk import CHUNKS
 from specs.bodies.sync import Observe
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, frozen
+from specs.limits.bus import MAX_ATTEMPTS
 from specs.message import Message, MessageType, reason_in, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 
@@ -36,7 +37,7 @@ def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:
     return {"value": value, "resource": path} if path else {"value": value}
 
 
-_REQUESTS: Final = tuple(verb for verb in MessageType if verb is not MessageType.RESPONSE)
+_REQUESTS: Final = {verb.value: verb for verb in MessageType if verb is not MessageType.RESPONSE}
 
 
 def _verb(text: str) -> MessageType:
@@ -47,9 +48,10 @@ def _verb(text: str) -> MessageType:
         ValueError: No request has it.
     """
     check_text(text, "type_")
-    if text not in _REQUESTS:
+    verb = _REQUESTS.get(text)
+    if verb is None:
         raise ValueError(f"type_ must be one of {', '.join(_REQUESTS)}, not {text!r}")
-    return MessageType(text)
+    return verb
 
 
 class HypertyClient:
@@ -142,7 +144,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._asked(to, type_, _said(value, path), attempts)
+        return await self._asked(to, type_, _said(value, path), max(1, min(attempts, MAX_ATTEMPTS)))
 
     @final
     async def request_each(
@@ -267,6 +269,7 @@ class HypertyClient:
             NotJsonError: The body, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
+        check_type(body, (Mapping,), "body")
         return await self._asked(to, type_, body, 1)
 
     async def _asked(
@@ -275,22 +278,22 @@ class HypertyClient:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         check_text(to, "to")
         verb = _verb(type_)
-        check_type(body, (Mapping,), "body")
-        url = self._context.url
+        context = self._context
         answer: Message | None = None
         # It gets its id when it may go: the ids of one sender rise (I-T7).
-        async with self._context.window(to):
-            message = Message(self._context.ids.next(url), verb, url, to, uncopied(body))
+        async with context.window(to):
+            head = context.ids.next(context.url), verb, context.url, to
             try:
-                message = sendable(message)
+                message = composed(head, body, context.identity)
             except BadMessageError as exc:
+                message = Message(*head, uncopied(body))
                 # What is caught here refers to a copy of the body.
                 if exc.code != Code.TOO_LARGE:
                     # Whoever repeats it lets others run.
                     await trio.lowlevel.checkpoint()
                     return refuse(message, exc.code, exc.reason)
             else:
-                answer = await self._context.insist(message, attempts)
+                answer = await context.port.insist(message, attempts)
         if answer is None:
             answer = await self._asked_in_chunks(message, attempts)
         if CHUNKS in answer.body:
@@ -307,7 +310,7 @@ class HypertyClient:
                 # Later than the chunks: ids of one sender rise.
                 number = context.ids.next(self.url)
                 sent = Message(number, message.type, self.url, message.to, said)
-                return await context.insist(sent, attempts)
+                return await context.port.insist(sent, attempts)
         except BadMessageError as exc:
             return refuse(message, exc.code, exc.reason)
 

@@ -14,7 +14,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.workers import Workers
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.hyperty.bodies import SPECIAL, large_body, own, sendable, uncopied
+from actors.runtime.hyperty.bodies import SPECIAL, composed, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.hyperty import (
     Delegated,
     Faults,
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 @final
-@attrs.frozen
+@attrs.define(eq=False)
 class _Work:
     """A request, and the body that came in chunks for it.
 
@@ -268,12 +268,13 @@ class HypertyHost(Actor[Delivery]):
             return sendable(refuse(request, refusal.code, refusal.why))
         except BadMessageError as exc:
             return sendable(refuse(request, exc.code, exc.reason))
-        answer = reply_to(request, Code.OK, uncopied({"value": value}))
+        head = request.id, MessageType.RESPONSE, request.to, request.from_
         try:
-            return sendable(answer)
+            return composed(head, {"code": int(Code.OK), "value": value}, self._context.identity)
         except BadMessageError as exc:
             if exc.code != Code.TOO_LARGE:
                 raise
+        answer = reply_to(request, Code.OK, uncopied({"value": value}))
         body = large_body(answer, request.type, self._context.transfers.limit)
         try:
             return self._bodies.hold(request, answer, body)
@@ -389,6 +390,7 @@ class HypertyHosts:
                 parts.store,
                 transfers=parts.transfers,
                 windows=parts.windows,
+                own=parts.own,
             )
             self._is_first = False
         return HypertyHost(self._make, self.context, self._life)

@@ -6,7 +6,7 @@ There is one context for all lives of a hyperty, which the program that deployed
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 from weakref import WeakSet
 
 import attrs
@@ -28,12 +28,16 @@ from specs.bodies.object import ObserverList, ObserversChange
 from specs.bodies.sync import ObjectAnew, ObjectName, ReadAttribute
 from specs.child import parent_of
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
-from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.sync import HAND_OVERS
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
+
+if TYPE_CHECKING:
+    # Not needed in a sandbox process.
+    from actors.runtime.own_sender import OwnSender
 
 __all__ = ["ChildrenHeard", "HypertyContext", "ObserverMoves", "Observers", "ReportedObservers"]
 
@@ -227,6 +231,7 @@ class HypertyContext:
         *,
         transfers: Transfers | None = None,
         windows: RequestWindows | None = None,
+        own: "OwnSender | None" = None,
     ) -> None:
         self.store: Final = store or RuntimeStore(None)
         self.transfers: Final = transfers or Transfers()
@@ -244,9 +249,15 @@ class HypertyContext:
             domain_of(runtime), f"{runtime}/registry", self.ask, self.post
         )
         self._windows: Final = windows or RequestWindows()
+        self._own: Final = own
         self.configuration: JsonObject = {}
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
         self._reporters: Final[dict[str, str]] = {}
+
+    @property
+    def identity(self) -> SenderIdentity | None:
+        """Identity that the bus gives the hyperty's messages; None: it is not known here."""
+        return None if self._own is None else self._own.identity
 
     async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
         """Send a request as the hyperty and return its final answer, which may be a refusal.
@@ -275,20 +286,6 @@ class HypertyContext:
             to: Address of the receiver.
         """
         return self._windows.place(self.url, to)
-
-    async def insist(self, message: Message, attempts: int) -> Message:
-        """Send a request, and send it again while no answer comes; return its final answer.
-
-        Args:
-            message: The request.
-            attempts: How often it is sent at most; from 1 to `MAX_ATTEMPTS`.
-
-        If cancelled, a message that was sent is still repeated, and its answer is dropped.
-
-        Raises:
-            ActorStoppedError: The runtime has closed.
-        """
-        return await self.port.insist(message, max(1, min(attempts, MAX_ATTEMPTS)))
 
     async def post(self, to: str, type_: MessageType, body: JsonObject) -> None:
         """Send a request as the hyperty without waiting for its answer.

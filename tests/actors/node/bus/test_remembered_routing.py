@@ -10,12 +10,13 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import Admitted, Refusal, Route, ToRuntimes
-from fsm.bus.remembered_routing import REMEMBERED, RememberedRouting
+from fsm.bus.remembered_routing import RememberedRouting
 from fsm.registry.addresses import AddressMint
 from fsm.registry.allocation import Allocate, Bind, Claim, Free
 from fsm.registry.node_rights import Names, Observation, RightsRules
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import Consented, Declined, Subscribe, Unsubscribe, Withdrawn
+from specs.limits.bus import REMEMBERED
 from specs.message import Message, MessageType
 from tests.support.chance import examples
 

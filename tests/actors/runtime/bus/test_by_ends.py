@@ -1,0 +1,106 @@
+"""What has passed the first checks of a Message BUS once is not checked again, until it would not.
+
+The same grants and messages go to two buses' checks. One of them remembers nothing.
+"""
+
+from random import Random
+
+import pytest
+
+from actors.kit.counters import Counters
+from actors.kit.trace import NULL_TRACER
+from actors.runtime.bus import pipeline
+from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.pipeline import Pipelines
+from actors.runtime.hop_trace import HopTrace
+from actors.runtime.policy import Refusal
+from specs.message import Message, MessageType
+from tests.support.chance import examples
+from tests.support.runtime.runtime_parts import PermitAll, R
+
+STUB = f"{R}/protostub/1"
+LINK = f"{R}/p2phandler/1/2"
+ALICE, BOB, FAR = "hyperty://a.example/1", "hyperty://a.example/2", "hyperty://b.example/9"
+THING = "comm://a.example/3"
+ADDRESSES = (
+    R, f"{R}/sm", f"{R}/registry", STUB, f"{STUB}/status", LINK, ALICE, f"{ALICE}/status", BOB, FAR,
+    THING, f"{THING}/changes", f"{THING}/status", f"{THING}/children/chat",
+    "domain://msg-node.a.example/sm", "domain://registry.a.example", f"{ALICE}/registration",
+)  # fmt: skip
+COMPONENTS = (ALICE, BOB, STUB, LINK, f"{R}/sm", f"{ALICE}/part")
+BODIES = (
+    {"value": 1}, {"value": 1, "via": [STUB]}, {"via": [STUB, STUB]}, {"source": BOB},
+    {"code": 200, "source": R}, {"resource": f"{ALICE}#1"}, {"via": [LINK]},
+)  # fmt: skip
+
+
+class Checks:
+    """The checks of one bus."""
+
+    def __init__(self) -> None:
+        hops = HopTrace(NULL_TRACER, "bus", Counters())
+        self.admission = Admission(R, PermitAll(), hops)
+        self.pipelines = Pipelines(self.admission, lambda *_: None)
+
+    def passed(self, message: Message, by: str) -> Message | Refusal:
+        origin = self.admission.origin(by) or Origin.LOCAL
+        direction = self.admission.direction(message, origin)
+        return self.pipelines.passed(message, by, direction)
+
+
+def change(dice: Random, both: list[Admission]) -> None:
+    """Grant or revoke an address, or let events come by a link."""
+    owner, address = dice.choice(COMPONENTS), dice.choice(ADDRESSES)
+    owner, address = dice.choice([(owner, address), (owner, owner)])
+    origin = {STUB: Origin.NODE_STUB, LINK: Origin.P2P_STUB}.get(owner, Origin.LOCAL)
+    kind = dice.random()
+    for admission in both:
+        if kind < 0.6:
+            admission.grant(owner, address, origin)
+        elif kind < 0.8:
+            admission.revoke(owner, address)
+        else:
+            admission.allow_events(address, LINK if kind < 0.9 else None)
+
+
+@pytest.mark.parametrize("seed", range(examples(4)))
+def test_messages_pass_as_if_each_had_been_checked(seed):
+    dice = Random(seed)  # noqa: S311 - a simulation
+    quick, slow = Checks(), Checks()
+    slow.pipelines._remember = lambda _: None
+    known = refused = 0
+    for _ in range(4000):
+        if dice.random() < 0.01:
+            change(dice, [quick.admission, slow.admission])
+        by, from_, to = dice.choice(COMPONENTS), dice.choice(ADDRESSES), dice.choice(ADDRESSES)
+        if dice.random() < 0.7:
+            by = from_ = dice.choice((ALICE, BOB, f"{R}/sm"))
+        ends = from_, to
+        body = dice.choice(BODIES) if dice.random() < 0.3 else {"value": 1}
+        message = Message(1, dice.choice(tuple(MessageType)), *ends, body)
+        known += (by, message.type, *ends) in quick.pipelines._known
+        passed = quick.passed(message, by)
+        refused += isinstance(passed, Refusal)
+        assert passed == slow.passed(message, by)
+    assert known > 20
+    assert refused > 20
+
+
+def test_a_new_stub_takes_no_commands_of_those_that_sent_there_before():
+    checks = Checks()
+    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
+    command = Message(1, MessageType.EXECUTE, ALICE, STUB)
+    assert checks.passed(command, ALICE) == command
+    checks.admission.grant(STUB, STUB, Origin.NODE_STUB)
+    assert isinstance(checks.passed(command, ALICE), Refusal)
+
+
+def test_a_full_memory_begins_anew(monkeypatch):
+    monkeypatch.setattr(pipeline, "REMEMBERED", 2)
+    checks = Checks()
+    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
+    for number in range(3):
+        to = f"hyperty://a.example/{number + 5}"
+        assert checks.passed(Message(1, MessageType.CREATE, ALICE, to), ALICE)
+    assert checks.pipelines._known == {(ALICE, MessageType.CREATE, ALICE, to)}
