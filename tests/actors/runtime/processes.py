@@ -16,6 +16,7 @@ from specs.trace import Fact, Kind
 from tests.support.runtime.domain import DOMAIN, NODE_PLACE, P2P_PLACES, Echo, Member, counted_bytes
 from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.trace_files import records, whole
+from transports.engine.memory import MemoryStore, open_memory_store
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 
@@ -57,6 +58,7 @@ class Processes:
     """A node and its runtimes."""
 
     nursery: trio.Nursery
+    store: MemoryStore
     network: MemoryNetwork = attrs.field(factory=MemoryNetwork)
     by_name: dict[str, Process] = attrs.field(factory=dict)
 
@@ -64,7 +66,7 @@ class Processes:
         return self.by_name[name]
 
     async def start_node(self) -> None:
-        config = NodeConfig(domain=DOMAIN, entropy=counted_bytes(0))
+        config = NodeConfig(domain=DOMAIN, entropy=counted_bytes(0), engine=self.store.open)
         process = self.by_name["node"] = Process()
         await self.nursery.start(_run, process, open_node(config, self.network, process.tracer))
 
@@ -104,9 +106,9 @@ async def _run(process, opened: AbstractAsyncContextManager, task_status) -> Non
 
 @asynccontextmanager
 async def open_processes(*names: str) -> AsyncIterator[Processes]:
-    """Run a node and these runtimes."""
-    async with trio.open_nursery() as nursery:
-        processes = Processes(nursery)
+    """Run a node, of a group of one, and these runtimes."""
+    async with open_memory_store() as store, trio.open_nursery() as nursery:
+        processes = Processes(nursery, store)
         await processes.start_node()
         for name in names:
             await processes.start(name)
