@@ -1,6 +1,6 @@
 """The actors that talk with the engine: one for the rows, one for what goes from node to node."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, assert_never, final
 
 import trio
@@ -89,6 +89,7 @@ class GroupStore(Actor[StoreWork]):
         bus: The bus of this node.
         link: Carries messages.
         names: The rows of the names of runtimes.
+        keep_secret: Writes the secret of the domain, if the engine has none.
     """
 
     def __init__(
@@ -97,9 +98,11 @@ class GroupStore(Actor[StoreWork]):
         bus: ActorRef[BusMessage],
         link: ActorRef[Carry],
         names: EngineNames,
+        keep_secret: Callable[[], Awaitable[object]],
     ) -> None:
         self._engine: Final = engine
         self._names: Final = names
+        self._keep_secret: Final = keep_secret
         self._bus: Final = bus
         self._link: Final = link
         self._watching: list[trio.CancelScope] = []
@@ -122,6 +125,7 @@ class GroupStore(Actor[StoreWork]):
             case Read():
                 self.spawn(self._read, message)
             case WatchAnew():
+                self.spawn(self._keep_secret)
                 self._watch_anew()
             case _:
                 assert_never(message)

@@ -105,8 +105,13 @@ class Shared:
         link = await supervisor.start_child(
             ChildSpec("group-link", partial(GroupLink, self.engine, self.node, bus))
         )
+        # An engine that comes back empty has none: a node that starts then would make another.
+        keep_secret = partial(_secret, self.engine, self.mint)
         await supervisor.start_child(
-            ChildSpec("group-store", partial(GroupStore, self.engine, bus, link, self._names))
+            ChildSpec(
+                "group-store",
+                partial(GroupStore, self.engine, bus, link, self._names, keep_secret),
+            )
         )
         await bus.ask(Serving)
 

@@ -161,12 +161,14 @@ async def test_an_engine_that_comes_back_empty_is_filled_again(autojump_clock):
     async with open_group() as world:
         one, two = world.nodes
         peer = await one.peer(RA)
+        secret = world.store.row("secret/mint").value
         world.store.restart_empty()
         await broken_link(peer)
         for member in (one, two):
             await world.until(lambda member=member: serves(member))
         again = await (await two.outsider(RA)).control("open", runtimeURL=RA)
         assert again.code == 200
+        assert world.store.row("secret/mint").value == secret
 
 
 async def test_a_node_that_goes_down_leaves_its_sessions_to_others(autojump_clock):
