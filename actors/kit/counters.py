@@ -109,6 +109,7 @@ class Tally(Measured):
     STUBS_GONE = "foreign_stubs_gone", (), "Foreign stubs that have ended."
     VIEWERS = "dashboard_viewers_ended", ("reason",), "Viewers of the dashboard that ended."
     HINTS = "link_hints_refused", (), "Hints of senders for direct links that no record confirms."
+    ROWS = "engine_rows_refused", ("reason",), "Rows of the engine that the node does not take."
     DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
 
 

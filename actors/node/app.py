@@ -458,7 +458,7 @@ async def _serving(plan: Plan, listener: Listener, sources: "OpenListener") -> A
 @asynccontextmanager
 async def _planned(plan: Plan) -> AsyncIterator[Plan]:
     """Add to a plan the parts that are opened and closed with the node."""
-    async with _shared(plan.config) as shared:
+    async with _shared(plan) as shared:
         used: UsedTokens | None = None
         if shared is not None:
             used = shared.tokens(plan.login_clock)
@@ -469,8 +469,9 @@ async def _planned(plan: Plan) -> AsyncIterator[Plan]:
 
 
 @asynccontextmanager
-async def _shared(config: NodeConfig) -> "AsyncIterator[Shared | None]":
+async def _shared(plan: Plan) -> "AsyncIterator[Shared | None]":
     """Open what the nodes of a domain share; None: this is its only node."""
+    config = plan.config
     if config.engine is None:
         yield None
         return
@@ -478,7 +479,7 @@ async def _shared(config: NodeConfig) -> "AsyncIterator[Shared | None]":
     from actors.node.group.shared import open_shared  # noqa: PLC0415
 
     secret = config.entropy(_MINT_KEY)
-    async with open_shared(config.engine, config.node_name, secret) as shared:
+    async with open_shared(config.engine, config.node_name, secret, plan.counters) as shared:
         yield shared
 
 

@@ -23,7 +23,8 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.group.kinds import Holder, NodeRow
+from fsm.group.kinds import Holder, NodeRow, RowRefusal, node_key
+from fsm.group.rows_io import Rejected
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
@@ -44,6 +45,7 @@ __all__ = [
     "MembershipCore",
     "NodeCame",
     "NodeGone",
+    "NodeNews",
     "NodeSeen",
     "PutLease",
     "Tick",
@@ -215,9 +217,10 @@ class NodeGone:
     holder: Holder
 
 
-Effect: TypeAlias = (
-    Step | PutLease | DropLease | Admitted | IdTaken | Fenced | Left | NodeCame | NodeGone
-)
+NodeNews: TypeAlias = NodeCame | NodeGone | Rejected
+"""What has become of another node; a further one is not known if the group has too many."""
+
+Effect: TypeAlias = Step | PutLease | DropLease | Admitted | IdTaken | Fenced | Left | NodeNews
 
 
 @final
@@ -231,13 +234,11 @@ class MembershipCore:
     Attributes:
         node: As above.
         boot: Its boot epoch; 0 before it has joined.
-        surplus: How many rows of nodes were passed over, as the group had too many.
     """
 
     def __init__(self, node: str, address: str = "") -> None:
         self.node = node
         self.boot = 0
-        self.surplus = 0
         self._address = address
         self._entity = Entity(GROUP_MEMBERSHIP, node)
         self._revision = 0
@@ -423,8 +424,7 @@ class MembershipCore:
             self._others.pop(seen.node, None)
             return [] if known is None else [NodeGone(known.holder)]
         if known is None and len(self._others) + 1 >= GROUP_NODES:
-            self.surplus += 1
-            return []
+            return [Rejected(node_key(seen.node), RowRefusal.TOO_MANY)]
         self._others[seen.node] = seen.row
         if known == seen.row:
             return []

@@ -20,7 +20,6 @@ unless the node itself has written it meanwhile; where only a read can tell, it 
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, assert_never, final
 
@@ -40,6 +39,7 @@ from fsm.group.rows_io import (
     Lost,
     Put,
     Read,
+    Rejected,
     Remove,
     Seen,
     Unanswered,
@@ -115,12 +115,11 @@ class RowsCore:
     """The mirror of one node.
 
     Attributes:
-        refused: How many rows were not taken, by reason.
         conflicts: How often a change was lost.
     """
 
     def __init__(self) -> None:
-        self.refused: Counter[RowRefusal] = Counter()
+        self._rejected: list[Effect] = []
         self.conflicts = 0
         self._known: dict[str, _Known] = {}
         self._gone: dict[str, int] = {}
@@ -224,6 +223,12 @@ class RowsCore:
             happened: The input.
             now: Seconds on the host's clock.
         """
+        effects = self._fed(happened, now)
+        effects += self._rejected
+        self._rejected.clear()
+        return effects
+
+    def _fed(self, happened: Input, now: float) -> list[Effect]:
         match happened:
             case Change(row, ticket):
                 return self._change(row.key, _Wanted(write_row(row), row), ticket)
@@ -378,7 +383,7 @@ class RowsCore:
         elif value is None:
             row = None
         elif known is None and len(self._known) >= GROUP_ROWS:
-            self.refused[RowRefusal.TOO_MANY] += 1
+            self._rejected.append(Rejected(news.key, RowRefusal.TOO_MANY))
             return None
         else:
             row = self._read(news.key, value)
@@ -389,7 +394,7 @@ class RowsCore:
         try:
             return read_row(key, value)
         except RowRefusedError as exc:
-            self.refused[exc.reason] += 1
+            self._rejected.append(Rejected(key, exc.reason))
             return None
 
     def _note(self, key: str, value: bytes | None, revision: int, row: GroupRow | None) -> None:

@@ -4,7 +4,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.group.kinds import GroupRow
+from fsm.group.kinds import GroupRow, RowRefusal
 
 __all__ = [
     "Applied",
@@ -19,6 +19,7 @@ __all__ = [
     "Lost",
     "Put",
     "Read",
+    "Rejected",
     "Remove",
     "RowNews",
     "Seen",
@@ -225,7 +226,16 @@ class Read:
     revision: int
 
 
+@final
+@attrs.frozen(slots=True)
+class Rejected:
+    """A row that another program, or a later version, has written is not taken."""
+
+    key: str
+    reason: RowRefusal
+
+
 RowNews: TypeAlias = Applied | Withdrawn | Lost
 """What the mirror says of a row that is not as this node knew it, or wanted it."""
 
-Effect: TypeAlias = RowNews | Done | Read
+Effect: TypeAlias = RowNews | Done | Read | Rejected

@@ -28,7 +28,7 @@ ANSWERS = {
     "actors/node/connectors/push.py::_busy": "the push service takes messages again",
     "actors/node/connectors/quality.py::-": "somebody gives resources back",
     "actors/node/components.py::AllocationService._offer": "the receiver moves to this node",
-    "actors/node/group/group.py::-": "the node is a member again, the engine is back, rows go out",
+    "actors/node/group/refusals.py::-": "the node is a member again, the engine is back, rows go",
     "actors/node/group/carrier.py::Carrier._answer": "the other node can be reached",
     "actors/node/foreign.py::Onward.subscribe": "paths that are being set up get ready",
     "actors/node/login/connector.py::IdentityConnector.handle": "open logins end",
@@ -133,8 +133,8 @@ OTHERS = {
 
 AGAIN = (
     "actors/kit/back_ends/answers.py::-",
-    "actors/node/group/group.py::-",
-    "actors/node/group/group.py::-",
+    "actors/node/group/refusals.py::-",
+    "actors/node/group/refusals.py::-",
     "actors/node/session/opening.py::Logins.ask",
     "actors/runtime/bus/mini_bus.py::_undelivered",
     "actors/runtime/isolation/hyperty.py::SandboxMail.deliver",

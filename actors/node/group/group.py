@@ -6,8 +6,7 @@ that asked for it is answered when it is written. A message for a runtime with a
 or for subscribers there, is given to that node, once for all of them; what comes from other nodes
 is for local sessions only.
 
-A node that may have lost its lease is fenced: it leaves all links and forgets what it knows, and
-its runtimes come again, here or at another node.
+A node that may have lost its lease is fenced: it leaves all links, and forgets what it knows.
 """
 
 import secrets
@@ -39,6 +38,7 @@ from actors.node.group.messages import (
     WatchAnew,
     WriteRows,
 )
+from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
 from actors.node.links.port import Port
 from actors.node.messages import GroupEvent, RuntimeLeft
 from actors.node.policy_hook import Asker
@@ -68,7 +68,6 @@ from fsm.group.rows import RowsCore
 from fsm.registry.allocation import Mirrored, MirrorGone
 from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
 from specs.limits.group import GROUP_ADDRESS
-from specs.reply_code import Code
 from specs.trace import Op
 from transports.engine.contract import Engine
 from transports.errors import CloseReason
@@ -76,14 +75,6 @@ from transports.errors import CloseReason
 __all__ = ["Group"]
 
 _log = get_logger("actors.node")
-
-_FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")
-_DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
-_FULL: Final = Refused(Code.UNAVAILABLE, "too much waits to be written to the engine")
-_LONG: Final = Refused(Code.TOO_LARGE, f"the address has more than {GROUP_ADDRESS} bytes")
-_ELSEWHERE: Final = Refused(
-    Code.CONFLICT, "another node of the domain has the session, and cannot hand it over"
-)
 
 
 @final
@@ -118,6 +109,7 @@ class Group(OtherNodes):
         self._awaited: dict[int, None] = {}
         self._held: Final = HeldLinks(exchange.ports)
         self._handover: Final = Handover(exchange)
+        self._refusals: Final = RowRefusals(trace.counters)
         self._carrier: Final = Carrier(exchange, self._homes, node, trace, self._held)
         self._paths: Counter[str] = Counter()
         self._starting: list[Reply[None]] = []
@@ -212,7 +204,7 @@ class Group(OtherNodes):
                     self._asked_to_join(effect)
                 case membership.Fenced(why):
                     self._fence(why)
-                case membership.NodeCame() | membership.NodeGone():
+                case membership.NodeCame() | membership.NodeGone() | rows.Rejected():
                     self._other_node(effect)
                 case membership.Left():
                     pass
@@ -231,8 +223,10 @@ class Group(OtherNodes):
             late = membership.LeaseUnanswered(work.number)
             self._member(self._membership.feed(late, self._now))
 
-    def _other_node(self, news: membership.NodeCame | membership.NodeGone) -> None:
+    def _other_node(self, news: membership.NodeNews) -> None:
         match news:
+            case rows.Rejected():
+                self._noted(news)
             case membership.NodeCame(row):
                 _log.info("node came", node=row.holder.node)
                 self._moved(row.holder)
@@ -274,18 +268,18 @@ class Group(OtherNodes):
     @override
     def objection(self, runtime: str | None = None) -> Refused | None:
         if not self.is_member:
-            return _FENCED
+            return FENCED
         if not self._engine.health.is_up:
-            return _DOWN
+            return DOWN
         if self._rows.is_full:
-            return _FULL
+            return FULL
         if runtime is None or runtime in self._exchange.sessions:
             return None
         if len(runtime.encode()) > GROUP_ADDRESS:
-            return _LONG
+            return LONG
         row = self._homes.row(runtime)
         is_theirs = row is not None and row.kept is None
-        return _ELSEWHERE if is_theirs and self._homes.node_of(runtime) is not None else None
+        return ELSEWHERE if is_theirs and self._homes.node_of(runtime) is not None else None
 
     # ---- rows of others
 
@@ -300,14 +294,16 @@ class Group(OtherNodes):
                     self._held.release_all(tickets)
                 case rows.Lost():
                     self._lost(effect)
-                case rows.Read():
-                    self._read(effect)
+                case rows.Read() | rows.Rejected():
+                    self._noted(effect)
                 case _:
                     assert_never(effect)
 
-    def _read(self, wanted: rows.Read) -> None:
-        if self._store is not None:
-            self._store.try_tell(wanted)
+    def _noted(self, effect: rows.Read | rows.Rejected) -> None:
+        if isinstance(effect, rows.Rejected):
+            self._refusals.note(effect.key, effect.reason)
+        elif self._store is not None:
+            self._store.try_tell(effect)
 
     def _row(self, row: GroupRow, revision: int) -> None:
         match row:
@@ -345,7 +341,10 @@ class Group(OtherNodes):
 
     def _session_elsewhere(self, row: SessionRow) -> None:
         session = self._exchange.sessions.get(row.runtime)
-        if session is not None and row.holder == self._membership.holder:
+        if row.holder == self._membership.holder:
+            if session is None:
+                # A write that was given up and was made after all.
+                self._write(rows.Remove(row.key))
             return
         self._homes.session(row, self._now)
         with self._applying():

@@ -8,7 +8,9 @@ from typing_extensions import override
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
+from actors.node.group.refusals import RowRefusals
 from actors.node.state.writer import HeldLink, Store
+from fsm.group.kinds import RowRefusal
 from fsm.session.runtime_names import Change, NameForgotten, NameKept, Owner
 from specs.limits.group import GROUP_BATCH
 from transports.engine.contract import (
@@ -34,12 +36,14 @@ class EngineNames:
 
     Args:
         engine: The engine.
+        refusals: Are told of rows that are no names.
     """
 
     prefix: Final = _PREFIX
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, refusals: RowRefusals) -> None:
         self._engine: Final = engine
+        self._refusals: Final = refusals
         self._revisions: Final = dict[str, int]()
 
     def news(self, batch: Sequence[Seen]) -> Iterator[Change]:
@@ -57,7 +61,7 @@ class EngineNames:
             self._know(runtime, one)
             change = _read(runtime, one)
             if change is None:
-                _log.warning("name in the engine not understood", runtime=runtime)
+                self._refusals.note(one.key, RowRefusal.MALFORMED)
             else:
                 yield change
 

@@ -14,11 +14,11 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.log import get_logger
 from actors.node.errors import RegistryFileError
+from actors.node.group.refusals import RowRefusals
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.registry import RecordNews, Take
-from fsm.group.kinds import brief
+from fsm.group.kinds import RowRefusal, brief
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
@@ -27,8 +27,6 @@ from transports.engine import contract
 from transports.engine.contract import ConflictError, Current, Engine, EngineDownError, Put
 
 __all__ = ["EngineRecords"]
-
-_log = get_logger("actors.node")
 
 _PREFIX: Final = "record/"
 _WHERE: Final = Path("engine")
@@ -43,10 +41,14 @@ class EngineRecords(RecordFile, RecordNews):
     Args:
         engine: The engine.
         tidies: Returns whether this node, and no other, removes what belongs to no node.
+        refusals: Are told of rows that are no records.
     """
 
-    def __init__(self, engine: Engine, tidies: Callable[[str], bool]) -> None:
+    def __init__(
+        self, engine: Engine, tidies: Callable[[str], bool], refusals: RowRefusals
+    ) -> None:
         self._engine: Final = engine
+        self._refusals: Final = refusals
         self._tidies: Final = tidies
         self._rows: Final = dict[str, Row]()
         self._revisions: Final = dict[str, int]()
@@ -155,7 +157,7 @@ class EngineRecords(RecordFile, RecordNews):
                 self._note(about, Keep(row), one.revision)
                 yield Mirror(row.url, row)
             else:
-                _log.warning("record in the engine not understood", key=one.key)
+                self._refusals.note(one.key, RowRefusal.MALFORMED)
 
 
 def _url(change: Change) -> str:

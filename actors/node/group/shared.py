@@ -9,6 +9,7 @@ from typing import Final, final
 import attrs
 import trio
 
+from actors.kit.counters import Counters
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
@@ -17,6 +18,7 @@ from actors.node.group.link import GroupLink, GroupStore
 from actors.node.group.messages import Serving
 from actors.node.group.names import EngineNames, NameWriter
 from actors.node.group.records import EngineRecords
+from actors.node.group.refusals import RowRefusals
 from actors.node.group.tokens import EngineTokens
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
@@ -50,12 +52,13 @@ class Shared:
     engine: Engine
     node: str
     mint: bytes = attrs.field(repr=False)
+    _refusals: RowRefusals
     _group: Group | None = attrs.field(default=None, init=False)
     _names: EngineNames = attrs.field(init=False)
 
     @_names.default
     def _no_names(self) -> EngineNames:
-        return EngineNames(self.engine)
+        return EngineNames(self.engine, self._refusals)
 
     def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> None:
         """Let the bus know other nodes.
@@ -80,7 +83,7 @@ class Shared:
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share."""
-        return EngineRecords(self.engine, self._tidies)
+        return EngineRecords(self.engine, self._tidies, self._refusals)
 
     def tokens(self, wall: Callable[[], float]) -> EngineTokens:
         """Return the used login tokens of the domain.
@@ -126,6 +129,7 @@ async def open_shared(
     opened: Callable[[], AbstractAsyncContextManager[Engine]],
     name: str,
     secret: bytes,
+    counters: Counters,
 ) -> AsyncIterator[Shared]:
     """Open the engine, and wait until it can be reached.
 
@@ -133,6 +137,7 @@ async def open_shared(
         opened: Opens the engine.
         name: Name of the node; empty: it gets one.
         secret: The secret of the domain, if this is the first of its nodes.
+        counters: Where rows are counted that the node does not take.
 
     Yields:
         What the node shares.
@@ -142,7 +147,7 @@ async def open_shared(
     async with opened() as engine:
         chance = secrets.token_hex(NODE_CHANCE)
         node = f"{name}-{chance}" if name else chance
-        yield Shared(engine, node, await _secret(engine, secret))
+        yield Shared(engine, node, await _secret(engine, secret), RowRefusals(counters))
 
 
 async def _secret(engine: Engine, fresh: bytes) -> bytes:

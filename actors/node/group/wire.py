@@ -7,6 +7,7 @@ version sends.
 from collections.abc import Iterable, Iterator
 from enum import StrEnum, unique
 from functools import lru_cache
+from itertools import zip_longest
 from typing import final
 
 import attrs
@@ -121,6 +122,6 @@ def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
 
 
 def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Return the pairs of lines of a payload."""
+    """Return the pairs of lines of a payload; a head alone has an empty line."""
     lines = payload.split(b"\n")
-    return zip(lines[::2], lines[1::2], strict=False)
+    return zip_longest(lines[::2], lines[1::2], fillvalue=b"")

@@ -43,6 +43,7 @@ from fsm.group.rows_io import (
     Lost,
     Put,
     Read,
+    Rejected,
     Remove,
     RowNews,
     Seen,
@@ -334,6 +335,8 @@ class NodePlace(Host):
                     self.send(f"{self.node}-says", Ask(effect, self.here))
                 case Applied() | Withdrawn() | Lost():
                     self._session(effect)
+                case Rejected():
+                    raise UnsafeError("a node refuses a row that a node has written")
 
     def _session(self, effect: RowNews) -> None:
         if isinstance(effect, Applied) and effect.revision < self._told[1]:

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.engine import Step
-from fsm.group.kinds import Holder, NodeRow
+from fsm.group.kinds import Holder, NodeRow, RowRefusal
 from fsm.group.membership import (
     Admitted,
     DropLease,
@@ -23,6 +23,7 @@ from fsm.group.membership import (
     PutLease,
     Tick,
 )
+from fsm.group.rows_io import Rejected
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 from tests.support.trace.memory import MemoryTracer
@@ -264,11 +265,14 @@ def test_a_member_that_says_that_it_leaves_is_no_other_process():
 
 def test_a_group_has_only_so_many_nodes():
     core = joined()
-    for number in range(GROUP_NODES + 5):
-        core.feed(NodeSeen(f"n{number}", NodeRow(Holder(f"n{number}", 1)), number + 2), 0.0)
+    effects = []
+    for number in range(GROUP_NODES + 1):
+        row = NodeRow(Holder(f"n{number}", 1))
+        effects += core.feed(NodeSeen(f"n{number}", row, number + 2), 0.0)
 
     assert len(core.others) == GROUP_NODES - 1
-    assert core.surplus == 6
+    late = [f"node/n{number}" for number in (GROUP_NODES - 1, GROUP_NODES)]
+    assert effects[-2:] == [Rejected(key, RowRefusal.TOO_MANY) for key in late]
 
 
 def test_exactly_one_member_tidies_up_and_each_has_a_share():

@@ -15,6 +15,7 @@ from fsm.group.rows_io import (
     Lost,
     Put,
     Read,
+    Rejected,
     Remove,
     Seen,
     Unanswered,
@@ -81,12 +82,13 @@ def test_a_removal_that_was_missed_may_have_the_revision_of_the_row(core):
     assert core.feed(seen(None, 7), 0.0) == [Withdrawn(OTHERS, 7)]
 
 
-def test_rows_that_cannot_be_read_are_counted_and_end_what_was_there(core):
+def test_rows_that_cannot_be_read_are_named_and_end_what_was_there(core):
     core.feed(seen(OTHERS, 1), 0.0)
 
-    assert core.feed(Seen(K, b"{", 2), 0.0) == [Withdrawn(OTHERS, 2)]
-    assert core.feed(Seen("odd/x", b"{}", 3), 0.0) == []
-    assert core.refused == {RowRefusal.MALFORMED: 1, RowRefusal.UNKNOWN_KIND: 1}
+    malformed, unknown = Rejected(K, RowRefusal.MALFORMED), RowRefusal.UNKNOWN_KIND
+    assert core.feed(Seen(K, b"{", 2), 0.0) == [Withdrawn(OTHERS, 2), malformed]
+    assert core.feed(Seen("odd/x", b"{}", 3), 0.0) == [Rejected("odd/x", unknown)]
+    assert core.feed(Seen("odd/x", None, 4), 0.0) == []
     assert core.rows == {}
     # It can be written over.
     assert sent(core).expected == 2
@@ -94,12 +96,15 @@ def test_rows_that_cannot_be_read_are_counted_and_end_what_was_there(core):
 
 def test_a_mirror_has_an_end(core, monkeypatch):
     monkeypatch.setattr("fsm.group.rows.GROUP_ROWS", 2)
+    rejected = []
     for number in range(4):
         row = OwnerRow(f"h{number}", "r")
-        core.feed(seen(row, number + 1, row.key), 0.0)
+        news = core.feed(seen(row, number + 1, row.key), 0.0)
+        rejected += [one for one in news if isinstance(one, Rejected)]
 
     assert len(core.rows) == 2
-    assert core.refused == {RowRefusal.TOO_MANY: 2}
+    too_many = RowRefusal.TOO_MANY
+    assert rejected == [Rejected("owner/h2", too_many), Rejected("owner/h3", too_many)]
 
 
 # ---- own writes

@@ -1,5 +1,6 @@
 """What a peer of one node, or a stranger in the engine, cannot do to the nodes of a domain."""
 
+import json
 import math
 
 import attrs
@@ -7,24 +8,35 @@ import pytest
 import trio
 import trio.testing
 
+from actors.kit.counters import Counters, Tally
 from actors.node.group.names import EngineNames
 from actors.node.group.records import EngineRecords
+from actors.node.group.refusals import RowRefusals
 from fsm.machines.registration import State
+from fsm.registry.node_rights import Observation
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
 from fsm.session.runtime_names import NameForgotten, NameKept, Owner
+from specs.limits.engine import ROW_VALUE
 from specs.limits.group import GROUP_ADDRESS
+from specs.message import Message, MessageType
+from specs.reply_code import DropReason
+from tests.actors.node.group.test_routing import RC, observed
 from tests.support.node.group_world import open_group
 from tests.support.node.issuer import ALICE, BOB, Issuer, login_by
 from tests.support.node.issuer import opened as login_with
 from tests.support.node.node_peer import DOMAIN, DR, RA, RB, SM
+from transports.codec import encode
+from transports.engine.contract import Engine
 from transports.engine.memory import open_memory_store
 
 LONG_RUNTIME = f"hyperty-runtime://{DOMAIN}/{'r' * GROUP_ADDRESS}"
+RD = f"hyperty-runtime://{DOMAIN}/rd"
 LONG = "x" * 2 * GROUP_ADDRESS
 
 
 async def test_a_name_too_long_for_the_engine_has_no_session_at_any_node(autojump_clock):
+    """SEC-45."""
     async with open_group() as world:
         for member in world.nodes:
             peer = await member.outsider(LONG_RUNTIME)
@@ -32,6 +44,7 @@ async def test_a_name_too_long_for_the_engine_has_no_session_at_any_node(autojum
 
 
 async def test_a_login_by_a_name_that_is_too_long_ends_no_sessions(autojump_clock):
+    """SEC-46."""
     issuer = Issuer()
     async with open_group(1, login=login_by(issuer, clock=lambda: 0.0)) as world:
         (one,) = world.nodes
@@ -43,6 +56,7 @@ async def test_a_login_by_a_name_that_is_too_long_ends_no_sessions(autojump_cloc
 
 
 async def test_a_long_address_has_one_owner_in_all_nodes(autojump_clock):
+    """SEC-45."""
     address = f"comm://{DOMAIN}/{LONG}"
     async with open_group() as world:
         one, two = world.nodes
@@ -56,6 +70,7 @@ async def test_a_long_address_has_one_owner_in_all_nodes(autojump_clock):
 
 
 async def test_a_record_of_a_long_address_keeps_nobody_from_registering(autojump_clock):
+    """SEC-46."""
     async with open_group() as world:
         one, two = world.nodes
         peer, other = await one.peer(RA), await two.peer(RB)
@@ -68,6 +83,10 @@ async def test_a_record_of_a_long_address_keeps_nobody_from_registering(autojump
             return (await other.ask("read", f"{RB}/registry", DR, resource=long)).code == 200
 
         await world.until(is_found)
+
+
+def records_of(engine: Engine) -> EngineRecords:
+    return EngineRecords(engine, lambda key: True, RowRefusals(Counters()))
 
 
 class News:
@@ -85,7 +104,7 @@ async def test_a_removed_record_is_named_to_other_nodes(autojump_clock, url):
     row = Row(url, RA, State.LIVE, 1.0, {}, 1)
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
         mine, theirs, news = (
-            EngineRecords(engine, lambda key: True), EngineRecords(other, lambda key: True), News()
+            records_of(engine), records_of(other), News()
         )  # fmt: skip
         async with trio.open_nursery() as nursery:
             nursery.start_soon(theirs.follow, news.take)
@@ -102,7 +121,7 @@ async def test_a_removal_that_another_node_was_before_is_mended_by_the_watch(aut
     row = Row(f"{RA}/short", RA, State.LIVE, 1.0, {}, 1)
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
         mine, theirs, news = (
-            EngineRecords(engine, lambda key: True), EngineRecords(other, lambda key: True), News()
+            records_of(engine), records_of(other), News()
         )  # fmt: skip
         await mine.commit([Keep(row)])
         newer = attrs.evolve(row, number=2)
@@ -119,7 +138,7 @@ NAME = NameKept(RA, Owner("i", "u"), math.inf)
 @pytest.mark.parametrize("is_seen", [False, True])
 async def test_a_name_that_was_given_back_can_be_kept_again(autojump_clock, is_seen):
     async with open_memory_store() as store, store.open() as engine:
-        names = EngineNames(engine)
+        names = EngineNames(engine, RowRefusals(Counters()))
         async with engine.watch(names.prefix) as seen:
             for change in (NAME, NameForgotten(RA), NAME):
                 await names.write([change])
@@ -128,3 +147,116 @@ async def test_a_name_that_was_given_back_can_be_kept_again(autojump_clock, is_s
                         async for batch in seen:
                             list(names.news(batch))
         assert (await engine.get(f"{names.prefix}{RA}")) is not None
+
+
+ODD = (b"", b"{", b"[]", b"{}", b"\xff", b"[" * 5000, b"x" * ROW_VALUE)
+ODD_PAYLOADS = (
+    b"",
+    b"x",
+    b"[1]\n{}",
+    b'["m","n",null,null,1,true]',
+    b'["m","n","r",null,1,false]\n{',
+)
+
+
+async def test_rows_and_payloads_of_strangers_are_refused_counted_and_harm_nothing(
+    autojump_clock, caplog
+):
+    """SEC-46."""
+    async with open_group() as world:
+        one, two = world.nodes
+        peer, other = await one.peer(RA), await two.peer(RB)
+        nodes = [row.key.removeprefix("node/") for row in world.store.rows("node/")]
+        async with world.store.open() as stranger:
+            for kind in ("node", "session", "owner", "path", "record", "name"):
+                for number, value in enumerate(ODD):
+                    await stranger.put(f"{kind}/{number}", value, 0)
+            for node in nodes:
+                await stranger.publish(node, ODD_PAYLOADS)
+
+            async def is_counted() -> bool:
+                return all(
+                    sum(one.node.counters.tallies[Tally.ROWS].values()) == 6 * len(ODD)
+                    and one.node.counters.drops[DropReason.MALFORMED] == len(ODD_PAYLOADS)
+                    for one in world.nodes
+                )
+
+            await world.until(is_counted)
+        assert "row of the engine refused" in caplog.text
+        await peer.post("update", f"{RA}/sm", f"{RB}/sm", value=1)
+        with trio.fail_after(10):
+            assert (await other.hear()).body["value"] == 1
+
+
+async def test_a_session_row_of_a_node_that_has_no_such_session_is_removed(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        await one.peer(RA)
+        (row,) = world.store.rows(f"session/{RA}")
+        lone = row.value.replace(b'"kept":{', b'"kept":null,"was":{')
+        async with world.store.open() as stranger:
+            await stranger.put(f"session/{RB}", lone, 0)
+
+            async def is_removed() -> bool:
+                return not world.store.rows(f"session/{RB}")
+
+            await world.until(is_removed)
+        assert (await (await two.outsider(RB)).control("open", runtimeURL=RB)).code == 200
+
+
+async def test_the_node_of_the_sender_says_who_it_is_at_the_node_of_the_receiver(autojump_clock):
+    """SEC-45, SEC-15."""
+    issuer = Issuer()
+    async with open_group(login=login_by(issuer, clock=lambda: 0.0)) as world:
+        one, two = world.nodes
+        receiver, sender = await one.outsider(RA), await two.outsider(RB)
+        await login_with(receiver, issuer.token(sub=ALICE))
+        await login_with(sender, issuer.token(sub=BOB))
+        claimed = {"user": ALICE, "runtime": RA, "vouchedBy": "identity-provider"}
+        await sender.post("update", f"{RB}/sm", f"{RA}/sm", identity=claimed)
+        with trio.fail_after(10):
+            told = json.loads(await receiver.link.receive())["body"]["identity"]
+        assert (told["user"], told["runtime"]) == (BOB, RB)
+
+
+async def test_a_token_that_is_shown_to_two_nodes_at_once_opens_one_session(autojump_clock):
+    """SEC-45, SEC-03."""
+    issuer = Issuer()
+    async with open_group(login=login_by(issuer, clock=lambda: 0.0)) as world:
+        token, codes = issuer.token(sub=ALICE), []
+
+        async def show(member, runtime) -> None:
+            codes.append((await login_with(await member.outsider(runtime), token)).code)
+
+        async with trio.open_nursery() as nursery:
+            for member, runtime in zip(world.nodes, (RA, RB), strict=True):
+                nursery.start_soon(show, member, runtime)
+        assert sorted(codes) == [200, 401]
+
+
+async def test_nobody_speaks_as_others_or_consents_for_them_at_another_node(autojump_clock):
+    """SEC-45, SEC-01."""
+    async with open_group(observation=Observation.OWNER) as world:
+        one, two = world.nodes
+        owner, observer, url = await observed(one, two)
+        stranger, friend = await two.peer(RC), await one.peer(RD)
+        paths = [f"{url}/changes"]
+        assert (await stranger.ask("subscribe", f"{RC}/sm", SM, resources=paths)).code == 200
+        to = f"{url}/subscription"
+        asked = await stranger.post("subscribe", f"{RC}/sm", to, source=f"{RC}/sm")
+        with trio.fail_after(10):
+            assert (await owner.hear()).id == asked.id
+        for liar in (stranger, friend):
+            for name in (to, url, f"{RA}/sm", RA, f"{RB}/sm", SM, f"{liar.runtime}/sm"):
+                answer = Message(asked.id, MessageType.RESPONSE, name, f"{RC}/sm", {"code": 200})
+                await liar.raw(encode(answer))
+                if name != f"{liar.runtime}/sm":
+                    await liar.post("update", name, f"{url}/changes", value="false")
+                    await liar.post("update", name, f"{RB}/sm", value="false")
+            assert (await liar.control("ping")).code == 200
+        await owner.post("update", url, f"{url}/changes", value="true")
+        with trio.fail_after(10):
+            assert (await observer.hear()).body["value"] == "true"
+        assert await observer.silence(1)
+        await stranger.silence(1)
+        assert not [one for one in stranger.heard if one.type is MessageType.UPDATE]
