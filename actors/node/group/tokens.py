@@ -10,6 +10,7 @@ from actors.node.login.errors import UsedTokensError
 from actors.node.login.used_tokens import UsedTokens
 from fsm.session.assertion import SpentTokens, Use
 from specs.limits.engine import LEASE_SHORTEST
+from specs.limits.node import CLOCK_SKEW
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
 __all__ = ["EngineTokens"]
@@ -37,7 +38,8 @@ class EngineTokens(UsedTokens):
 
     @override
     async def keep(self, use: Use, floor: float) -> bool:
-        lasts = max(use.end - self._wall(), LEASE_SHORTEST)
+        # By the clock of another node, which may be behind, the token is over later.
+        lasts = max(use.end - self._wall() + 2 * CLOCK_SKEW, LEASE_SHORTEST)
         try:
             await self._engine.put(f"{_PREFIX}{use.digest.hex()}", b"{}", 0, lasts)
         except ConflictError:

@@ -12,13 +12,16 @@ from actors.kit.counters import Counters, Tally
 from actors.node.group.names import EngineNames
 from actors.node.group.records import EngineRecords
 from actors.node.group.refusals import RowRefusals
+from actors.node.group.tokens import EngineTokens
 from fsm.machines.registration import State
 from fsm.registry.node_rights import Observation
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
+from fsm.session.assertion import Use
 from fsm.session.runtime_names import NameForgotten, NameKept, Owner
 from specs.limits.engine import ROW_VALUE
 from specs.limits.group import GROUP_ADDRESS
+from specs.limits.node import CLOCK_SKEW
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.actors.node.group.test_routing import RC, observed
@@ -260,3 +263,17 @@ async def test_nobody_speaks_as_others_or_consents_for_them_at_another_node(auto
         assert await observer.silence(1)
         await stranger.silence(1)
         assert not [one for one in stranger.heard if one.type is MessageType.UPDATE]
+
+
+async def test_a_used_token_is_known_until_it_is_over_by_the_slowest_clock(autojump_clock):
+    """SEC-45, SEC-04."""
+    use = Use(b"d" * 32, 360.0)
+    start = trio.current_time()
+    async with open_memory_store() as store, store.open() as engine:
+        fast, slow = (
+            EngineTokens(engine, lambda skew=skew: trio.current_time() - start + skew)
+            for skew in (CLOCK_SKEW, -CLOCK_SKEW)
+        )
+        assert await fast.keep(use, 0.0)
+        await trio.sleep(use.end + CLOCK_SKEW - 1)
+        assert not await slow.keep(use, 0.0)
