@@ -48,7 +48,7 @@ from actors.node.session.session import Session
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.group import membership
+from fsm.group import membership, moves
 from fsm.group import rows_io as rows
 from fsm.group.homes import Homes
 from fsm.group.kinds import (
@@ -63,7 +63,6 @@ from fsm.group.kinds import (
     path_key,
     session_key,
 )
-from fsm.group.membership import MembershipCore
 from fsm.group.rows import RowsCore
 from fsm.registry.allocation import Mirrored, MirrorGone
 from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
@@ -101,8 +100,9 @@ class Group(OtherNodes):
         self._tables: Final = exchange.tables
         self._engine: Final = engine
         self._trace: Final = trace
-        self._membership: Final = MembershipCore(node, address)
+        self._membership: Final = membership.MembershipCore(node, address)
         self._rows: Final = RowsCore()
+        self._moves: Final = moves.MovesCore()
         self._homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
         self._store: StoreRef | None = None
         self._link: ActorRef[Carry] | None = None
@@ -177,8 +177,7 @@ class Group(OtherNodes):
             self._join()
 
     def _join(self) -> None:
-        boot = secrets.randbits(62) + 1
-        self._member(self._membership.feed(membership.Join(boot), self._now))
+        self._member(self._membership.feed(membership.Join(secrets.randbits(62) + 1), self._now))
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
@@ -231,7 +230,7 @@ class Group(OtherNodes):
                 _log.info("node came", node=row.holder.node)
                 self._moved(row.holder)
             case membership.NodeGone(holder):
-                _log.warning("node gone", node=holder.node)
+                (_log.info if self._is_leaving else _log.warning)("node gone", node=holder.node)
                 self._moved(holder)
                 self._carrier.lose(holder.node)
         self._tidy_paths()
@@ -246,6 +245,7 @@ class Group(OtherNodes):
         exchange = self._exchange
         self._is_current = False
         self._begun.clear()
+        self._moves.fenced()
         for session in list(exchange.sessions.values()):
             exchange.feed(session, MovedAway("the node has lost its lease"))
         for port in list(exchange.ports.values()):
@@ -286,10 +286,10 @@ class Group(OtherNodes):
     def _applied(self, effects: list[rows.Effect]) -> None:
         for effect in effects:
             match effect:
-                case rows.Applied(row, revision):
-                    self._row(row, revision)
-                case rows.Withdrawn(row, revision):
-                    self._row_gone(row, revision)
+                case rows.Applied(row):
+                    self._row(row, effect)
+                case rows.Withdrawn(row):
+                    self._row_gone(row, effect)
                 case rows.Done(_, tickets):
                     self._held.release_all(tickets)
                 case rows.Lost():
@@ -305,29 +305,32 @@ class Group(OtherNodes):
         elif self._store is not None:
             self._store.try_tell(effect)
 
-    def _row(self, row: GroupRow, revision: int) -> None:
+    def _row(self, row: GroupRow, said: rows.RowNews) -> None:
         match row:
             case NodeRow(holder):
-                seen = membership.NodeSeen(holder.node, row, revision)
+                seen = membership.NodeSeen(holder.node, row, said.revision)
                 self._member(self._membership.feed(seen, self._now))
-            case SessionRow():
-                self._session_elsewhere(row)
+            case SessionRow(runtime):
+                self._session(runtime, row, said)
             case OwnerRow(address, runtime, block, is_bound):
                 with self._applying():
                     self._tables.own(Mirrored(runtime, address, block, is_bound))
+            case PathRow(resource, holder) if holder == self._membership.holder:
+                # A write of its own that was given up, and made after all.
+                self._write(rows.Change(row) if resource in self._paths else rows.Remove(row.key))
             case PathRow():
                 self._homes.path(row)
                 self._tables.remembered.forget()
             case _:
                 assert_never(row)
 
-    def _row_gone(self, row: GroupRow, revision: int) -> None:
+    def _row_gone(self, row: GroupRow, said: rows.RowNews) -> None:
         match row:
             case NodeRow(holder):
-                gone = membership.NodeSeen(holder.node, None, revision)
+                gone = membership.NodeSeen(holder.node, None, said.revision)
                 self._member(self._membership.feed(gone, self._now))
             case SessionRow(runtime):
-                self._session_over(runtime)
+                self._session(runtime, None, said)
             case OwnerRow(address):
                 with self._applying():
                     self._tables.own(MirrorGone(address))
@@ -339,36 +342,37 @@ class Group(OtherNodes):
             case _:
                 assert_never(row)
 
-    def _session_elsewhere(self, row: SessionRow) -> None:
-        session = self._exchange.sessions.get(row.runtime)
-        if row.holder == self._membership.holder:
-            if session is None:
-                # A write that was given up and was made after all.
-                self._write(rows.Remove(row.key))
-            return
-        self._homes.session(row, self._now)
-        with self._applying():
-            self._tables.came_elsewhere(row.runtime, row.form)
-        if session is not None:
-            self._exchange.feed(session, MovedAway(f"node {row.holder.node} has the session"))
-            self._carrier.hand_over(row.runtime)
+    def _session(self, runtime: str, there: SessionRow | None, said: rows.RowNews) -> None:
+        """Follow the row of a session, which is right whatever this node has decided."""
+        here = self._membership.holder
+        if there is not None and there.holder != here:
+            self._homes.session(there, self._now)
+            with self._applying():
+                self._tables.came_elsewhere(runtime, there.form)
+        self._follow(self._moves.feed(said, here))
+        if there is None and runtime not in self._exchange.sessions:
+            self._homes.session_over(runtime)
+            with self._applying():
+                self._tables.release(runtime, "its session at another node is over")
 
-    def _session_over(self, runtime: str) -> None:
-        session = self._exchange.sessions.get(runtime)
-        if session is not None:
-            self.keep(session, None)
-            return
-        self._homes.session_over(runtime)
-        with self._applying():
-            self._tables.release(runtime, "its session at another node is over")
+    def _follow(self, effects: list[moves.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case moves.GiveUp(runtime, to, why):
+                    if (session := self._exchange.sessions.get(runtime)) is not None:
+                        self._exchange.feed(session, MovedAway(why))
+                    if to is not None:
+                        self._carrier.hand_over(runtime)
+                case rows.Change() | rows.Remove():
+                    self._write(effect)
 
     def _lost(self, lost: rows.Lost) -> None:
         """Undo what another node has decided otherwise; the link that waits has to ask anew."""
         _log.info("row was changed by another node", key=lost.key)
         if lost.there is not None:
-            self._row(lost.there, lost.revision)
+            self._row(lost.there, lost)
         elif lost.row is not None:
-            self._row_gone(lost.row, lost.revision)
+            self._row_gone(lost.row, lost)
         for number in lost.tickets:
             self._held.forget(number)
             self._exchange.lost(number, "another node decided otherwise", is_misled=True)
@@ -452,23 +456,21 @@ class Group(OtherNodes):
         form = self._tables.form_of(runtime)
         if form is None:
             return
-        before, holder = self._rows.row(session_key(runtime)), self._membership.holder
-        epoch = before.epoch if isinstance(before, SessionRow) else 0
-        if not (isinstance(before, SessionRow) and before.holder == holder):
-            epoch += 1
-        row = SessionRow(runtime, holder, epoch, form, session.stub, core.kept, session.identity)
+        here, before = self._membership.holder, self._rows.row(session_key(runtime))
+        row = SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self._homes.node_of(runtime)) is not None:
             self._carrier.left_behind.begin(runtime, old, self._held.hold(port), self._now)
+        change = self._moves.keep(row, before, self._held.hold(port))
         self._homes.session_over(runtime)
         self._tables.remembered.forget()
-        self._write(rows.Change(row, self._held.hold(port)))
+        self._write(change)
 
     @override
     def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
-        if is_resumable:
-            return self._applying()
-        self._write(rows.Remove(session_key(runtime)))
-        return nullcontext()
+        removed = self._moves.end(runtime)
+        if not is_resumable:
+            self._follow(removed)
+        return self._applying() if is_resumable else nullcontext()
 
     def tidies(self, key: str) -> bool:
         """Return whether this node, and no other, removes what belongs to no node.

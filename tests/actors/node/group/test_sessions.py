@@ -6,11 +6,14 @@ import trio.testing
 
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
+from fsm.group.kinds import PathRow, SessionRow, read_row, write_row
+from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.issuer import ALICE, BOB, FakeKeySource, Issuer, login_by
 from tests.support.node.issuer import opened as login_with
 from tests.support.node.node_peer import RA, RB
+from transports.engine.contract import Put
 from transports.errors import LinkError
 
 
@@ -325,3 +328,21 @@ async def test_a_runtime_waits_for_no_node_that_has_died(autojump_clock):
         begun = trio.current_time()
         await resumed(two, RA, peer.token)
         assert trio.current_time() - begun < 1
+
+
+async def test_what_is_written_in_the_name_of_a_node_and_is_not_there_is_removed(autojump_clock):
+    """A write that was given up may be made later, when the row that it met is gone."""
+    async with open_group(1) as world:
+        (row,) = world.store.rows("node/")
+        here = read_row(row.key, row.value).holder
+        ghosts = [
+            SessionRow(RA, here, 1, PeerForm.OWN, f"{RA}/protostub/1"),
+            PathRow("comm://a.ex/1/changes", here),
+        ]
+        world.store.write([Put(one.key, write_row(one)) for one in ghosts])
+
+        async def is_clean() -> bool:
+            return not world.store.rows("session/") and not world.store.rows("path/")
+
+        await world.until(is_clean, 10)
+        assert (await (await world.nodes[0].peer(RA)).control("ping")).code == 200
