@@ -27,8 +27,6 @@ from specs.limits.protocol import STUB_IDLE
 from transports.link import Link
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager as Opened
-
     from actors.catalogue.client import CatalogueAccess
     from transports.engine.contract import Engine
 
@@ -187,7 +185,9 @@ class NodeConfig:
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
-    engine: "Callable[[], Opened[Engine]] | None" = attrs.field(default=None, repr=False)
+    engine: "Callable[[], AbstractAsyncContextManager[Engine]] | None" = attrs.field(
+        default=None, repr=False
+    )
     node_name: str = ""
 
     def __attrs_post_init__(self) -> None:

@@ -92,11 +92,12 @@ class RegistrationCore:
 
     Args:
         rows: The durable rows of an earlier process.
-        is_ours: Returns whether this node, and no other of the domain, lets a record expire.
+        is_ours: Returns whether this node, and no other of the domain, lets a record expire;
+            None: it does for all.
     """
 
     def __init__(
-        self, rows: Iterable[Row] = (), is_ours: Callable[[str], bool] = lambda _: True
+        self, rows: Iterable[Row] = (), is_ours: Callable[[str], bool] | None = None
     ) -> None:
         self._is_ours = is_ours
         self._rows: dict[str, Row] = {}
@@ -289,7 +290,7 @@ class RegistrationCore:
                 continue
             if held.due > now:
                 self._alarms.set(url, held.due)
-            elif not self._is_ours(url):
+            elif self._is_ours is not None and not self._is_ours(url):
                 # Another node does it; should that one be gone meanwhile, it may be ours later.
                 self._alarms.set(url, now + RECORD_RETRY)
             elif held.is_live:

@@ -85,6 +85,6 @@ def test_a_violation_shows_the_records_before_it(found):
 def test_the_use_of_a_machine_is_counted(found):
     use = {one.machine: one for one in found.machines}["session"]
     assert use.steps == 22
-    assert [row.cause for row in use.never] == ["expire", "close"]
+    assert [row.cause for row in use.never] == ["expire", "close", "move"]
     stays = {dwell.state: dwell.stays for dwell in use.dwells}
     assert stays == {"open": 11, "detached": 3, "closed": 1}

@@ -9,18 +9,20 @@ import pytest
 
 import actors
 from actors.node.policy_hook import Policy as NodePolicy
+from transports.engine.contract import Engine
 
 OWN = ("actors", "fsm", "specs", "transports")
 MADE = {actors.Trust, actors.CatalogueStore, actors.PolicySet}
 """Made by functions, and not of their parts: those are no names of `actors`."""
 
-INNER = {NodePolicy}
-"""A node's decisions are files of policies; `actors.Policy` is that of a runtime."""
+INNER = {NodePolicy, Engine}
+"""A node's decisions are files of policies; `actors.Policy` is that of a runtime. Who writes an
+engine finds its contract in `transports.engine.contract`."""
 
 
 def hints(cls):
     """The annotations of a class, with names that only type checkers import."""
-    late = vars(importlib.import_module("actors.catalogue.client"))
+    late = {**vars(importlib.import_module("actors.catalogue.client")), "Engine": Engine}
     return typing.get_type_hints(cls, {**late, **vars(sys.modules[cls.__module__])})
 
 
