@@ -56,6 +56,9 @@ HISTORIES = {
     "tests.actors.runtime.stubs.test_node_stub": (
         "test_a_node_that_refuses_the_session_fails_the_stub",
     ),
+    "tests.fsm.session.test_node_session": (
+        "test_a_session_that_moves_leaves_its_link_and_what_waits",
+    ),
     "tests.fsm.session.test_stub_client": ("test_wherever_a_link_is_it_can_be_lost_or_left",),
     "tests.fsm.session.test_possession": (
         "test_a_session_that_is_refused_with_the_proof_is_opened_anew",

@@ -17,6 +17,8 @@ from fsm.session.node_session_io import (
     LinkDone,
     LinkLost,
     Liveness,
+    Moved,
+    MovedAway,
     NodeLeaves,
     OpenAsked,
     OutboundMessage,
@@ -67,6 +69,21 @@ def test_the_first_open_grants_a_fresh_token():
 
     assert (step.old, step.new) == (None, "open")
     assert granted == Granted(1, TOKEN, (), is_lasting=True)
+
+
+def test_a_session_that_moves_leaves_its_link_and_what_waits():
+    """I-M15."""
+    waits = entry()
+    away = detached()
+    away.feed(Wait(waits), 0.0)
+    steps = [one for core in (opened(), away) for one in core.feed(MovedAway("there"), 1.0)]
+
+    cut, lost, *moves = steps
+    assert (cut.link, lost.new) == (1, "detached")
+    assert [(one.old, one.new) for one in moves if isinstance(one, Step)] == [
+        ("detached", "moved")
+    ] * 2
+    assert [one for one in moves if isinstance(one, Moved)] == [Moved(()), Moved((waits,))]
 
 
 def test_the_token_itself_is_not_kept():
