@@ -162,7 +162,7 @@ async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_pat
     verdict = result["verdict"]
     assert verdict["verdict"] == "conformant"
     assert [verdict[one]["verdict"] for one in ("steps", "messages")] == ["conformant"] * 2
-    assert (verdict["messages"]["claims"], verdict["messages"]["missing"]) == (105, 0)
+    assert (verdict["messages"]["claims"], verdict["messages"]["missing"]) == (106, 0)
     assert len(verdict["steps"]["checked"]) == 111
     assert (tmp_path / "report" / "report.html").exists()
     assert killed.read_bytes() == before
