@@ -166,8 +166,9 @@ async def a_flood_of_what_nobody_has_asked_for_ends_it(browser: Browser, served:
 
 async def if_it_does_not_answer_it_is_ended(browser: Browser, served: Served) -> None:
     page = await attacked(browser, served, HOSTILE, QUICK)
-    answer = await page.evaluate(ATTACK, "loop")
-    assert answer == {"code": 503, "reason": "the receiver is gone"}
+    # Time runs so fast there that on a busy machine the request may be over first.
+    assert (await page.evaluate(ATTACK, "loop"))["code"] in {503, 408}
+    await page.until("() => window.ended.length > 0")
     assert await page.evaluate("() => window.ended") == ["it does not answer"]
     assert await page.evaluate("() => window.runtime.hyperties.length") == 1
 
