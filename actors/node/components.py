@@ -343,10 +343,6 @@ class AllocationService(LocalService):
             return Refused(Code.NOT_FOUND, f"no session owns {delegate or 'no address'}")
         if is_node(to):
             return Refused(Code.FORBIDDEN, "an object does not leave its domain")
-        watcher = self._tables.watcher
-        if watcher is not None and watcher.is_elsewhere(to):
-            why = f"{to} has its session at another node of the domain"
-            return Refused(Code.UNAVAILABLE, why)
         return Offer(request.resource, by, to, request.number, delegate)
 
     def _fresh(self, scheme: str, by: str) -> str:

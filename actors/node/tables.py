@@ -12,7 +12,7 @@ from fsm.bus.remembered_routing import RememberedRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry import allocation
-from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput
+from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput, Offers
 from fsm.registry.addresses import Move as Moving
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import NodeRights, RightsRules
@@ -74,6 +74,15 @@ class TableWatcher(ABC):
         """Note that a row has changed."""
 
     @abstractmethod
+    def offered(self, address: str, by: str | None) -> None:
+        """Note that the offers of an address have changed, or that it was moved by one.
+
+        Args:
+            address: The address.
+            by: Runtime that asked for it; None: no runtime did.
+        """
+
+    @abstractmethod
     def is_elsewhere(self, runtime: str) -> bool:
         """Return whether a runtime has its session at another node of the domain."""
 
@@ -119,7 +128,7 @@ class Tables:
         self._has_lost_paths = False
         self.mint = rules.mint
         self.allocation = AllocationCore(rules.mint)
-        self.offers = AddressOffers(self.allocation.owner_of)
+        self.offers = AddressOffers(self.allocation.owner_of, self._is_elsewhere)
         self.subscriptions = SubscriptionCore()
         self.rights = NodeRights(
             addresses.domain,
@@ -146,6 +155,9 @@ class Tables:
         if verdict is not None:
             self.follow(verdict)
 
+    def _is_elsewhere(self, runtime: str) -> bool:
+        return self.watcher is not None and self.watcher.is_elsewhere(runtime)
+
     def end_consent(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
         """End the consent to an observer, at whichever node of the domain it is.
 
@@ -155,7 +167,7 @@ class Tables:
             observer: Address of the observer.
             is_expired: Whether its lease is over; False: its owner shuts it out.
         """
-        if self.watcher is not None and self.watcher.is_elsewhere(runtime):
+        if self.watcher is not None and self._is_elsewhere(runtime):
             self.watcher.lapsed(entity, runtime, observer, is_expired=is_expired)
         elif is_expired:
             self.lapse(entity, runtime, observer)
@@ -227,16 +239,36 @@ class Tables:
             observers: Addresses of the observers.
         """
         outcome = self.offers.feed(happened)
-        if not isinstance(outcome, Moving):
-            return outcome
-        url, old, new = outcome.address, outcome.old, outcome.new
+        if isinstance(outcome, Moving):
+            outcome = self._move(outcome, observers)
+        if outcome is None and self.watcher is not None:
+            self.watcher.offered(happened.address, happened.by)
+        return outcome
+
+    def _move(self, move: Moving, observers: tuple[str, ...]) -> Refused | None:
+        url, old, new = move.address, move.old, move.new
         if not self.subscriptions.has_room(new, (url, f"{url}/subscription")):
             return Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
         moved = self.own(allocation.Move(old, url, new))
         if isinstance(moved, Refused):
             return moved
-        self.offers.moved(outcome)
+        self.offers.moved(move, () if self.watcher is None else observers)
         return self.follow(subscriptions.Moved(url, old, new, observers))
+
+    def mirror(self, happened: allocation.Mirrored, offers: Offers) -> None:
+        """Let an address have the owner and the offers that another node has decided on.
+
+        Args:
+            happened: The address and its owner.
+            offers: Its offers.
+        """
+        address, new = happened.address, happened.owner
+        old = self.allocation.owner_of(address)
+        self.own(happened)
+        self.offers.mirror(address, offers)
+        if old is not None and old != new:
+            observers = offers.observers if offers.moved_from == old else ()
+            self.follow(subscriptions.Moved(address, old, None, observers))
 
     def _taken(self, addresses: tuple[str, ...]) -> None:
         """Deliver to the subscribers of objects whose owner is never asked for consent."""
@@ -273,9 +305,6 @@ class Tables:
         """
         self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))
-        self.offers.gone(runtime)
-        for one in self.allocation.owned_by(runtime):
-            self.offers.released(one)
 
     def has_lost_paths(self) -> bool:
         """Return whether a path was removed since this was asked last."""
@@ -292,7 +321,10 @@ class Tables:
         self._forms.pop(runtime, None)
         self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))
-        self.offers.gone(runtime)
+        offered = self.offers.gone(runtime)
+        if self.watcher is not None:
+            for one in offered:
+                self.watcher.offered(one, None)
         for one in self.allocation.owned_by(runtime):
             self.offers.released(one)
             self.follow(subscriptions.AddressGone(one))

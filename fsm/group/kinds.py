@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 import orjson
 
+from fsm.registry.addresses import NEVER_OFFERED, Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from specs.errors import ProtoflyError
 from specs.identity import Identity
@@ -150,12 +151,14 @@ class OwnerRow:
     Attributes:
         block: The key under which it was allocated together with others; None: under none.
         is_bound: Whether the node does not allocate such addresses, and only binds them.
+        offers: Its offers to other runtimes.
     """
 
     address: str
     runtime: str
     block: str | None = None
     is_bound: bool = False
+    offers: Offers = NEVER_OFFERED
 
     @property
     def key(self) -> str:
@@ -243,8 +246,14 @@ def write_row(row: GroupRow) -> bytes:
             value: JsonObject = {"boot": holder.boot, "address": address, "leaving": is_leaving}
         case SessionRow():
             value = _session(row)
-        case OwnerRow(address, runtime, block, is_bound):
-            value = {"runtime": runtime, "block": block, "bound": is_bound, **_said(address)}
+        case OwnerRow(address, runtime, block, is_bound, offers):
+            value = {
+                "runtime": runtime,
+                "block": block,
+                "bound": is_bound,
+                "offers": None if offers == NEVER_OFFERED else _offers(offers),
+                **_said(address),
+            }
         case PathRow(resource, holder):
             value = {"boot": holder.boot, **_said(resource)}
         case _:
@@ -254,6 +263,16 @@ def write_row(row: GroupRow) -> bytes:
 
 def _said(address: str) -> JsonObject:
     return {} if brief(address) == address else {"about": address}
+
+
+def _offers(offers: Offers) -> JsonObject:
+    opened = offers.open
+    return {
+        "open": None if opened is None else [opened.to, opened.number, opened.delegate],
+        "over": offers.over,
+        "movedFrom": offers.moved_from,
+        "observers": [*offers.observers],
+    }
 
 
 def _session(row: SessionRow) -> JsonObject:
@@ -391,10 +410,37 @@ def _read_owner(about: str, fields: _Fields) -> OwnerRow | None:
             "runtime": str(runtime),
             "block": str() | None as block,
             "bound": bool(is_bound),
+            "offers": offers,
         } if address is not None:
-            return OwnerRow(address, runtime, block, is_bound)
+            known = NEVER_OFFERED if offers is None else _read_offers(offers, address, runtime)
+            return OwnerRow(address, runtime, block, is_bound, known)
         case _:
             return None
+
+
+def _read_offers(value: Json, address: str, runtime: str) -> Offers:
+    match value:
+        case {
+            "open": opened,
+            "over": int(over),
+            "movedFrom": str() | None as moved_from,
+            "observers": list(observers),
+        } if not isinstance(over, bool) and over >= 0:
+            offer = None if opened is None else _read_offer(opened, address, runtime)
+            named = tuple(one for one in observers if isinstance(one, str))
+            if len(named) != len(observers):
+                raise ValueError(value)
+            return Offers(offer, over, moved_from, named)
+        case _:
+            raise ValueError(value)
+
+
+def _read_offer(value: Json, address: str, runtime: str) -> Offer:
+    match value:
+        case [str(to), int(number), str(delegate)] if not isinstance(number, bool):
+            return Offer(address, runtime, to, number, delegate)
+        case _:
+            raise ValueError(value)
 
 
 def _read_path(about: str, fields: _Fields) -> PathRow | None:

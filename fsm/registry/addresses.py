@@ -13,7 +13,9 @@ claim the addresses they had (C-44).
 offers an address to one other session, and may take the offer back. That session takes the
 address, unless the offer is over. Offers of an address have rising numbers: an offer that is
 over is never open again, so a message that comes late, or twice, changes nothing. The core
-decides only; the host changes the tables.
+decides only; the host changes the tables. Where several nodes serve a domain, each knows the
+offers of all, and whichever has the session decides; the row of the address is changed by
+compare-and-set, so an offer that one node takes back is taken at no other.
 
 `AddressReuse` keeps addresses of a runtime for later hyperties (ALC-02). A kept address is
 allocated still, but not in use. A hyperty of the same purpose may have it again; a hyperty that
@@ -22,6 +24,7 @@ names an address must have exactly that.
 
 import hashlib
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Final, TypeAlias, assert_never, final
 from uuid import UUID
 
@@ -29,16 +32,19 @@ import attrs
 
 from fsm.effects import Refused
 from fsm.sync.subscriptions import entity_of
+from specs.limits.group import GROUP_OBSERVERS_BYTES
 from specs.reply_code import Code
 
 __all__ = [
     "ENTROPY",
+    "NEVER_OFFERED",
     "AddressMint",
     "AddressOffers",
     "AddressReuse",
     "Move",
     "Offer",
     "OfferInput",
+    "Offers",
     "Purpose",
     "Take",
     "Withdraw",
@@ -122,6 +128,9 @@ _OVER: Final = Refused(Code.CONFLICT, "that offer is over")
 _NO_OFFER: Final = Refused(Code.FORBIDDEN, "it is not offered to this session")
 _TAKEN: Final = Refused(Code.GONE, "another session has it now")
 _UNKNOWN: Final = Refused(Code.NOT_FOUND, "it has no owner")
+_NOT_YET: Final = Refused(
+    Code.UNAVAILABLE, "the owner is at another node, whose offer is not known at this one yet"
+)
 
 
 @final
@@ -179,6 +188,36 @@ class Move:
 
 
 @final
+@attrs.frozen(slots=True)
+class Offers:
+    """All that is known of the offers of one address, for the other nodes of its domain.
+
+    Attributes:
+        open: The offer that can be taken; None: there is none.
+        over: Number of the last offer that cannot be taken any more.
+        moved_from: Runtime that had the address before the last offer that was taken; None: none
+            was taken.
+        observers: Observers in that runtime, as the new owner reports them.
+    """
+
+    open: Offer | None = None
+    over: int = 0
+    moved_from: str | None = None
+    observers: tuple[str, ...] = ()
+
+
+NEVER_OFFERED: Final = Offers()
+
+
+def _some_of(observers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return as many as a row can name: the path of a runtime needs one."""
+    sizes = accumulate(len(one.encode()) for one in observers)
+    return tuple(
+        one for one, size in zip(observers, sizes, strict=True) if size <= GROUP_OBSERVERS_BYTES
+    )
+
+
+@final
 class AddressOffers:
     """The offers of one node's addresses.
 
@@ -186,13 +225,20 @@ class AddressOffers:
 
     Args:
         owner_of: Returns the owner of exactly this address.
+        is_elsewhere: Returns whether a runtime has its session at another node of the domain:
+            its offers become known later than its messages.
     """
 
-    def __init__(self, owner_of: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        owner_of: Callable[[str], str | None],
+        is_elsewhere: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._owner_of = owner_of
+        self._is_elsewhere = is_elsewhere
         self._open: dict[str, Offer] = {}
         self._over: dict[str, int] = {}
-        self._moved: dict[str, None] = {}
+        self._moved: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def __len__(self) -> int:
         return len(self._open.keys() | self._over.keys() | self._moved.keys())
@@ -200,6 +246,26 @@ class AddressOffers:
     def is_moved(self, address: str) -> bool:
         """Return whether an address was transferred to its present owner."""
         return address in self._moved
+
+    def of(self, address: str) -> Offers:
+        """Return all that is known of the offers of an address."""
+        moved_from, observers = self._moved.get(address, (None, ()))
+        return Offers(self._open.get(address), self._over.get(address, 0), moved_from, observers)
+
+    def mirror(self, address: str, known: Offers) -> None:
+        """Know of the offers of an address what another node has decided.
+
+        Args:
+            address: The address.
+            known: All that is known of its offers.
+        """
+        self.released(address)
+        if known.open is not None:
+            self._open[address] = known.open
+        if known.over:
+            self._over[address] = known.over
+        if known.moved_from is not None:
+            self._moved[address] = known.moved_from, known.observers
 
     def feed(self, happened: OfferInput) -> Move | Refused | None:
         """Decide on an input; None: the tables stand as the input wants them."""
@@ -239,14 +305,25 @@ class AddressOffers:
             return None
         if owner is None:
             return _UNKNOWN
-        if offer is None or offer != Offer(address, owner, by, taking.number, taking.delegate):
-            return _NO_OFFER
+        if offer != Offer(address, owner, by, taking.number, taking.delegate):
+            return _NOT_YET if self._is_coming(taking, owner) else _NO_OFFER
         return Move(address, owner, by, taking.number)
 
-    def moved(self, move: Move) -> None:
-        """Note that an address was moved."""
+    def _is_coming(self, taking: Take, owner: str) -> bool:
+        """Return whether the offer may have been made at another node, and be known here soon."""
+        offer = self._open.get(taking.address)
+        newest = max(self._over.get(taking.address, 0), 0 if offer is None else offer.number)
+        return taking.number > newest and self._is_elsewhere(owner)
+
+    def moved(self, move: Move, observers: tuple[str, ...] = ()) -> None:
+        """Note that an address was moved.
+
+        Args:
+            move: The move.
+            observers: Observers in the runtime that had it, which other nodes must know.
+        """
         self._end(move.address, move.number)
-        self._moved[move.address] = None
+        self._moved[move.address] = move.old, _some_of(observers)
 
     def released(self, address: str) -> None:
         """Note that an address has no owner any more."""
@@ -254,11 +331,16 @@ class AddressOffers:
         self._over.pop(address, None)
         self._moved.pop(address, None)
 
-    def gone(self, runtime: str) -> None:
-        """Note that a session is over: offers to it can no longer be taken."""
-        for address, offer in list(self._open.items()):
-            if offer.to == runtime:
-                self._end(address, offer.number)
+    def gone(self, runtime: str) -> list[str]:
+        """Note that a session is over: offers to it can no longer be taken.
+
+        Returns:
+            The addresses that were offered to it.
+        """
+        offered = [address for address, offer in self._open.items() if offer.to == runtime]
+        for address in offered:
+            self._end(address, self._open[address].number)
+        return offered
 
     def _end(self, address: str, number: int) -> None:
         self._over[address] = max(number, self._over.get(address, 0))

@@ -164,13 +164,14 @@ class Moved:
 
     Attributes:
         old: The old owner; it gets the object's messages as an observer from now on.
-        new: The new owner; it gets all messages to the object, and needs no consent.
+        new: The new owner; it gets all messages to the object, and needs no consent. None: its
+            paths are at another node, as those of `old` may be; there it sets them itself.
         observers: The observers in the old owner's runtime, as the new owner reports them.
     """
 
     entity: str
     old: str
-    new: str
+    new: str | None
     observers: tuple[str, ...] = ()
 
 
@@ -398,7 +399,7 @@ class SubscriptionCore:
 
     def _move(self, moved: Moved) -> Iterator[Effect]:
         """Give an object's own paths to its new owner, and let the old one be an observer."""
-        entity, old, new = moved.entity, moved.old, moved.new
+        entity, old = moved.entity, moved.old
         paths = [resource for resource, _ in self._paths.on(old, entity)]
         own = [one for one in paths if not _is_observed(one.removeprefix(entity))]
         goes = own if moved.observers else paths
@@ -406,6 +407,11 @@ class SubscriptionCore:
         for resource, state in self._paths.on(old, entity):
             if state is State.ACTIVE:
                 self._paths.agree(resource, old, _one_or_more(moved.observers))
+        if moved.new is not None:
+            yield from self._own(entity, moved.new, own)
+
+    def _own(self, entity: str, new: str, own: list[str]) -> Iterator[Effect]:
+        """Give the owner of an object all messages to it, without any consent."""
         for resource, state in self._paths.on(new, entity):
             if state is State.HELD:
                 yield self._turn(resource, new, Trigger.CONSENT, None)

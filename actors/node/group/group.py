@@ -38,6 +38,7 @@ from actors.node.group.messages import (
     WatchAnew,
     WriteRows,
 )
+from actors.node.group.owner_rows import OwnerRows
 from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
 from actors.node.links.port import Port
 from actors.node.messages import GroupEvent, RuntimeLeft
@@ -59,12 +60,10 @@ from fsm.group.kinds import (
     OwnerRow,
     PathRow,
     SessionRow,
-    owner_key,
     path_key,
     session_key,
 )
 from fsm.group.rows import RowsCore
-from fsm.registry.allocation import Mirrored, MirrorGone
 from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
 from specs.limits.group import GROUP_ADDRESS
 from specs.trace import Op
@@ -111,6 +110,7 @@ class Group(OtherNodes):
         self._handover: Final = Handover(exchange)
         self._refusals: Final = RowRefusals(trace.counters)
         self._carrier: Final = Carrier(exchange, self._homes, node, trace, self._held)
+        self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self._paths: Counter[str] = Counter()
         self._starting: list[Reply[None]] = []
         self._is_current = self._has_names = False
@@ -312,9 +312,9 @@ class Group(OtherNodes):
                 self._member(self._membership.feed(seen, self._now))
             case SessionRow(runtime):
                 self._session(runtime, row, said)
-            case OwnerRow(address, runtime, block, is_bound):
+            case OwnerRow():
                 with self._applying():
-                    self._tables.own(Mirrored(runtime, address, block, is_bound))
+                    self._owners.there(row)
             case PathRow(resource, holder) if holder == self._membership.holder:
                 # A write of its own that was given up, and made after all.
                 self._write(rows.Change(row) if resource in self._paths else rows.Remove(row.key))
@@ -331,9 +331,9 @@ class Group(OtherNodes):
                 self._member(self._membership.feed(gone, self._now))
             case SessionRow(runtime):
                 self._session(runtime, None, said)
-            case OwnerRow(address):
+            case OwnerRow():
                 with self._applying():
-                    self._tables.own(MirrorGone(address))
+                    self._owners.gone(row)
             case PathRow(resource, holder):
                 self._homes.path_over(row)
                 self._tables.remembered.forget()
@@ -393,16 +393,11 @@ class Group(OtherNodes):
         if row.table == "subs":
             self._path_changed(row)
         elif not self._is_applying:
-            self._owner_changed(row)
+            self._owners.changed(row)
 
-    def _owner_changed(self, changed: RowChanged) -> None:
-        address, runtime = changed.key, str(changed.val)
-        if changed.op is Op.DEL:
-            self._write(rows.Remove(owner_key(address), self._hold(runtime)))
-            return
-        allocation = self._tables.allocation
-        row = OwnerRow(address, runtime, allocation.block_of(address), allocation.is_bound(address))
-        self._write(rows.Change(row, self._hold(runtime)))
+    @override
+    def offered(self, address: str, by: str | None) -> None:
+        self._owners.offered(address, by)
 
     def _path_changed(self, changed: RowChanged) -> None:
         resource, runtime = changed.key, str(changed.val)

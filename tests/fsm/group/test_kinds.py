@@ -19,6 +19,7 @@ from fsm.group.kinds import (
     read_row,
     write_row,
 )
+from fsm.registry.addresses import Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from specs.identity import Identity
 from specs.limits.engine import ROW_KEY
@@ -26,6 +27,7 @@ from specs.limits.group import GROUP_ADDRESS, GROUP_ROW_BYTES
 
 R = "hyperty-runtime://a.ex/ra"
 LONG = "comm://a.ex/" + "\u00fc/" * GROUP_ADDRESS
+OBJECT = "comm://a.ex/1"
 HERE = Holder("node-1", 2**63 - 1)
 KEPT = KeptSession(R, b"d" * 32, b"p" * 32, is_taken_up=False, key="thumb")
 LOGIN = Identity(
@@ -46,6 +48,8 @@ ROWS = [
     OwnerRow("hyperty://a.ex/h1", R, is_bound=True),
     PathRow("comm://a.ex/1/changes", HERE),
     OwnerRow(LONG, R, "block"),
+    OwnerRow(OBJECT, R, offers=Offers(Offer(OBJECT, R, "r/heir", 3, "hyperty://a.ex/h2"), 2)),
+    OwnerRow(OBJECT, R, offers=Offers(None, 2, "r/old", ("hyperty://a.ex/1", "x"))),
     PathRow(LONG, HERE),
 ]
 
@@ -95,13 +99,13 @@ def broken(row):
     for name in fields:
         yield {key: value for key, value in fields.items() if key != name}
         yield {**fields, name: {"odd": []}}
-    for name in {"kept", "identity"} & {key for key, value in fields.items() if value}:
+    for name in {"kept", "identity", "offers"} & {key for key, value in fields.items() if value}:
         for inner in fields[name]:
             yield {**fields, name: {**fields[name], inner: {"odd": []}}}
             yield {**fields, name: {k: v for k, v in fields[name].items() if k != inner}}
 
 
-@pytest.mark.parametrize("row", [ROWS[0], SESSION, ROWS[5], ROWS[7]])
+@pytest.mark.parametrize("row", [ROWS[0], SESSION, ROWS[5], ROWS[7], *ROWS[9:11]])
 def test_a_row_with_a_wrong_field_is_refused(row):
     for fields in broken(row):
         assert refused(row.key, orjson.dumps(fields)) is RowRefusal.MALFORMED, fields

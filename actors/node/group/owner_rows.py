@@ -1,0 +1,78 @@
+"""Which runtimes of a domain own which addresses, and what is offered to others: a row each."""
+
+from collections.abc import Callable, Container
+from typing import Final, TypeAlias, final
+
+from actors.node.tables import Tables
+from fsm.effects import RowChanged
+from fsm.group.kinds import OwnerRow, owner_key
+from fsm.group.rows_io import Change, Remove
+from fsm.registry.allocation import Mirrored, MirrorGone
+from specs.trace import Op
+
+__all__ = ["OwnerRows"]
+
+_Write: TypeAlias = Callable[[Change | Remove], None]
+_Hold: TypeAlias = Callable[[str], int | None]
+
+
+@final
+class OwnerRows:
+    """Writes the rows of this node's sessions, and applies those of others.
+
+    Part of the bus's task.
+
+    Args:
+        tables: The tables of this node.
+        sessions: The runtimes with a session at this node.
+        write: Writes a row.
+        hold: Has the link of a runtime wait for a row; returns its number, None if it has none.
+    """
+
+    def __init__(
+        self, tables: Tables, sessions: Container[str], write: _Write, hold: _Hold
+    ) -> None:
+        self._tables: Final = tables
+        self._sessions: Final = sessions
+        self._write: Final = write
+        self._hold: Final = hold
+
+    # ---- of this node
+
+    def changed(self, changed: RowChanged) -> None:
+        """Write that an address has an owner, or none any more."""
+        address, runtime = changed.key, str(changed.val)
+        link = self._hold(runtime)
+        if changed.op is Op.DEL:
+            self._write(Remove(owner_key(address), link))
+        else:
+            self._write(Change(self._row(address, runtime), link))
+
+    def offered(self, address: str, by: str | None) -> None:
+        """Write what has become of the offers of an address.
+
+        Args:
+            address: The address.
+            by: Runtime that asked for it; None: no runtime did, so every node notes it, and the
+                node of the owner writes it.
+        """
+        owner = self._tables.allocation.owner_of(address)
+        if owner is not None and (by is not None or owner in self._sessions):
+            link = None if by is None else self._hold(by)
+            self._write(Change(self._row(address, owner), link))
+
+    def _row(self, address: str, runtime: str) -> OwnerRow:
+        allocation, offers = self._tables.allocation, self._tables.offers.of(address)
+        block, is_bound = allocation.block_of(address), allocation.is_bound(address)
+        return OwnerRow(address, runtime, block, is_bound, offers)
+
+    # ---- of any node, as the engine has them
+
+    def there(self, row: OwnerRow) -> None:
+        """Apply a row."""
+        owned = Mirrored(row.runtime, row.address, row.block, row.is_bound)
+        self._tables.mirror(owned, row.offers)
+
+    def gone(self, row: OwnerRow) -> None:
+        """Apply that there is none any more."""
+        self._tables.own(MirrorGone(row.address))
