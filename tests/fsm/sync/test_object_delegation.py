@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fsm.engine import Step
 from fsm.machines.sync.delegation import OBJECT_DELEGATION, OBJECT_TAKE_OVER, State
-from fsm.registry.addresses import AddressOffers, Move, Offer, Take, Withdraw
+from fsm.registry.addresses import AddressOffers, Move, Offer, Offers, Take, Withdraw
 from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore, TakeOverCore
 from specs.limits.sync import HAND_OVER_GRACE
@@ -309,3 +309,24 @@ def test_silence_does_not_permit_writing():
     assert world.writers() == [NEW]
     world.settle()
     assert world.old.state is State.GIVEN
+
+
+def test_another_node_decides_as_the_one_that_was_told():
+    """What was taken back is over there, too, and an offer that it does not know may come."""
+    owner, here = {O: OLD}, {OLD}
+    first, second = AddressOffers(owner.get), AddressOffers(owner.get, lambda one: one in here)
+    assert second.feed(Take(O, NEW, 1, H2)).code == 503
+    assert first.feed(Offer(O, OLD, NEW, 1, H2)) is None
+    second.mirror(O, first.of(O))
+    assert second.feed(Take(O, NEW, 1, H2)) == Move(O, OLD, NEW, 1)
+    assert second.feed(Withdraw(O, OLD, 1)) is None
+    first.mirror(O, second.of(O))
+    for offers in (first, second):
+        assert offers.feed(Take(O, NEW, 1, H2)).code == 403
+        assert offers.feed(Offer(O, OLD, NEW, 1, H2)).code == 409
+    here.clear()
+    assert second.feed(Take(O, NEW, 2, H2)).code == 403
+    first.moved(Move(O, OLD, NEW, 2), ("hyperty://a.ex/o",))
+    second.mirror(O, first.of(O))
+    assert second.is_moved(O)
+    assert second.of(O) == Offers(None, 2, OLD, ("hyperty://a.ex/o",))
