@@ -198,8 +198,8 @@ class Table:
         conditions: What guards speak of.
         rows: All transitions.
         may_end: States in which a history may stop.
-        may_begin: States in which a history may begin in a trace, because what was before is in
-            the trace of another process.
+        may_begin: States in which the trace of a process may first show an entity: the steps before
+            are in the trace of another process.
         extension_ends: Those of `may_end` that the drawing does not end.
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.

@@ -47,7 +47,7 @@ class HopTrace:
         self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Say what happened to a message.
+        """Report what happened to a message.
 
         Args:
             op: What happened to the message.
@@ -57,7 +57,7 @@ class HopTrace:
             self._messages.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
-        """Say that a message came in and may go on.
+        """Report that a message came in and may go on.
 
         Args:
             message: The message.
@@ -67,7 +67,7 @@ class HopTrace:
             self._messages.hop(self._admitted[by], message)
 
     def delivered(self, message: Message, listener: str) -> None:
-        """Say that a message was given to a listener.
+        """Report that a message is in the mailbox of a listener.
 
         Args:
             message: The message.
@@ -77,7 +77,7 @@ class HopTrace:
             self._messages.hop(self._delivered[listener], message)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
-        """Say that a message came in and goes no further.
+        """Report that a message came in and goes no further.
 
         Args:
             message: The message.
@@ -92,7 +92,7 @@ class HopTrace:
             self._tracer.record(self._actor, denied)
 
     def decided(self, message: Message, ruling: Ruling) -> None:
-        """Say what the policy decided.
+        """Report the decision of the policy.
 
         Args:
             message: The message.
@@ -102,7 +102,7 @@ class HopTrace:
             self._messages.hop(self._ruled.of(ruling, ruling.why), message)
 
     def dropped(self, message: Message, reason: DropReason) -> None:
-        """Say, and count, that a message ends here.
+        """Report and count that a message ends here.
 
         Args:
             message: The message.
@@ -112,7 +112,7 @@ class HopTrace:
         self.say(Op.DROP, message, reason=reason)
 
     def synthesised(self, response: Message, request: Message) -> None:
-        """Say that the router itself answers a request.
+        """Report that the router itself answers a request.
 
         Args:
             response: The answer.
@@ -124,7 +124,7 @@ class HopTrace:
             self._tracer.record(self._actor, fact)
 
     def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
-        """Say that a message left by a link, or came over it; `seq` counts per link.
+        """Report that a message left by a link, or came over it; `seq` counts per link.
 
         Args:
             op: What happened to the message.
@@ -142,7 +142,7 @@ class HopTrace:
         return crossed
 
     def rows(self, changes: list[RowChanged]) -> None:
-        """Say that rows of a table changed."""
+        """Report that rows of a table changed."""
         if self._watches:
             for change in changes:
                 fact = Fact(
@@ -186,6 +186,6 @@ class HopTrace:
         self._tracer.record(self._actor, fact)
 
     def fact(self, fact: Fact) -> None:
-        """Say anything else about hops."""
+        """Report anything else about hops."""
         if self._watches:
             self._tracer.record(self._actor, fact)

@@ -5,12 +5,13 @@ on type, ends, session and tables alone, unless a body claims more: then it is a
 """
 
 from collections.abc import Collection
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, final
 
 from fsm.bus.node_routing import Admission, Admitted, NodeRouting, Route, ToRuntimes
+from fsm.limits.memory import Memory
 from fsm.registry.node_rights import CHILDREN
 from specs.addresses.address import is_node
-from specs.limits.bus import REMEMBERED
+from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
 from specs.message import Message, MessageType
 
 __all__ = ["RememberedRouting"]
@@ -20,8 +21,6 @@ _CLAIMS: Final = frozenset({"source", "via"})
 
 _Ends: TypeAlias = tuple[str, MessageType, str, str]
 _Target: TypeAlias = tuple[str | None, MessageType, str]
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 
 @final
@@ -39,8 +38,8 @@ class RememberedRouting:
     def __init__(self, routing: NodeRouting, components: Collection[str]) -> None:
         self._routing: Final = routing
         self._components: Final = components
-        self._admitted: Final = dict[_Ends, Admitted]()
-        self._routes: Final = dict[_Target, ToRuntimes]()
+        self._admitted: Final = Memory[_Ends, Admitted](REMEMBERED, REMEMBERED_BYTES)
+        self._routes: Final = Memory[_Target, ToRuntimes](REMEMBERED, REMEMBERED_BYTES)
 
     def forget(self) -> None:
         """Forget everything: a table has changed."""
@@ -64,7 +63,7 @@ class RememberedRouting:
         # Of a child the name counts, too, and of a node the parts of this one.
         is_by_ends = CHILDREN not in message.to and not is_node(by)
         if is_by_ends and isinstance(admission, Admitted):
-            _remember(self._admitted, ends, admission)
+            self._admitted.keep(ends, admission, (*ends, *admission.bind))
         return admission
 
     def route(self, message: Message, by: str | None) -> Route:
@@ -80,11 +79,5 @@ class RememberedRouting:
             return known
         route = self._routing.route(message, by)
         if isinstance(route, ToRuntimes) and len(route.runtimes) == 1 and not route.nodes:
-            _remember(self._routes, target, route)
+            self._routes.keep(target, route, (by or "", message.to, *route.runtimes))
         return route
-
-
-def _remember(known: dict[_K, _V], key: _K, value: _V) -> None:
-    if len(known) >= REMEMBERED:
-        known.clear()
-    known[key] = value

@@ -68,3 +68,6 @@ FORWARD_RULES: Final = 256
 
 REMEMBERED: Final = 4096
 """Types and ends of messages that are remembered; with one more the memory begins anew (ours)."""
+
+REMEMBERED_BYTES: Final = 2 * 1_048_576
+"""Bytes of these ends (ours): half a KiB each, which is more than most have."""

@@ -32,7 +32,7 @@ GROUP_BATCH: Final = 256
 """Rows that a node writes in one crossing to the engine (ours)."""
 
 GROUP_WRITES: Final = 8192
-"""Rows of one node that wait to be written (ours: what is more is refused, 503)."""
+"""Rows of one node that wait to be written (ours): a request that needs another is refused, 503."""
 
 GROUP_ROWS: Final = 2_000_000
 """Rows of other nodes that a node knows at most (ours: some 300 bytes each; what is more is

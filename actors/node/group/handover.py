@@ -25,7 +25,7 @@ class Handover:
         self._is_over = False
 
     def begin(self, now: float, *, is_possible: bool) -> None:
-        """Say goodbye on all links; what they have brought by then is still handled.
+        """Close all links in order; what has arrived over them by then is still handled.
 
         Args:
             now: Seconds on the host's clock.

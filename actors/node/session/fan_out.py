@@ -86,6 +86,7 @@ class FanOuts(SharedWrites):
         self._trace: Final = trace
         self._put_one: Final = put
         self._fan_outs: Final = deque[_FanOut]()
+        self._at_hand: Final = dict[str, deque[OutboundMessage]]()
 
     @property
     @override
@@ -106,9 +107,9 @@ class FanOuts(SharedWrites):
             last.entries.append(entry)
             last.size += size
             return
-        if len(self._fan_outs) == FAN_OUTS:
+        while len(self._fan_outs) >= FAN_OUTS:
+            # What comes of it may be another message for many.
             self._put(self._fan_outs[0])
-            self._over()
         self._fan_outs.append(_FanOut(runtimes, [entry], size))
         self._budget.count(PLACE * len(runtimes))
 
@@ -118,7 +119,10 @@ class FanOuts(SharedWrites):
         Args:
             runtime: Address of the runtime.
         """
-        taken: list[OutboundMessage] = []
+        at_hand = self._at_hand.get(runtime, ())
+        taken = list(at_hand)
+        if at_hand:
+            at_hand.clear()
         for one in self._fan_outs:
             if runtime in one.waiting:
                 one.waiting.remove(runtime)
@@ -131,9 +135,8 @@ class FanOuts(SharedWrites):
         Args:
             runtime: Address of the runtime; None: there is no session.
         """
-        if self._fan_outs and runtime is not None:
-            for entry in self.take(runtime):
-                self._put_one(runtime, entry)
+        if (self._fan_outs or self._at_hand) and runtime is not None:
+            self._put_all(runtime, self.take(runtime))
 
     @override
     def write(self, clock: Callable[[], float], until: float) -> None:
@@ -153,13 +156,12 @@ class FanOuts(SharedWrites):
                 puts -= 1
                 if not puts:
                     return
-            self._over()
+            self._over(one)
 
     @override
     def hand_over(self) -> None:
         while self._fan_outs:
             self._put(self._fan_outs[0])
-            self._over()
 
     def _is_written(self, runtime: str, one: _FanOut) -> bool:
         """Hand over what a session gets; return whether its link was written to."""
@@ -167,23 +169,36 @@ class FanOuts(SharedWrites):
         session = None if is_node(runtime) else self._sessions.get(runtime)
         port = None if session is None else session.port
         if port is None or not port.write_shared(one.entries, one.wrapped):
-            for entry in one.entries:
-                self._put_one(runtime, entry)
+            self._put_all(runtime, one.entries)
             return False
         for entry in one.entries:
-            self._trace.hop(Op.XMIT, entry.message, link=port.name)
+            self._trace.passed(Op.XMIT, entry.message, port.name)
         return True
 
     def _put(self, one: _FanOut) -> None:
         for runtime in one.rest:
             if runtime in one.waiting:
                 one.waiting.remove(runtime)
-                for entry in one.entries:
-                    self._put_one(runtime, entry)
+                self._put_all(runtime, one.entries)
+        self._over(one)
 
-    def _over(self) -> None:
-        """Forget the first, which all have got."""
-        over = self._fan_outs.popleft()
-        self._budget.count(-PLACE * len(over.runtimes))
-        for entry in over.entries:
-            self._budget.release(entry)
+    def _put_all(self, runtime: str, entries: Sequence[OutboundMessage]) -> None:
+        """Put entries in order, those first that are being put for the same session.
+
+        To put one may end a link, and what comes of that may be a message for this session: it
+        has to come behind all of them.
+        """
+        at_hand = deque(entries)
+        self._at_hand[runtime] = at_hand
+        while at_hand:
+            self._put_one(runtime, at_hand.popleft())
+        if self._at_hand.get(runtime) is at_hand:
+            del self._at_hand[runtime]
+
+    def _over(self, one: _FanOut) -> None:
+        """Forget the first, which all have got; what came of that may have forgotten it already."""
+        if self._fan_outs and self._fan_outs[0] is one:
+            del self._fan_outs[0]
+            self._budget.count(-PLACE * len(one.runtimes))
+            for entry in one.entries:
+                self._budget.release(entry)

@@ -16,9 +16,10 @@ from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.admission import Admission, Stage
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy import Refusal
+from fsm.limits.memory import Memory
 from specs.child import CHILDREN
 from specs.errors import ProtoflyError
-from specs.limits.bus import REMEMBERED
+from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import APPLICATION_STAGES, RUNTIME_CHECKS, Check, Direction, Interception
@@ -122,7 +123,7 @@ class Pipelines:
             Check.DUPLICATE: lambda _: duplicate,
         }
         self._admission = admission
-        self._known: set[Ends] = set()
+        self._known: Final = Memory[Ends, None](REMEMBERED, REMEMBERED_BYTES)
         self._version = admission.version
         self._by_ends, self._others = (
             {one: tuple(_stages(one, rows, work, interceptors, admission)) for one in Direction}
@@ -157,9 +158,7 @@ class Pipelines:
         """
         if CHILDREN in ends[-1] or self._admission.origin(ends[0]) is not Origin.LOCAL:
             return
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known.add(ends)
+        self._known.keep(ends, None, ends)
 
 
 def _through(stages: tuple[Stage, ...], message: Message, by: str) -> Message | Refusal:

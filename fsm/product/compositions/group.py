@@ -13,7 +13,7 @@ Left out, and why that is no loss:
 
 * Links, tokens and messages: to the engine a session is its row.
 * Renewals: they change no row but the node's own.
-* Time: what is due is due at any moment when nothing else goes on, and once while it does.
+* Time: timers expire at any moment when no other input is waiting, and once while another is.
 """
 
 import math

@@ -126,6 +126,51 @@ def test_what_a_node_of_another_domain_may_send_depends_on_the_parts_of_this_one
     assert isinstance(tables.remembered.admit(message, by), Refusal)
 
 
+RA, RB = RUNTIMES
+THING, CHANGES = OWNED[1], f"{OWNED[1]}/changes"
+OBSERVER = f"{RB}/sm"
+BETWEEN = {
+    "ownership": (
+        Message(1, MessageType.CREATE, OWNED[0], f"{RB}/ua", {"value": 1}),
+        lambda tables: tables.own(Free(RA, (OWNED[0],))),
+    ),
+    "session of the sender": (
+        Message(1, MessageType.CREATE, OWNED[0], f"{RB}/ua", {"value": 1}),
+        lambda tables: tables.release(RA, "gone"),
+    ),
+    "session of the receiver": (
+        Message(1, MessageType.CREATE, f"{RA}/ua", f"{RB}/ua", {"value": 1}),
+        lambda tables: tables.release(RB, "gone"),
+    ),
+    "consent": (
+        Message(1, MessageType.UPDATE, THING, CHANGES, {"value": 1}),
+        lambda tables: tables.follow(Withdrawn(THING, RB, OBSERVER)),
+    ),
+}
+
+
+@pytest.mark.parametrize("changed", BETWEEN)
+def test_of_two_equal_messages_the_second_goes_nowhere_if_something_has_changed(changed):
+    """I-A3, I-M4, S3: what allowed the first is over."""
+    message, change = BETWEEN[changed]
+    tables = tables_of(RightsRules(), set())
+    for runtime in RUNTIMES:
+        tables.came(runtime, PeerForm.OWN)
+    tables.own(Allocate(RA, tuple(OWNED[:2])))
+    tables.follow(Subscribe(RB, (CHANGES,), frozenset({CHANGES})))
+    tables.follow(Consented(THING, RB, OBSERVER))
+
+    def is_delivered() -> bool:
+        is_admitted = isinstance(tables.remembered.admit(message, RA), Admitted)
+        return is_admitted and tables.remembered.route(message, RA) == ToRuntimes(
+            (RB,), is_published=message.is_event
+        )
+
+    assert [is_delivered() for _ in range(3)] == [True] * 3
+    change(tables)
+    assert not is_delivered()
+
+
 class Asked:
     """Routing that counts how often it is asked."""
 

@@ -2,103 +2,37 @@
 
 import gc
 import math
-import socket
 from collections import deque
 
-import attrs
 import pytest
-import trio
 
 from actors.kit.counters import Traffic
-from actors.node.limits import DEFAULT_LIMITS, NodeLimits
-from actors.node.links.acceptor import LinkAcceptor
-from actors.node.links.port import Nudge, Outbox, Port, TurnWrites
+from actors.node.limits import NodeLimits
+from actors.node.links.port import Nudge, TurnWrites
 from fsm.limits.token_bucket import Rate
-from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_SLICE
-from specs.message import Message, MessageType
+from tests.support.node import port_ends
 from tests.support.node.node_peer import RA, RB, open_world
-from transports.codec import encode
+from tests.support.node.port_ends import Clock, End, entry
 from transports.errors import CloseReason
-from transports.link import Kind, Upgrade
-from transports.socket_link import RawLink
 from transports.system import open_system_network
-
-
-def entry(number: int, size: int = 10) -> OutboundMessage:
-    message = Message(number, MessageType.UPDATE, "a", "b", {"value": "x" * size})
-    return OutboundMessage(message, encode(message))
-
-
-@attrs.define(eq=False)
-class Clock:
-    """Time of which each look takes a bit, as a write does."""
-
-    step: float = 0.0
-    now: float = 1.0
-
-    def __call__(self) -> float:
-        self.now += self.step
-        return self.now
-
-
-class Writer:
-    """The reference to a link's task, which only notes what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[Nudge] = []
-
-    def try_tell(self, message: Nudge) -> bool:
-        self.told.append(message)
-        return True
-
-
-@attrs.define(eq=False)
-class End:
-    """A link of a node as the bus holds it, and the socket of its peer."""
-
-    port: Port
-    writer: Writer
-    traffic: Traffic
-    budget: OutboxBudget
-    theirs: socket.socket
-
-    def read(self) -> list[bytes]:
-        """Return the lines that have arrived."""
-        try:
-            return self.theirs.recv(1 << 20).replace(b"}{", b"}\n{").split(b"\n")
-        except BlockingIOError:
-            return []
 
 
 @pytest.fixture
 async def open_end():
     """Make ends of links over sockets."""
-    links, sockets = [], []
+    ends: list[End] = []
 
     def make(turn: TurnWrites, *, is_tight: bool = False) -> End:
-        ours, theirs = socket.socketpair()
-        if is_tight:
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
-        theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        name = f"link {len(links)}"
-        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-        link = RawLink((Kind.STREAM, name, Upgrade()), stream)
-        links.append(link)
-        sockets.append(theirs)
-        writer, traffic, budget = Writer(), Traffic(), OutboxBudget(1 << 30)
-        outbox = Outbox(DEFAULT_LIMITS, link, traffic)
-        outbox.count_in(budget)
-        port = Port(len(links), name, LinkAcceptor(), outbox, writer)
-        port.turn = turn
-        return End(port, writer, traffic, budget, theirs)
+        budget = OutboxBudget(1 << 30)
+        ends.append(port_ends.open_end(len(ends), Traffic(), budget, is_tight=is_tight))
+        ends[-1].port.turn = turn
+        return ends[-1]
 
     yield make
-    for one in sockets:
-        one.close()
-    for link in links:
-        await trio.aclose_forcefully(link)
+    for end in ends:
+        await end.aclose()
 
 
 async def test_what_a_link_got_in_a_turn_is_written_at_its_end(open_end):
@@ -107,10 +41,10 @@ async def test_what_a_link_got_in_a_turn_is_written_at_its_end(open_end):
     entries = [entry(1), entry(2)]
     for one in entries:
         assert end.port.put(one)
-    assert end.read() == []
+    assert end.lines() == []
 
     turn.write()
-    assert end.read() == [one.line for one in entries]
+    assert end.lines() == [one.line for one in entries]
     assert (end.writer.told, end.traffic.sent, end.budget.used) == ([], 2, 0)
     assert turn.is_settled
 
@@ -149,7 +83,7 @@ async def test_more_than_a_frame_is_left_to_the_task_of_the_link(open_end):
         end.port.put(entry(number + 1))
     turn.write()
 
-    assert len(end.read()) == FRAME_MESSAGES
+    assert len(end.lines()) == FRAME_MESSAGES
     assert (len(end.port.outbox), end.writer.told) == (1, [Nudge.WRITE])
 
 
@@ -161,7 +95,7 @@ async def test_what_is_cut_in_the_turn_comes_back_and_is_not_written(open_end):
 
     assert end.port.cut(CloseReason.SLOW_CONSUMER) == [one]
     turn.write()
-    assert end.read() == []
+    assert end.lines() == []
     assert end.writer.told == [Nudge.LEAVE]
 
 
@@ -172,7 +106,7 @@ async def test_a_link_that_is_left_has_its_last_words_written_by_its_task(open_e
     end.port.finish(CloseReason.DONE)
     turn.write()
 
-    assert end.read() == []
+    assert end.lines() == []
     assert len(end.port.outbox) == 1
     assert end.writer.told == [Nudge.LEAVE]
 
@@ -183,7 +117,7 @@ async def test_a_link_that_is_held_is_written_to_when_it_is_released(open_end):
     end.port.put(entry(1))
     end.port.hold()
     turn.write()
-    assert (end.read(), end.writer.told) == ([], [])
+    assert (end.lines(), end.writer.told) == ([], [])
 
     end.port.release()
     assert end.writer.told == [Nudge.WRITE]
@@ -199,11 +133,11 @@ async def test_a_large_fan_out_is_written_in_slices(open_end):
     clock.step = WRITE_SLICE / 3.5
     turn.write()
     assert not turn.is_settled
-    assert [len(end.read()) for end in ends] == [1] * 4 + [0] * 6
+    assert [len(end.lines()) for end in ends] == [1] * 4 + [0] * 6
     clock.step = 0.0
     turn.write()
     assert turn.is_settled
-    assert [len(end.read()) for end in ends] == [0] * 4 + [1] * 6
+    assert [len(end.lines()) for end in ends] == [0] * 4 + [1] * 6
 
 
 async def test_later_links_do_not_wait_for_a_fan_out_nor_that_for_them(open_end):
@@ -220,8 +154,8 @@ async def test_later_links_do_not_wait_for_a_fan_out_nor_that_for_them(open_end)
 
     clock.step = WRITE_SLICE / 7.5
     turn.write()
-    assert sum(len(end.read()) for end in others) == 4
-    assert sum(len(end.read()) for end in crowd) == 1 + 4
+    assert sum(len(end.lines()) for end in others) == 4
+    assert sum(len(end.lines()) for end in crowd) == 1 + 4
 
 
 async def test_writing_takes_as_long_as_what_is_done_between(open_end):
@@ -237,7 +171,7 @@ async def test_writing_takes_as_long_as_what_is_done_between(open_end):
     clock.now += 8 * WRITE_SLICE
     turn.write()
     assert turn.is_settled
-    assert [len(end.read()) for end in ends] == [1] * 10
+    assert [len(end.lines()) for end in ends] == [1] * 10
 
 
 async def test_tasks_of_links_that_cannot_be_written_to_are_all_woken_at_once(open_end):

@@ -1,6 +1,5 @@
 """Many links get a message in slices of time, and each gets all messages in order (MN-12, L1)."""
 
-import socket
 from types import SimpleNamespace
 
 import attrs
@@ -11,68 +10,24 @@ from actors.kit.counters import Counters, Traffic
 from actors.kit.trace import NULL_TRACER
 from actors.node.limits import DEFAULT_LIMITS
 from actors.node.links import port as ports
-from actors.node.links.acceptor import LinkAcceptor, RestAcceptor
-from actors.node.links.port import Nudge, Outbox, Port, TurnWrites
+from actors.node.links.acceptor import RestAcceptor
+from actors.node.links.port import Nudge, TurnWrites
 from actors.node.session import fan_out
 from actors.node.session.fan_out import FanOuts
 from actors.node.trace import ComponentTrace
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FAN_OUT_AT_ONCE, FAN_OUTS, FRAME_MESSAGES, WRITE_SLICE
-from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.node.node_peer import DOMAIN, SM, open_world
-from transports.codec import encode
-from transports.link import Kind, Upgrade
+from tests.support.node.port_ends import Clock, End, entry, open_end
+from transports.errors import CloseReason
 from transports.socket_link import RawLink
 from transports.system import open_system_network
 
 MANY = FAN_OUT_AT_ONCE + 4
 PATIENCE = 1000.0
 """Seconds after which a session without a link is surely over."""
-
-
-def entry(number: int, size: int = 10) -> OutboundMessage:
-    message = Message(number, MessageType.UPDATE, "a", "b", {"value": "x" * size})
-    return OutboundMessage(message, encode(message))
-
-
-class Clock:
-    """Time of which each look takes a bit, as a write does."""
-
-    def __init__(self) -> None:
-        self.step = 0.0
-        self.now = 1.0
-
-    def __call__(self) -> float:
-        self.now += self.step
-        return self.now
-
-
-class Writer:
-    """The reference to a link's task, which only notes what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[Nudge] = []
-
-    def try_tell(self, message: Nudge) -> bool:
-        self.told.append(message)
-        return True
-
-
-@attrs.define(eq=False)
-class End:
-    """A link of a node as the bus holds it, and the socket of its peer."""
-
-    port: Port
-    writer: Writer
-    theirs: socket.socket
-
-    def read(self) -> bytes:
-        try:
-            return self.theirs.recv(1 << 20)
-        except BlockingIOError:
-            return b""
 
 
 class Crowd:
@@ -89,22 +44,12 @@ class Crowd:
         self.turn = TurnWrites(self.clock, self.fan_outs)
 
     def join(self, acceptor=None, *, is_tight: bool = False) -> End:
-        ours, theirs = socket.socketpair()
-        if is_tight:
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
-        theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        name = f"r{len(self.ends)}"
-        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-        outbox = Outbox(
-            DEFAULT_LIMITS, RawLink((Kind.STREAM, name, Upgrade()), stream), self.traffic
-        )
-        outbox.count_in(self.budget)
-        writer = Writer()
-        port = Port(len(self.ends), name, acceptor or LinkAcceptor(), outbox, writer)
-        port.turn = self.turn
-        self.ends.append(End(port, writer, theirs))
-        self.sessions[name] = SimpleNamespace(port=port)
-        return self.ends[-1]
+        number = len(self.ends)
+        end = open_end(number, self.traffic, self.budget, acceptor, is_tight=is_tight)
+        end.port.turn = self.turn
+        self.ends.append(end)
+        self.sessions[end.port.name] = SimpleNamespace(port=end.port)
+        return end
 
     def put(self, runtime: str, one: OutboundMessage) -> None:
         assert self.sessions[runtime].port.put(one)
@@ -121,8 +66,7 @@ async def crowd():
     crowd = Crowd()
     yield crowd
     for end in crowd.ends:
-        end.theirs.close()
-        await trio.aclose_forcefully(end.port.outbox._link)
+        await end.aclose()
 
 
 async def test_what_many_get_is_written_in_slices(crowd):
@@ -326,6 +270,116 @@ async def test_without_further_turns_the_tasks_of_the_links_have_all(crowd):
 
     assert crowd.turn.is_settled
     assert [end.writer.told for end in crowd.ends] == [[], [Nudge.WRITE], [Nudge.WRITE]]
+
+
+# ---- sessions that leave or fail in the middle of a slice
+
+
+def ids(entries) -> list[int]:
+    return [one.message.id for one in entries]
+
+
+async def test_a_session_that_leaves_in_the_middle_of_a_slice_gets_nothing_more(crowd):
+    for _ in range(10):
+        crowd.join()
+    crowd.give(entry(1))
+    crowd.clock.step = WRITE_SLICE / 3.5
+    crowd.turn.write()
+    assert [ids(crowd.fan_outs.take(name)) for name in ("r3", "r4", "r4")] == [[], [1], []]
+    del crowd.sessions["r3"], crowd.sessions["r4"]
+    crowd.clock.step = 0.0
+    crowd.turn.write()
+
+    assert [bool(line) for line in crowd.read()] == [True] * 4 + [False] + [True] * 5
+    assert (crowd.traffic.sent, crowd.budget.used) == (9, 0)
+
+
+async def test_a_link_that_breaks_in_the_middle_of_a_slice_has_what_it_took_given_back(crowd):
+    for _ in range(3):
+        crowd.join(is_tight=True)
+    one = entry(1, 60_000)
+    for _ in range(FAN_OUTS):
+        crowd.give(one)
+    crowd.turn.write()
+    broken = crowd.ends[1].port
+    # The peer may have read the first.
+    assert ids(broken.cut(CloseReason.SLOW_CONSUMER)) == [1] * (FAN_OUTS - 1)
+    for end in (crowd.ends[0], crowd.ends[2]):
+        end.port.outbox.written()
+        end.port.cut(CloseReason.DONE)
+    assert crowd.budget.used == 0
+
+
+async def test_a_session_that_fails_leads_to_messages_for_many_and_none_is_lost(crowd, monkeypatch):
+    """Others are notified that it is gone, by more messages than may wait for many sessions."""
+    for _ in range(3):
+        crowd.join().port.hold()
+    got: dict[str, list[int]] = {name: [] for name in crowd.sessions}
+    is_gone = False
+
+    def put(runtime: str, one: OutboundMessage) -> None:
+        nonlocal is_gone
+        got[runtime].append(one.message.id)
+        if not is_gone and runtime == "r1":
+            is_gone = True
+            for number in range(2):
+                notice = entry(100 + number)
+                crowd.fan_outs.add(("r0", "r2"), notice)
+                crowd.fan_outs.settle("r0")  # no other message joins it
+
+    monkeypatch.setattr(crowd.fan_outs, "_put_one", put)
+    for number in range(FAN_OUTS):
+        crowd.give(entry(number + 1))
+        crowd.fan_outs.settle("r0")
+    crowd.give(entry(FAN_OUTS + 1))
+    assert len(crowd.fan_outs._fan_outs) <= FAN_OUTS
+    crowd.turn.write()
+
+    numbers = list(range(1, FAN_OUTS + 2))
+    assert got["r1"] == numbers
+    for name in ("r0", "r2"):
+        assert sorted(got[name]) == [*numbers, 100, 101]
+        assert [number for number in got[name] if number < 100] == numbers
+    assert (crowd.turn.is_settled, crowd.budget.used) == (True, 0)
+
+
+async def test_what_a_failing_session_is_answered_comes_behind_all_that_it_is_being_given(
+    crowd, monkeypatch
+):
+    crowd.join().port.hold()
+    got: list[int] = []
+
+    def put(runtime: str, one: OutboundMessage) -> None:
+        got.append(one.message.id)
+        if one.message.id == 1:
+            crowd.fan_outs.settle(runtime)
+            got.append(100)  # what it is answered
+
+    monkeypatch.setattr(crowd.fan_outs, "_put_one", put)
+    for number in range(2):
+        crowd.give(entry(number + 1))
+    crowd.fan_outs.add(("r0", "another"), entry(3))
+    crowd.turn.write()
+    assert got[:4] == [1, 2, 3, 100]
+    assert crowd.budget.used == 0
+
+
+async def test_a_session_that_ends_while_it_is_given_messages_leaves_the_rest_of_them(
+    crowd, monkeypatch
+):
+    crowd.join().port.hold()
+    got: list[int] = []
+    left: list[int] = []
+
+    def put(runtime: str, one: OutboundMessage) -> None:
+        got.append(one.message.id)
+        left.extend(ids(crowd.fan_outs.take(runtime)))
+
+    monkeypatch.setattr(crowd.fan_outs, "_put_one", put)
+    for number in range(3):
+        crowd.give(entry(number + 1))
+    crowd.turn.write()
+    assert (got, left, crowd.budget.used) == ([1], [2, 3], 0)
 
 
 # ---- in a node
