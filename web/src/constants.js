@@ -149,6 +149,7 @@ export const ANSWERS_KEPT = 256;
 export const MAX_ATTEMPTS = 10;
 export const FORWARD_RULES = 256;
 export const REMEMBERED = 4096;
+export const REMEMBERED_BYTES = 2097152;
 export const LINK_LOOK = 2.0;
 export const MAX_LINK_ENTITIES = 4096;
 export const CLAIM_RATE = 20.0;
