@@ -40,12 +40,16 @@ def _commands() -> None:
     """
 
 
-def main() -> None:
-    """Run the command that was asked for and exit with its status."""
+def main(given: object = None) -> None:
+    """Run the command that was asked for and exit with its status.
+
+    Args:
+        given: What the command finds in its context; None: nothing.
+    """
     if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
         # As under `python -m`, where it is first: hyperties are named by their modules.
         sys.path.append(str(Path.cwd()))
-    enter(_commands)
+    enter(_commands, given)
 
 
 if __name__ == "__main__":

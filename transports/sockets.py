@@ -4,8 +4,8 @@ import errno
 import os
 import socket
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +15,16 @@ from specs.limits.protocol import ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 
-__all__ = ["bind_tcp", "bind_unix", "dial_tcp", "dial_unix", "next_stream", "next_streams"]
-
+__all__ = [
+    "bind_shared",
+    "bind_tcp",
+    "bind_unix",
+    "dial_tcp",
+    "dial_unix",
+    "next_stream",
+    "next_streams",
+    "reserve_tcp",
+]
 
 _BACKLOG: Final = 4096
 """Connections that the kernel keeps until they are accepted: a mass reconnect fits (RELIABILITY
@@ -77,6 +85,59 @@ async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
         await other.aclose()
     name = first.socket.getsockname()
     return first, join_host_port(str(name[0]), int(name[1]))
+
+
+@asynccontextmanager
+async def reserve_tcp(where: str) -> AsyncIterator[str]:
+    """Keep `host:port` for processes of this user that listen there together (`bind_shared`).
+
+    Nothing listens there by this alone, and the port stays reserved while the context is open.
+
+    Args:
+        where: The address, of a name its first one; port 0 picks a free one.
+
+    Yields:
+        The address as a number.
+
+    If cancelled, nothing is reserved.
+
+    Raises:
+        ListenError: The address is in use, also by others that would share it, not allowed, or no
+            address.
+    """
+    listener, address = await bind_tcp(where)
+    await listener.aclose()
+    with _shared_socket(address):
+        yield address
+
+
+def bind_shared(address: str) -> trio.SocketListener:
+    """Listen at an address that `reserve_tcp` keeps; the system spreads connections.
+
+    Args:
+        address: The address as a number.
+
+    Raises:
+        ListenError: The address is in use by others, or not allowed.
+    """
+    bound = _shared_socket(address)
+    bound.listen(_BACKLOG)
+    bound.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    return trio.SocketListener(trio.socket.from_stdlib_socket(bound))
+
+
+def _shared_socket(address: str) -> socket.socket:
+    host, port = read_host_port(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            bound.setsockopt(socket.SOL_SOCKET, option, 1)
+        bound.bind((host, port))
+    except OSError as exc:
+        bound.close()
+        raise ListenError(address, _os_reason(exc)) from exc
+    return bound
 
 
 @contextmanager

@@ -26,7 +26,14 @@ from transports.link import (
     Upgrade,
 )
 from transports.socket_link import RawLink, StreamLink
-from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
+from transports.sockets import (
+    bind_shared,
+    bind_tcp,
+    bind_unix,
+    dial_tcp,
+    dial_unix,
+    next_stream,
+)
 from transports.tls import AcceptedStream, TlsStream, begin_tls, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url
 from transports.webrtc.process import WebRtcProcess
@@ -69,9 +76,10 @@ class SystemNetwork(Network):
 
     is_system = True
 
-    def __init__(self, nursery: trio.Nursery, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, nursery: trio.Nursery, tls: ssl.SSLContext | None, shared: str) -> None:
         self._readers: Final = nursery
         self._tls = tls
+        self._shared: Final = shared
         self._numbers: Final = itertools.count(1)
         self._webrtc: Final = WebRtcProcess(nursery)
 
@@ -176,7 +184,10 @@ class SystemNetwork(Network):
     async def _listen_websocket(
         self, where: str, paths: ServedPaths, gate: Gate
     ) -> AsyncIterator[Listener]:
-        socket, address = await bind_tcp(where)
+        if where == self._shared:
+            socket, address = bind_shared(where), where
+        else:
+            socket, address = await bind_tcp(where)
         async with (
             socket,
             open_websocket_listener(
@@ -202,15 +213,19 @@ class SystemNetwork(Network):
 
 
 @asynccontextmanager
-async def open_system_network(tls: ssl.SSLContext | None = None) -> AsyncIterator[SystemNetwork]:
+async def open_system_network(
+    tls: ssl.SSLContext | None = None, shared: str = ""
+) -> AsyncIterator[SystemNetwork]:
     """Open the network of the operating system while the context is open.
 
     Args:
         tls: What `wss:` URLs are dialled with; None: the authorities of the operating system are
             trusted.
+        shared: Address at which other processes listen for WebSockets, too (`reserve_tcp`); empty:
+            there is none.
 
     Links must be closed before: when the context is left, also if cancelled, dialled WebSockets are
     not read any more, and their peers see a break.
     """
     async with open_background() as nursery:
-        yield SystemNetwork(nursery, tls)
+        yield SystemNetwork(nursery, tls, shared)

@@ -11,10 +11,15 @@ from actors.cli.config_file import misconfigured
 __all__ = ["enter"]
 
 
-def enter(command: click.Command) -> NoReturn:
-    """Run a command with the arguments of this process and exit with its status."""
+def enter(command: click.Command, given: object = None) -> NoReturn:
+    """Run a command with the arguments of this process and exit with its status.
+
+    Args:
+        command: The command.
+        given: What the command finds in its context (`find_object`); None: nothing.
+    """
     try:
-        code = command.main(prog_name="protofly", standalone_mode=False)
+        code = command.main(prog_name="protofly", standalone_mode=False, obj=given)
     except click.ClickException as error:
         explained = misconfigured(error)
         if explained is None:

@@ -8,8 +8,9 @@ How often a process that serves looks for garbage that refers to itself.
 import gc
 import os
 import signal
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeVar, final
 
@@ -19,7 +20,7 @@ from actors.cli.command_error import ExitCode
 from actors.kit.log import get_logger
 from specs.limits.protocol import DRAIN_TIMEOUT
 
-__all__ = ["serve"]
+__all__ = ["serve", "until_parent_ends"]
 
 _YOUNG: Final = 2000
 """New objects after which the newest are looked at: a few milliseconds (Python: 700)."""
@@ -87,6 +88,9 @@ _EXIT_SHARE: Final = 0.8
 
 _LAST_SHARE: Final = 0.96
 """Part of the drain after which the process is ended, also if a part hangs (ours)."""
+
+_READ: Final = 64
+"""Bytes read from stdin at once; nothing is expected (ours)."""
 
 _AT_ONCE: Final = 0.3
 """Seconds that a process has to end by itself after a second signal (ours)."""
@@ -172,3 +176,28 @@ async def _live(
                 begun = trio.current_time()
             _log.info("drain done", seconds=round(trio.current_time() - begun, 3))
             nursery.cancel_scope.cancel()
+
+
+async def until_parent_ends(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
+    """Do some work; the end of stdin is a SIGTERM to this process.
+
+    The other end of stdin is a pipe that the parent holds: when the parent is gone,
+    killed or not, the pipe has come to its end.
+
+    If cancelled, only the work ends.
+
+    Args:
+        work: The work of the process.
+    """
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_watch_parent)
+        code = await work()
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _watch_parent() -> None:
+    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
+        while await stream.receive_some(_READ):
+            pass
+    signal.raise_signal(signal.SIGTERM)

@@ -23,11 +23,12 @@ from specs.addresses.address import canonical, domain_name, runtime_name, scheme
 from specs.errors import BadUrlError
 from transports.link import DIRECT, Kind
 from transports.tls import TlsFileError, client_context, is_open_to_others
-from transports.urls import read_host_port, read_websocket_url
+from transports.urls import HIGHEST_PORT, read_host_port, read_websocket_url
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 __all__ = [
     "FILE",
+    "Count",
     "Handler",
     "OpenTracer",
     "Option",
@@ -50,6 +51,7 @@ __all__ = [
     "more_trust",
     "node_option",
     "open_key",
+    "places_from",
     "profile_option",
     "trace_options",
     "wrong_file",
@@ -68,6 +70,19 @@ class Quantity(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is no number that anything can have.", param, ctx)
         return number
+
+
+@final
+class Count(click.IntRange):
+    """A whole number within a range; what is none is refused in a sentence that names the range."""
+
+    @override
+    def convert(self, value: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            high = "on" if self.max is None else f"to {self.max}"
+            self.fail(f"{value!r} is no whole number from {self.min} {high}.", param, ctx)
 
 
 Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
@@ -187,6 +202,23 @@ def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str
     except ValueError as exc:
         raise click.BadParameter(f"{value!r} is no place to listen: {exc}") from exc
     return value
+
+
+def places_from(place: str, count: int, option: str) -> list[str]:
+    """Return the places of several nodes: the port of each is the one after that of the last.
+
+    Args:
+        place: Place of the first one; port 0 picks a free port for each.
+        count: How many nodes.
+        option: Option that names the place.
+
+    Raises:
+        CommandError: There are not as many ports.
+    """
+    host, port = place.rpartition(":")[0], read_host_port(place)[1]
+    if port + count - 1 > HIGHEST_PORT:
+        raise CommandError(f"there are no {count} ports from {port} on; correct {option}")
+    return [f"{host}:{port + number if port else 0}" for number in range(count)]
 
 
 def check_foreign(

@@ -16,7 +16,7 @@ from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
-from actors.cli.options import check_place, monitor_option
+from actors.cli.options import Count, check_place, monitor_option
 from actors.cli.output import say, say_ready
 from actors.demo.stage import Play, choose_show, perform, show_json
 from actors.demo.web import DOMAIN, open_web_demo
@@ -42,7 +42,7 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the figures last.")
 @click.option(
     "--requests",
-    type=click.IntRange(10, 1_000_000),
+    type=Count(10, 1_000_000),
     default=1000,
     show_default=True,
     help="Requests to measure by the node, and by the link.",

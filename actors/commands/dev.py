@@ -19,7 +19,7 @@ from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
-from actors.cli.options import check_domain, check_place, log_option
+from actors.cli.options import Count, check_domain, check_place, log_option, places_from
 from actors.cli.output import say, say_ready
 from actors.commands.node.login import LoginOptions
 from actors.commands.signer import read_signer
@@ -39,7 +39,7 @@ from actors.node.config import NodeConfig
 from specs.limits.group import GROUP_NODES
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 from transports.tls import server_context
-from transports.urls import HIGHEST_PORT, read_host_port
+from transports.urls import read_host_port
 
 __all__ = ["command"]
 
@@ -102,7 +102,7 @@ def _check_sources(
 @click.option(
     "--nodes",
     metavar="NUMBER",
-    type=click.IntRange(1, GROUP_NODES),
+    type=Count(1, GROUP_NODES),
     default=1,
     show_default=True,
     help="Run several nodes of the domain, over a NATS server that is started with them: the "
@@ -143,7 +143,7 @@ def command(  # noqa: PLR0913 - one for each option
     config = NodeConfig(domain=domain, listen=listen, tls=server_context(tls.cert, tls.key))
     shown = _Json() if as_json else _Text()
     files = _Files(state, tls, domain)
-    places = _places(listen, nodes)
+    places = places_from(listen, nodes, "--listen")
     config = _node(config, files)
     service = partial(_open, config, places, tls, _plans(sources, signer, domain), shown)
     return run(partial(serve, service, partial(_announce, shown, files)))
@@ -251,18 +251,6 @@ async def _open(
         raise CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
-def _places(listen: str, count: int) -> list[str]:
-    """Return where each node listens.
-
-    Raises:
-        CommandError: There are not as many ports.
-    """
-    host, port = listen.rpartition(":")[0], read_host_port(listen)[1]
-    if port + count - 1 > HIGHEST_PORT:
-        raise CommandError(f"there are no {count} ports from {port} on; correct --listen")
-    return [f"{host}:{port + number if port else 0}" for number in range(count)]
-
-
 @asynccontextmanager
 async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterator[list[NodeConfig]]:
     """Return the configuration of each node; the engine of several runs while this is open."""
@@ -270,18 +258,20 @@ async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterato
         yield [config]
         return
     # Not needed by the only node of a domain.
-    from actors.dev.engine import LocalEngineError, open_local_engine  # noqa: PLC0415
+    from transports.engine.nats import open_engine  # noqa: PLC0415
+    from transports.engine.server import LocalServerError, open_server  # noqa: PLC0415
 
     keys = (make_domain_key(secrets.token_bytes(SEED_BYTES)),)
     try:
-        async with open_local_engine(config.domain) as engine:
+        async with open_server() as server:
+            engine = partial(open_engine, server.terms(config.domain), config.domain)
             yield [
                 attrs.evolve(
                     config, listen=place, engine=engine, node_name=str(number), domain_keys=keys
                 )
                 for number, place in enumerate(places, start=1)
             ]
-    except LocalEngineError as exc:
+    except LocalServerError as exc:
         raise CommandError(str(exc)) from exc
 
 

@@ -21,6 +21,7 @@ from actors.cli.http import http_options
 from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_options, enter
 from actors.cli.options import (
+    Count,
     Handler,
     OpenTracer,
     Quantity,
@@ -357,7 +358,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @click.option(
     "--sandbox-memory",
     metavar="MIB",
-    type=click.IntRange(min=SANDBOX_MEMORY // MIB),
+    type=Count(min=SANDBOX_MEMORY // MIB),
     default=TOTALS.memory // MIB,
     show_default=True,
     help="Memory that all sandbox processes may use together, in MiB.",
@@ -373,7 +374,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @click.option(
     "--largest-body",
     metavar="MIB",
-    type=click.IntRange(1, TRANSFER_MOST // MIB),
+    type=Count(1, TRANSFER_MOST // MIB),
     default=TRANSFER_BYTES // MIB,
     show_default=True,
     help="Size of the largest request or answer of a hyperty, in MiB of JSON; more is refused 413.",

@@ -10,7 +10,6 @@ to show how long they take, and that none is lost or doubled.
 import os
 import signal
 import ssl
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -27,7 +26,7 @@ from typing_extensions import override
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.entry import enter
 from actors.cli.failure import run
-from actors.cli.lifetime import serve
+from actors.cli.lifetime import serve, until_parent_ends
 from actors.cli.options import check_domain, check_kinds
 from actors.cli.output import say_ready
 from actors.demo.script import Beat, ObservingTracer, What, report
@@ -71,7 +70,6 @@ __all__ = [
     "main",
     "measure",
     "script",
-    "until_parent_ends",
     "until_stopped",
 ]
 
@@ -338,9 +336,6 @@ def _check(holds: object, complaint: str) -> None:
         raise CommandError(f"the demonstration failed: {complaint}", ExitCode.FAILED)
 
 
-_READ: Final = 64
-"""Bytes read from stdin at once; nothing is expected (ours)."""
-
 _DOMAIN: Final = click.option("--domain", required=True, callback=check_domain)
 _TRACE: Final = click.option("--trace", required=True, type=click.Path(path_type=Path))
 _MONITOR: Final = click.option("--monitor", is_flag=True)
@@ -475,19 +470,6 @@ def _run(command: tuple[str, ...]) -> int:
     return statuses[0] if statuses else code
 
 
-async def until_parent_ends(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
-    """Do some work; the end of stdin is a SIGTERM to this process.
-
-    The other end of stdin is a pipe that the parent holds: when the parent is gone,
-    killed or not, the pipe has come to its end.
-    """
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_parent)
-        code = await work()
-        nursery.cancel_scope.cancel()
-    return code
-
-
 async def until_stopped(work: Callable[[], Awaitable[None]]) -> ExitCode:
     """Do some work to its end, or until SIGTERM cancels it."""
     is_stopped = False
@@ -504,13 +486,6 @@ async def until_stopped(work: Callable[[], Awaitable[None]]) -> ExitCode:
             await work()
             nursery.cancel_scope.cancel()
     return ExitCode.INTERRUPTED if is_stopped else ExitCode.OK
-
-
-async def _watch_parent() -> None:
-    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
-        while await stream.receive_some(_READ):
-            pass
-    signal.raise_signal(signal.SIGTERM)
 
 
 @final

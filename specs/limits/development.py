@@ -13,9 +13,3 @@ CERTIFICATE_DAYS: Final = 90
 
 RENEWAL_DAYS: Final = 7
 """Days before its end at which a start replaces a local certificate (ours)."""
-
-ENGINE_START: Final = 30.0
-"""Seconds that the NATS server of several local nodes has to start (ours)."""
-
-ENGINE_LOOK: Final = 0.02
-"""Seconds from one look whether it has started to the next (ours)."""

@@ -94,3 +94,9 @@ NATS_HEARTBEAT: Final = 5.0
 
 NATS_REPLICAS: Final = 3
 """Servers of a cluster that keep each row (NATS: one may be lost)."""
+
+NATS_START: Final = 30.0
+"""Seconds that a server of one's own has to start (ours)."""
+
+NATS_LOOK: Final = 0.02
+"""Seconds from one look whether it has started to the next (ours)."""

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -116,3 +116,11 @@ async def serving(
             process.kill()
             with trio.CancelScope(shield=True):
                 await process.ended()
+
+
+def below(pid: int) -> Iterator[int]:
+    """Return the processes that a process has started, and those that they have."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            yield child
+            yield from below(child)

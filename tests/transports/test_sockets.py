@@ -2,7 +2,7 @@
 
 import socket
 import stat
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from transports.errors import (
     ListenError,
 )
 from transports.link import Kind
+from transports.sockets import reserve_tcp
 from transports.system import open_system_network
 
 
@@ -197,3 +198,15 @@ async def test_the_rest_of_a_cancelled_send_goes_out_first(network, path):
 
     framed = MAX_FRAME_BYTES.to_bytes(4, "big") + large
     assert read == framed + framed + b"\x00\x00\x00\x03end"
+
+
+async def test_a_port_is_shared_only_by_those_that_it_is_reserved_for(network):
+    async with reserve_tcp("localhost:0") as address, AsyncExitStack() as opened:
+        for _ in range(2):
+            sharing = await opened.enter_async_context(open_system_network(shared=address))
+            listening = sharing.listen(Kind.WEBSOCKET, address)
+            listener = await opened.enter_async_context(listening)
+            assert listener.address == f"ws://{address}"
+        for other in (reserve_tcp(address), network.listen(Kind.WEBSOCKET, address)):
+            with pytest.raises(ListenError, match="in use"):
+                await opened.enter_async_context(other)

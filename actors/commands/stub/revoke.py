@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder
-from actors.cli.options import Quantity, check_domain, if_given
+from actors.cli.options import Count, Quantity, check_domain, if_given
 from actors.cli.output import say
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, into_option, seconds
@@ -49,7 +49,7 @@ def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str
 @click.option(
     "--up-to",
     metavar="N",
-    type=click.IntRange(1, MAX_ID),
+    type=Count(1, MAX_ID),
     help="Last counter that is revoked [default: all, also later ones].",
 )
 @click.option(

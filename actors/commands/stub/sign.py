@@ -13,7 +13,7 @@ from actors.catalogue.memory import write_whole
 from actors.catalogue.publishing import Publisher, packaged, signed_draft
 from actors.catalogue.seal import SealType, read_descriptor, read_seal
 from actors.cli.command_error import CommandError
-from actors.cli.options import Quantity, check_domain
+from actors.cli.options import Count, Quantity, check_domain
 from actors.cli.output import say
 from actors.commands.signer import read_signer
 from actors.commands.stub.entry_point import check_entry_point
@@ -77,7 +77,7 @@ class _Code:
 @click.option(
     "--counter",
     metavar="N",
-    type=click.IntRange(1, MAX_ID),
+    type=Count(1, MAX_ID),
     help="Counter, greater than the last one [default: seconds since 1970].",
 )
 @click.option(

@@ -6,7 +6,6 @@ import shlex
 import signal
 import tomllib
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import orjson
 import pytest
@@ -17,7 +16,7 @@ from actors.dev.authority import open_authority
 from actors.dev.environment import ReloadListener, open_environment
 from actors.node.config import NodeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
-from tests.support.command import call, typed
+from tests.support.command import below, call, typed
 from tests.support.nats_server import PROGRAM
 from tests.support.warm import fork_warm
 from transports.engine.memory import open_memory_store
@@ -135,14 +134,6 @@ async def test_a_person_is_shown_the_addresses_and_commands_to_try(tmp_path):
     assert typed("config", "check", str(options)).status == ExitCode.OK
 
 
-def below(pid):
-    """The processes that a process has started, and those that they have."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            yield child
-            yield from below(child)
-
-
 @pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 async def test_several_nodes_and_their_server_end_together(tmp_path, how):
@@ -201,7 +192,7 @@ def test_nodes_for_which_there_are_no_ports_are_reported(tmp_path):
     [(None, "there is no nats-server"), ("/bin/true", "/bin/true is no NATS server from 2.11 on")],
 )
 def test_a_server_that_is_not_there_is_reported(tmp_path, monkeypatch, program, complaint):
-    monkeypatch.setattr("actors.dev.engine.shutil.which", lambda _, path=None: program)
+    monkeypatch.setattr("transports.engine.server.shutil.which", lambda _, path=None: program)
     ended = typed("dev", "--state", str(tmp_path), "--nodes", "2")
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert complaint in ended.err[0]

@@ -7,6 +7,7 @@ from tests.support.command import typed
 
 NODE = ("node", "--domain", "a.example")
 ENGINE = ("--engine", "nats://127.0.0.1:1")
+SEVERAL = ("--processes", "2")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,12 @@ ENGINE = ("--engine", "nats://127.0.0.1:1")
         ((*ENGINE, "--engine-credentials", "/nowhere"), "/nowhere"),
         ((*ENGINE, "--registry", "r.sqlite"), "leave --registry and --state out"),
         ((*ENGINE, "--state", "s.sqlite"), "leave --registry and --state out"),
+        ((*SEVERAL, *ENGINE), "runs an engine of its own"),
+        ((*SEVERAL, "--engine-credentials", "/nowhere"), "leave --engine, --engine-credentials"),
+        ((*SEVERAL, "--node-name", "one"), "and --node-name out"),
+        ((*SEVERAL, "--registry", "r.sqlite"), "leave --registry and --state out"),
+        ((*SEVERAL, "--state", "s.sqlite"), "leave --registry and --state out"),
+        ((*SEVERAL, "--registry", "http://127.0.0.1:1"), "--processes and a registry behind"),
     ],
 )
 def test_contradicting_options_are_reported_in_one_sentence(options, named):

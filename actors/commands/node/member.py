@@ -1,0 +1,15 @@
+"""One of the processes of `node --processes`, started by their parent.
+
+`python -m actors.commands.node.member node OPTIONS` is `python -m actors node OPTIONS` with what
+the parent has decided, which comes as a line on stdin.
+"""
+
+import sys
+
+from actors.__main__ import main
+from actors.commands.node.processes import Member
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    main(Member.read(sys.stdin.buffer.readline()))

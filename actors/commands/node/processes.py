@@ -1,0 +1,262 @@
+"""`node --processes`: several processes of one node command, which listen on one port.
+
+The parent runs a NATS server and the processes, and no part of the message path. Each process is
+the command again, with the same words: it reads from its stdin what the parent has decided, and
+ends when that pipe does, so that nothing is left of a parent that was killed.
+"""
+
+import base64
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Final, Self, final
+
+import attrs
+import orjson
+import trio
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing_extensions import override
+
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import places_from
+from actors.keys.runtime_key import SEED_BYTES
+from actors.keys.signing import make_domain_key
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
+from actors.node.config import NodeConfig
+from specs.jsonvalue import JsonObject
+from specs.limits.protocol import DRAIN_TIMEOUT
+from transports.background import open_background
+from transports.engine.nats import open_engine
+from transports.engine.server import LocalServer, LocalServerError, open_server
+from transports.nats.connection import ServerUrl
+from transports.nats.credentials import Credentials
+from transports.sockets import reserve_tcp
+
+__all__ = ["Member", "open_processes"]
+
+
+@final
+@attrs.frozen
+class Member:
+    """What the parent decides for one of its processes.
+
+    Attributes:
+        name: Name of the node.
+        listen: Address that all of them share.
+        http: Address of its HTTP service; empty: it has none.
+        server: URL of the NATS server.
+        server_key: Key that the server knows, in base64.
+        domain_seed: What the key of the domain is made of, if none is configured, in base64.
+    """
+
+    name: str
+    listen: str
+    http: str
+    server: str
+    server_key: str = attrs.field(repr=False)
+    domain_seed: str = attrs.field(repr=False)
+
+    @classmethod
+    def read(cls, line: bytes) -> Self:
+        """Read what `line` has written."""
+        fields: dict[str, str] = orjson.loads(line)
+        return cls(**fields)
+
+    @property
+    def line(self) -> bytes:
+        """The decisions as a line of JSON, with secrets."""
+        return orjson.dumps(attrs.asdict(self)) + b"\n"
+
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        """Return how the node of this process is to be.
+
+        Args:
+            config: The configuration of all of them.
+        """
+        key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(self.server_key))
+        server = LocalServer(ServerUrl.read(self.server), Credentials("", key))
+        own = make_domain_key(base64.b64decode(self.domain_seed))
+        return attrs.evolve(
+            config,
+            listen=self.listen,
+            http=config.http and attrs.evolve(config.http, listen=self.http),
+            engine=partial(open_engine, server.terms(config.domain), config.domain),
+            node_name=self.name,
+            domain_keys=config.domain_keys or (own,),
+            remarks=(),
+        )
+
+
+def _members(config: NodeConfig, count: int, listen: str, server: LocalServer) -> Sequence[Member]:
+    http = [""] * count
+    if config.http is not None:
+        http = places_from(config.http.listen, count, "--http")
+    key = base64.b64encode(server.key.key.private_bytes_raw()).decode()
+    seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
+    url = f"nats://{server.url.address}"
+    return [
+        Member(str(number), listen, place, url, key, seed)
+        for number, place in enumerate(http, start=1)
+    ]
+
+
+@final
+@attrs.frozen
+class _Stop:
+    """Have a process drain; the reply is its exit status."""
+
+    reply: Reply[int]
+
+
+@final
+class _NodeProcess(Actor[_Stop | signal.Signals]):
+    """One of the processes: a signal is passed on to it, and a crash is an end that is no stop.
+
+    Args:
+        member: What is decided for it.
+        ready: Takes its ready line.
+    """
+
+    def __init__(self, member: Member, ready: Callable[[JsonObject], None]) -> None:
+        self._member: Final = member
+        self._ready: Final = ready
+        self._is_ready: Final = trio.Event()
+        self._process: trio.Process | None = None
+        self._stopped: Reply[int] | None = None
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._live)
+        await self._is_ready.wait()
+
+    @override
+    async def handle(self, message: _Stop | signal.Signals) -> None:
+        if self._process is None:
+            return
+        if isinstance(message, _Stop):
+            self._stopped = message.reply
+            message = signal.SIGTERM
+        self._process.send_signal(message)
+
+    async def _live(self) -> None:
+        words = [sys.executable, "-m", "actors.commands.node.member", *sys.argv[1:]]
+        self._process = process = await trio.lowlevel.open_process(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in a terminal is for the parent, which passes it on
+        )
+        try:
+            status = await self._lived(process)
+        finally:
+            process.terminate()
+            with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
+                await process.wait()
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+        if self._stopped is None:
+            raise _ended(self._member.name, status)
+        self._stopped.send(status)
+        self.finish()
+
+    async def _lived(self, process: trio.Process) -> int:
+        """Tell a process what is decided, take its ready line, and return its exit status."""
+        stdin, stdout = process.stdin, process.stdout
+        if stdin is None or stdout is None:
+            raise ValueError("the process has no pipes")
+        async with stdin, stdout:
+            with suppress(trio.BrokenResourceError):  # it has ended
+                await stdin.send_all(self._member.line)
+            line = b""
+            while not line.endswith(b"\n") and (piece := await stdout.receive_some()):
+                line += piece
+            if line:
+                self._ready(orjson.loads(line))
+                self._is_ready.set()
+            return await process.wait()
+
+
+def _ended(name: str, status: int) -> CommandError:
+    codes = {int(code): code for code in ExitCode if code is not ExitCode.OK}
+    if status < 0:
+        how = f"was ended by {signal.Signals(-status).name}"
+    else:
+        how = f"has ended with status {status}; its own messages say why"
+    return CommandError(
+        f"node {name} {how}",
+        codes.get(status, ExitCode.FAILED),
+    )
+
+
+@asynccontextmanager
+async def open_processes(config: NodeConfig, count: int) -> AsyncIterator[Mapping[str, JsonObject]]:
+    """Run the processes while the context is open; when it is left, they drain.
+
+    A process that ends is started again, and the others are not touched; when one of them ends
+    too often, all end. SIGHUP is passed on to each.
+
+    Args:
+        config: The configuration of all of them.
+        count: How many.
+
+    Yields:
+        The ready line of each, by the name of its node.
+
+    If cancelled, the processes still end in order, within `DRAIN_TIMEOUT` seconds each.
+
+    Raises:
+        CommandError: There is no NATS server, or it does not start; a process does not start, does
+            not drain, or ends too often.
+        ListenError: The address to listen at is in use or not allowed.
+        NatsError: The NATS server has ended.
+    """
+    ready: dict[str, JsonObject] = {}
+    async with (
+        reserve_tcp(config.listen) as listen,
+        _server() as server,
+        open_supervisor("processes", Strategy.PEERS) as supervisor,
+    ):
+        members = _members(config, count, listen, server)
+        processes: dict[str, ActorRef[_Stop | signal.Signals]] = {}
+
+        async def start(member: Member) -> None:
+            make = partial(_NodeProcess, member, partial(ready.__setitem__, member.name))
+            spec = ChildSpec(f"node-{member.name}", make, Restart.TRANSIENT)
+            processes[member.name] = await supervisor.start_child(spec)
+
+        async with trio.open_nursery() as nursery:
+            for member in members:
+                nursery.start_soon(start, member)
+        async with open_background() as nursery:
+            nursery.start_soon(_pass_on, [*processes.values()])
+            yield {member.name: ready[member.name] for member in members}
+        async with trio.open_nursery() as nursery:
+            for name, process in processes.items():
+                nursery.start_soon(_drain, name, process)
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[LocalServer]:
+    try:
+        async with open_server() as server:
+            yield server
+    except LocalServerError as exc:
+        raise CommandError(str(exc)) from exc
+
+
+async def _pass_on(processes: Sequence[ActorRef[_Stop | signal.Signals]]) -> None:
+    with trio.open_signal_receiver(signal.SIGHUP) as signals:
+        async for number in signals:
+            for process in processes:
+                process.try_tell(signal.Signals(number))
+
+
+async def _drain(name: str, process: ActorRef[_Stop | signal.Signals]) -> None:
+    if status := await process.ask(_Stop):
+        raise _ended(name, status)

@@ -1,0 +1,164 @@
+"""`node --processes`: real processes of one node command, which listen on one port."""
+
+import os
+import re
+import signal
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+import actors
+from actors.cli.command_error import ExitCode
+from actors.hyperties import Caller, Echo
+from tests.support.command import below, call, serving, typed
+from tests.support.nats_server import PROGRAM
+from tests.support.node.web import get
+
+DOMAIN = "a.example"
+NODE = ("node", "--domain", DOMAIN, "--allow-legacy", "--processes", "2", "--log", "info")
+
+pytestmark = pytest.mark.timeout(120)
+needs_server = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
+
+
+class Log:
+    """What the processes write to standard error."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._text = ""
+
+    async def until(self, pattern):
+        """Read until a line matches; what came before it is forgotten."""
+        while (found := re.search(rf"^.*{pattern}.*$", self._text, re.MULTILINE)) is None:
+            piece = await self._stream.receive_some()
+            assert piece, f"nothing has logged {pattern}"
+            self._text += piece.decode()
+        self._text = self._text[found.end() :]
+        return found[0]
+
+
+@asynccontextmanager
+async def running(*options):
+    """The command with its log, from when all processes are ready."""
+    outer, inner = os.pipe()
+    with os.fdopen(inner, "wb") as stderr:
+        async with (
+            trio.lowlevel.FdStream(outer) as stream,
+            serving(*NODE, *options, stderr=stderr) as parent,
+        ):
+            yield parent, Log(stream)
+
+
+async def sessions(process):
+    """Return how many sessions a process has."""
+    text = (await get(f"{process['http_url']}/metrics")).text
+    found = re.findall(r"^protofly_sessions{.*} (\d+)", text, re.MULTILINE)
+    return sum(map(int, found))
+
+
+async def end_of(handles):
+    """Wait until processes have ended."""
+    for handle in handles:
+        await trio.lowlevel.wait_readable(handle)
+        os.close(handle)
+
+
+@needs_server
+async def test_processes_share_a_port_and_one_that_is_killed_comes_back_alone():
+    async with running("--http", "127.0.0.1:0") as (parent, log), AsyncExitStack() as stack:
+        one, two = parent.ready["processes"]
+        assert parent.ready["http_url"] == one["http_url"]
+
+        async def enter(name):
+            opened = actors.open_runtime(DOMAIN, name, node=parent.url)
+            runtime = await stack.enter_async_context(opened)
+            echo = await runtime.deploy(Echo)
+            return runtime, echo, [await sessions(one), await sessions(two)]
+
+        first, echo, counts = await enter("r0")
+        home = counts.index(1)
+        # The system chooses a process for each connection.
+        number = 0
+        while not all(counts):
+            number += 1
+            last, _, counts = await enter(f"r{number}")
+        caller = await last.deploy(Caller)
+        assert (await caller.request(echo.url, "across")).value == "across"
+
+        os.kill((one, two)[1 - home]["pid"], signal.SIGKILL)
+        assert f"node {2 - home} was ended by SIGKILL" in await log.until("CommandError")
+        await log.until(f"event=ready node_name={2 - home}")
+        assert (one, two)[home]["pid"] in below(parent.process.pid)
+        again = await first.deploy(Caller)
+        assert (await again.request(echo.url, "still there")).value == "still there"
+
+        place = parent.url.removeprefix("ws://").partition("/")[0]
+        other = await call(*NODE, "--listen", place)
+        assert other.status == ExitCode.FAILED
+        assert f"cannot listen on {place}" in other.err[-1]
+
+        ended = [os.pidfd_open(pid) for pid in below(parent.process.pid)]
+        assert await parent.stop(signal.SIGTERM) == ExitCode.OK
+        await end_of(ended)
+
+
+@needs_server
+async def test_nothing_is_left_of_a_parent_that_is_killed():
+    async with running() as (parent, _):
+        children = [os.pidfd_open(pid) for pid in below(parent.process.pid)]
+        assert len(children) >= 3
+        parent.process.kill()
+        await end_of(children)
+
+
+@needs_server
+@pytest.mark.long
+async def test_a_process_that_cannot_come_back_ends_all_with_its_status(tmp_path):
+    file = tmp_path / "node.toml"
+    file.write_text("[node]")
+    async with running("--config", str(file)) as (parent, log):
+        children = [os.pidfd_open(pid) for pid in below(parent.process.pid)]
+        file.unlink()
+        os.kill(parent.ready["processes"][0]["pid"], signal.SIGKILL)
+        for _ in range(3):
+            await log.until("part started again.*part=node-1")
+        assert await parent.process.ended() == ExitCode.CONFIGURATION
+        assert "its own messages say why" in await log.until("protofly: node 1 has ended")
+        await end_of(children)
+
+
+@needs_server
+@pytest.mark.long
+async def test_the_end_of_the_server_is_that_of_all():
+    async with running() as (parent, log):
+        ended = {pid: os.pidfd_open(pid) for pid in below(parent.process.pid)}
+        (server,) = [pid for pid in ended if _program(pid) == "nats-server"]
+        os.kill(server, signal.SIGKILL)
+        assert await parent.process.ended() == ExitCode.FAILED
+        await log.until("protofly: nats-server has ended by itself")
+        await end_of(ended.values())
+
+
+def _program(pid):
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+@pytest.mark.parametrize("number", ["0", "65", "two", "-1", "1.5", ""])
+def test_a_wrong_number_of_processes_is_reported(number):
+    ended = typed("node", "--domain", DOMAIN, "--processes", number)
+    assert ended.status == ExitCode.USAGE
+    assert f"{number!r} is no whole number from 1 to 64" in ended.err[-1]
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [(None, "there is no nats-server"), ("/bin/true", "/bin/true is no NATS server from 2.11 on")],
+)
+def test_a_server_that_is_not_there_is_reported(monkeypatch, program, complaint):
+    monkeypatch.setattr("transports.engine.server.shutil.which", lambda _, path=None: program)
+    ended = typed(*NODE)
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert complaint in ended.err[0]
