@@ -10,7 +10,7 @@ Counting is plain arithmetic on objects of our own, independent of the readers o
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum, StrEnum, unique
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias, final
@@ -110,6 +110,11 @@ class Tally(Measured):
     VIEWERS = "dashboard_viewers_ended", ("reason",), "Viewers of the dashboard that ended."
     HINTS = "link_hints_refused", (), "Hints of senders for direct links that no record confirms."
     ROWS = "engine_rows_refused", ("reason",), "Rows of the engine that the node does not take."
+    OUTAGES = "engine_outages", (), "Times that the engine was lost."
+    PAYLOADS = "engine_payloads_lost", ("kind",), "Payloads between nodes that may be lost."
+    DENIALS = "engine_denials", (), "Things that the engine did not permit."
+    ADMISSIONS = "group_admissions", (), "Times that the node became a member of its group."
+    FENCES = "group_fences", (), "Times that the node lost its membership: all links were closed."
     DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
 
 
@@ -136,6 +141,12 @@ class Gauge(Measured):
     SUBSCRIPTIONS = "subscriptions", (), "Paths that sessions subscribe to."
     NAMES = "runtime_names", (), "Names of runtimes that belong to users."
     RECORDS = "registry_records", (), "Records of the domain registry."
+    GROUP_STATE = "group_state", ("state",), "1 for the state that the node has in its group."
+    GROUP_NODES = "group_nodes", ("state",), "Nodes that hold a lease, as this node knows."
+    GROUP_ROWS = "group_rows", (), "Rows of the engine that the node knows."
+    GROUP_WRITES = "group_rows_waiting", (), "Rows that wait to be written to the engine."
+    GROUP_MESSAGES = "group_messages_waiting", (), "Messages that wait to go to other nodes."
+    ENGINE_UP = "engine_up", (), "1 while the node reaches its engine, else 0."
     STUBS = "foreign_stubs", (), "Foreign stubs that run."
     HYPERTIES = "hyperties", (), "Hyperties that run."
     VIEWERS = "dashboard_viewers", (), "Pages that watch the dashboard."
@@ -311,6 +322,7 @@ class Counters:
         self._restarts: Counter[str] = Counter()
         self._tallies: dict[Tally, Counter[Labels]] = {one: Counter() for one in Tally}
         self._timings: dict[Timing, dict[Labels, Durations]] = {one: {} for one in Timing}
+        self._counted_elsewhere: dict[Tally, Callable[[], Mapping[Labels, int]]] = {}
         self._gauges: dict[Gauge, Callable[[], Reading]] = {}
         self.monitor_resets = 0
         self.admitted = 0
@@ -398,6 +410,20 @@ class Counters:
         """Count one more, by labels in the order that the metric declares."""
         self._tallies[what][labels] += 1
 
+    def counted_by(self, what: Tally, read: Callable[[], Mapping[Labels, int]]) -> None:
+        """Have a function return a counter that another object keeps, by labels likewise.
+
+        Args:
+            what: Name of the metric.
+            read: Returns the present counts; it must be quick.
+        """
+        self._counted_elsewhere[what] = read
+
+    def counted(self, what: Tally) -> Mapping[Labels, int]:
+        """Return the present counts of a counter, by labels."""
+        read = self._counted_elsewhere.get(what)
+        return self._tallies[what] if read is None else read()
+
     def took(self, what: Timing, seconds: float, *labels: Label) -> None:
         """Count how long something took, by labels likewise.
 
@@ -419,3 +445,33 @@ class Counters:
             read: Returns the current value.
         """
         self._gauges[what] = read
+
+    def figures(self) -> dict[str, int]:
+        """Return all counters and gauges, by metric and labels joined by dots."""
+        found = {
+            "admitted": self.admitted,
+            "permitted": self.permitted,
+            "denied": self.denied,
+            "monitor_resets": self.monitor_resets,
+            "dead_letters": self._dead_letters.total(),
+        }
+        for form, traffic in self.traffic.items():
+            found[f"received.{form}"], found[f"sent.{form}"] = traffic.received, traffic.sent
+        found.update((f"refused.{ground}.{code}", n) for (ground, code), n in self._grounds.items())
+        found.update((f"dropped.{reason}", n) for reason, n in self._drops.items())
+        found.update((f"violations.{machine}", n) for machine, n in self._violations.items())
+        found.update((f"broken_claims.{claim}", n) for claim, n in self._broken_claims.items())
+        found.update((f"restarts.{actor}", n) for actor, n in self._restarts.items())
+        for tally in Tally:
+            for labels, count in self.counted(tally).items():
+                found[".".join((tally, *(str(label) for label in labels)))] = count
+        found.update(self._readings())
+        return found
+
+    def _readings(self) -> Iterator[tuple[str, int]]:
+        for gauge, read in self._gauges.items():
+            reading = read()
+            if isinstance(reading, int):
+                yield gauge.value, reading
+            else:
+                yield from ((f"{gauge}.{label}", count) for label, count in reading.items())

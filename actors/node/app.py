@@ -201,6 +201,10 @@ async def start_parts(
         listeners: Open listeners.
         supervisor: Supervisor of the started actors.
     """
+    if plan.shared is not None:
+        plan.readiness.lacking(Part.ENGINE, "it has not been reached yet")
+        await plan.shared.reach()
+        plan.readiness.ready(Part.ENGINE)
     writer = await _start_state_writer(plan, supervisor)
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan, writer)))
     if plan.shared is not None:
@@ -252,7 +256,7 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
         plan.shared.join(exchange, plan.trace("group"), plan.http_url or "")
     watch(exchange)
     if plan.board is not None:
-        plan.board.watch(exchange)
+        plan.board.watch(exchange, None if plan.shared is None else plan.shared.overview)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
     statements = Statements(config.domain, plan.domain_keys, plan.login_clock)
@@ -520,11 +524,13 @@ def _sources(plan: Plan) -> "Sources":
 
     config = plan.config
     catalogue = None if config.http is None else config.http.catalogue
+    records = plan.file.load if plan.shared is None else plan.shared.known_records
     return Sources(
-        plan.file if config.back_ends.registry is None and config.engine is None else None,
+        records if config.back_ends.registry is None else None,
         None if plan.policing is None else plan.policing.store,
         "" if catalogue is None else catalogue.domain,
         config.monitor,
+        "" if plan.shared is None else plan.shared.node,
     )
 
 

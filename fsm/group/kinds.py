@@ -20,12 +20,13 @@ from fsm.session.node_session_io import KeptSession, PeerForm
 from specs.errors import ProtoflyError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.group import GROUP_ADDRESS, GROUP_ROW_BYTES
+from specs.limits.group import GROUP_ADDRESS, GROUP_FIGURES, GROUP_ROW_BYTES
 
 __all__ = [
     "GroupRow",
     "Holder",
     "Kind",
+    "NodeReport",
     "NodeRow",
     "OwnerRow",
     "PathRow",
@@ -96,17 +97,34 @@ class Holder:
 
 @final
 @attrs.frozen(slots=True)
+class NodeReport:
+    """What a node says of itself, for people: nothing is decided by it.
+
+    Attributes:
+        up: Seconds since the node started.
+        figures: Counts by name, `GROUP_FIGURES` at most; one that is missing is 0.
+    """
+
+    up: float
+    figures: Mapping[str, int]
+
+
+@final
+@attrs.frozen(slots=True)
 class NodeRow:
     """A node is a member of the group, as long as the row lasts.
 
     Attributes:
         address: Base URL at which other nodes and the dashboard reach it over HTTP; empty: none.
         is_leaving: Whether it is going down.
+        report: What it said of itself when it wrote the row; None: nothing that can be read. A row
+            with another report says the same.
     """
 
     holder: Holder
     address: str = ""
     is_leaving: bool = False
+    report: NodeReport | None = attrs.field(default=None, eq=False)
 
     @property
     def key(self) -> str:
@@ -242,8 +260,10 @@ def is_node_id(text: str) -> bool:
 def write_row(row: GroupRow) -> bytes:
     """Return the value of a row in the engine."""
     match row:
-        case NodeRow(holder, address, is_leaving):
+        case NodeRow(holder, address, is_leaving, report):
             value: JsonObject = {"boot": holder.boot, "address": address, "leaving": is_leaving}
+            if report is not None:
+                value["report"] = {"up": report.up, "figures": dict[str, Json](report.figures)}
         case SessionRow():
             value = _session(row)
         case OwnerRow(address, runtime, block, is_bound, offers):
@@ -343,9 +363,30 @@ def _read_node(about: str, fields: _Fields) -> NodeRow | None:
     holder = _holder(about, fields.get("boot"))
     match fields:
         case {"address": str(address), "leaving": bool(is_leaving)} if holder is not None:
-            return NodeRow(holder, address, is_leaving)
+            return NodeRow(holder, address, is_leaving, _read_report(fields.get("report")))
         case _:
             return None
+
+
+_FIGURE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+
+
+def _read_report(value: Json) -> NodeReport | None:
+    """Read a report; a node whose report cannot be read is a member all the same."""
+    match value:
+        case {"up": float() | int() as up, "figures": dict(figures)} if not isinstance(up, bool):
+            read = {name: _count(name, count) for name, count in figures.items()}
+            counts = {name: count for name, count in read.items() if count is not None}
+            is_good = len(counts) == len(read) <= GROUP_FIGURES and 0 <= up < math.inf
+            return NodeReport(float(up), counts) if is_good else None
+        case _:
+            return None
+
+
+def _count(name: str, value: Json) -> int | None:
+    is_named = _FIGURE.fullmatch(name) is not None
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_named and is_count and isinstance(value, int) else None
 
 
 def _read_session(about: str, fields: _Fields) -> SessionRow | None:

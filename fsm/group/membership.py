@@ -100,9 +100,11 @@ class LeaseUnanswered:
 
     Attributes:
         number: Number of the `PutLease`.
+        why: For people, as half a sentence.
     """
 
     number: int
+    why: str = ""
 
 
 @final

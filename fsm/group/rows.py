@@ -138,6 +138,14 @@ class RowsCore:
         """The rows that the engine has, as far as is known; not what waits to be written."""
         return {key: known.row for key, known in self._known.items() if known.row is not None}
 
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def waiting(self) -> int:
+        """Number of changes that are not known to be written."""
+        return len(self._ready) + len(self._queued) + len(self._flights)
+
     @property
     def is_current(self) -> bool:
         """True if each watch that has begun has brought all that was there."""
@@ -146,7 +154,7 @@ class RowsCore:
     @property
     def is_full(self) -> bool:
         """True if so many changes wait that more must be refused."""
-        return len(self._ready) + len(self._queued) + len(self._flights) >= GROUP_WRITES
+        return self.waiting >= GROUP_WRITES
 
     @property
     def is_settled(self) -> bool:

@@ -4,11 +4,12 @@ const KEPT = "protofly.dashboard.token";
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15000;
 
-/** The node refused; `status` says how, the message says why. */
+/** The node refused; `status` says how, the message says why, `said` is all that it said. */
 export class Refused extends Error {
-  constructor(status, why) {
+  constructor(status, why, said = {}) {
     super(why);
     this.status = status;
+    this.said = said;
   }
 }
 
@@ -41,7 +42,7 @@ export class Connection {
     }
     if (answer.ok) return answer;
     const said = await answer.json().catch(() => ({}));
-    throw new Refused(answer.status, SENTENCES[answer.status] ?? said.error ?? `The node answered ${answer.status}.`);
+    throw new Refused(answer.status, SENTENCES[answer.status] ?? said.error ?? `The node answered ${answer.status}.`, said);
   }
 
   /** Ask for one answer. */

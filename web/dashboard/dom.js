@@ -71,9 +71,30 @@ export const shortName = (address) => address.split("/").filter(Boolean).pop() |
 /** The place in the page that shows a runtime. */
 export const runtimeLink = (runtime) => `#/runtime/${encodeURIComponent(runtime)}`;
 
+/** Hosts by which a node listens everywhere: no other machine finds it by them. */
+const NOWHERE = new Set(["0.0.0.0", "[::]"]);
+
+/** Where the dashboard of a node can be opened; null: no other machine could. */
+function dashboardOf(url, hash = "#/fleet") {
+  try {
+    const place = new URL(url);
+    if (!["http:", "https:"].includes(place.protocol) || NOWHERE.has(place.hostname)) return null;
+    return new URL(`/web/dashboard/index.html${hash}`, place).href;
+  } catch {
+    return null;
+  }
+}
+
+/** A node by its name, which leads to a page of its dashboard if that can be opened. */
+export function nodeLink(node, url, hash) {
+  const href = dashboardOf(url, hash);
+  return href ? el("a", { href, text: node }) : el("b", { text: node });
+}
+
 const TONES = {
   open: "good", live: "good", created: "calm", allocated: "good", detached: "open", lasting: "calm",
   disconnected: "open", closed: "calm", expired: "bad", dead: "bad",
+  member: "good", joining: "open", leaving: "open", fenced: "bad", gone: "bad", left: "calm",
 };
 
 /** A state: its colour is never the only sign of it. */

@@ -63,7 +63,10 @@ export function openFleet(root, { model, announce }) {
         tiles[name].plot.draw(model.rates[name]);
       }
       table.set(wanted());
-      say(more, model.total > model.rows.size ? `${count(model.total - model.rows.size)} more runtimes are counted, but not listed.` : "");
+      say(more, [
+        model.total > model.rows.size && `${count(model.total - model.rows.size)} more runtimes are counted, but not listed.`,
+        elsewhere(model),
+      ].filter(Boolean).join(" "));
       const last = model.events.filter((event) => event.kind !== "row").slice(-NEWS).reverse();
       quiet.hidden = Boolean(last.length);
       if (news.dataset.last !== String(last[0]?.n ?? "")) {
@@ -72,6 +75,13 @@ export function openFleet(root, { model, announce }) {
       }
     },
   };
+}
+
+/** How many runtimes other nodes have, if there are any. */
+function elsewhere(model) {
+  const others = model.others();
+  const sessions = others.reduce((sum, node) => sum + model.sum("sessions.", node.counts), 0);
+  return others.length ? `${plural(sessions, "runtime has its session", "runtimes have their sessions")} at ${plural(others.length, "other node", "other nodes")}.` : "";
 }
 
 function tile(label, plotted, isNoted) {

@@ -6,6 +6,7 @@ import { Model } from "./model.js";
 import { openConformance } from "./conformance.js";
 import { openFleet } from "./fleet.js";
 import { openMachines } from "./machines.js";
+import { openNodes } from "./nodes.js";
 import { openRecords } from "./records.js";
 import { openRefusals } from "./refusals.js";
 import { openRuntime } from "./runtime.js";
@@ -14,6 +15,7 @@ import { openTraffic } from "./traffic.js";
 const VIEWS = {
   fleet: [openFleet, "Fleet"],
   runtime: [openRuntime, "Runtime"],
+  nodes: [openNodes, "Nodes"],
   machines: [openMachines, "Machines"],
   traffic: [openTraffic, "Traffic"],
   refusals: [openRefusals, "Refusals"],
@@ -98,7 +100,9 @@ async function start() {
     } else showTrouble(error.message);
     return;
   }
-  say(document.getElementById("domain"), model.about.domain);
+  const { domain, node } = model.about;
+  say(document.getElementById("domain"), node ? `${domain} · ${node}` : domain);
+  document.getElementById("nodes").hidden = !node;
   nav.hidden = false;
   leave.hidden = !connection.token;
   follow();

@@ -16,6 +16,7 @@ export class Model {
   constructor(about) {
     this.about = about;
     this.rows = new Map();
+    this.nodes = new Map();
     this.machines = new Map();
     this.figures = new Map();
     this.events = [];
@@ -31,6 +32,7 @@ export class Model {
   take(name, content) {
     if (name === "whole") {
       this.rows.clear();
+      this.nodes.clear();
       this.machines.clear();
       this.figures.clear();
       this.sums = [];
@@ -47,6 +49,24 @@ export class Model {
     for (const [figure, value] of Object.entries(content.figures)) this.figures.set(figure, value);
     this.#remember(content.events, name === "whole");
     this.#sample();
+    for (const [node, report] of Object.entries(content.nodes ?? {})) this.#node(node, report);
+  }
+
+  /** Take what is known of a node; its rates are those between its last two reports. */
+  #node(name, report) {
+    if (!report) {
+      this.nodes.delete(name);
+      return;
+    }
+    const node = { ...report, name, counts: new Map(Object.entries(report.figures ?? {})) };
+    const before = this.nodes.get(name);
+    const passed = node.heard - (before?.heard ?? node.heard);
+    const rates = (of) => Object.fromEntries(Object.entries(SERIES).map(([one, prefix]) => [one, of(one, prefix)]));
+    if (name === this.about.node) node.rates = rates((one) => this.rate(one));
+    else if (passed > 0) {
+      node.rates = rates((_, prefix) => Math.max(0, (this.sum(prefix, node.counts) - this.sum(prefix, before.counts)) / passed));
+    }
+    this.nodes.set(name, node);
   }
 
   #heat(machine, heat) {
@@ -75,20 +95,25 @@ export class Model {
     }
   }
 
-  /** The sum of figures whose names begin with a prefix; without a dot, one figure. */
-  sum(prefix) {
-    if (!prefix.endsWith(".")) return this.figures.get(prefix) ?? 0;
+  /** The sum of figures, of this node or of another, whose names begin with a prefix; without a dot, one figure. */
+  sum(prefix, figures = this.figures) {
+    if (!prefix.endsWith(".")) return figures.get(prefix) ?? 0;
     let sum = 0;
-    for (const [name, value] of this.figures) if (name.startsWith(prefix)) sum += value;
+    for (const [name, value] of figures) if (name.startsWith(prefix)) sum += value;
     return sum;
   }
 
-  /** Figures by the rest of their names behind a prefix, the largest first; none that is 0. */
-  parts(prefix) {
-    return [...this.figures]
+  /** Figures likewise, by the rest of their names behind a prefix, the largest first; none that is 0. */
+  parts(prefix, figures = this.figures) {
+    return [...figures]
       .filter(([name, value]) => name.startsWith(prefix) && value)
       .map(([name, value]) => [name.slice(prefix.length), value])
       .sort((a, b) => b[1] - a[1]);
+  }
+
+  /** The other nodes that are there, as far as this one knows. */
+  others() {
+    return [...this.nodes.values()].filter((node) => node.name !== this.about.node && node.figures);
   }
 
   /** The present rate. */

@@ -1,6 +1,6 @@
 /** Why was this refused? By the id of a message, or the address of one of its ends. */
 
-import { DataTable, card, clock, el, empty, field, runtimeLink, shortName } from "./dom.js";
+import { DataTable, card, clock, el, empty, field, nodeLink, runtimeLink, shortName } from "./dom.js";
 
 export const GROUNDS = {
   form: ["Form", "The message does not have the form that the protocol prescribes."],
@@ -12,7 +12,7 @@ export const GROUNDS = {
   route: ["Route", "There is no receiver: no session owns the address, and nobody subscribes to it."],
   service: ["Service", "The part of the node that was asked refused it."],
 };
-const DROPS = {
+export const DROPS = {
   unmatched: "It answers no open request.", "late-response": "It came after its request was given up.", loop: "It came back to a place that it had crossed.",
   "forged-status": "Only the stub itself may report its status.", "no-target": "Nobody receives messages to this address.", overflow: "Too many messages waited for its receiver.",
   unsubscribed: "Its receiver does not subscribe any more.", "session-gone": "The session of its receiver, or of its sender, was over.", malformed: "It does not have the form that the protocol prescribes.",
@@ -86,8 +86,17 @@ export function openRefusals(root, { model, connection, announce, argument }) {
     event.preventDefault();
     look(true);
   });
-  root.append(el("h1", { text: "Why was this refused?" }), card("Find a message", form, error),
+  const elsewhere = el("p", { class: "muted", hidden: true });
+  root.append(el("h1", { text: "Why was this refused?" }), card("Find a message", form, error, elsewhere),
     card("Refusals", refusals.element), card("Drops", drops.element));
+
+  /** Say where else to ask: each node remembers what it refused itself. */
+  function ask(number) {
+    const hash = number ? `#/refusals/${encodeURIComponent(number)}` : "#/refusals";
+    const others = model.others().flatMap((node, place) => [place ? ", " : "", nodeLink(node.name, node.url, hash)]);
+    elsewhere.hidden = !others.length;
+    elsewhere.replaceChildren(`Shown is what the node ${model.about.node} refused and dropped. Others remember their own: `, ...others);
+  }
 
   async function look(isAsked) {
     try {
@@ -95,6 +104,7 @@ export function openRefusals(root, { model, connection, announce, argument }) {
       error.textContent = "";
       refusals.set(found.refusals);
       drops.set(found.drops);
+      ask(id.value.trim().replace(/^#/, ""));
       if (isAsked) announce(`${found.refusals.length} refusals, ${found.drops.length} drops`);
     } catch (problem) {
       error.textContent = problem.message;

@@ -1,6 +1,6 @@
 /** One runtime: its session, its stub, its connection, and the story of it. */
 
-import { badge, card, clock, count, el, empty, say, shortName } from "./dom.js";
+import { badge, card, clock, count, el, empty, nodeLink, runtimeLink, say, shortName } from "./dom.js";
 import { Story } from "./story.js";
 import { refusalTable } from "./refusals.js";
 
@@ -13,17 +13,19 @@ export function openRuntime(root, { model, connection, announce, argument: runti
   const link = facts(["Link", "Host", "Messages that wait to be written"]);
   const addresses = el("ul", { class: "addresses" });
   const paths = el("ul", { class: "addresses" });
-  const gone = el("p", { class: "notice", hidden: true, text: "This runtime has no session now. Its story is kept for a while." });
+  const gone = el("p", { class: "notice", hidden: true });
   const refusals = refusalTable("Messages of this runtime that were refused", empty("Nothing of it was refused", ""));
   const story = new Story(runtime, announce);
+  const here = [
+    el("div", { class: "columns" },
+      card("Session", session.element), card("Stub", stub.element), card("Connection", link.element)),
+    el("div", { class: "columns" }, card("Addresses", addresses), card("Paths it subscribes to", paths)),
+  ];
   root.append(
     el("p", { class: "back" }, el("a", { href: "#/fleet", text: "Fleet" })),
     el("h1", {}, el("span", { text: shortName(runtime) }), " ", state),
     el("p", { class: "mono muted", text: runtime }), gone,
-    el("div", { class: "columns" },
-      card("Session", session.element), card("Stub", stub.element), card("Connection", link.element)),
-    card("Story of the connection", story.element),
-    el("div", { class: "columns" }, card("Addresses", addresses), card("Paths it subscribes to", paths)),
+    here[0], card("Story of the connection", story.element), here[1],
     card("Refusals", refusals.element),
   );
 
@@ -31,6 +33,7 @@ export function openRuntime(root, { model, connection, announce, argument: runti
     try {
       const shown = await connection.ask("runtime", { runtime });
       gone.hidden = true;
+      for (const part of here) part.hidden = false;
       state.replaceChildren(badge(shown.state));
       session.set([shown.state, clock(model.rows.get(runtime)?.since ?? model.at),
         shown.user ? `${shown.user} (digest)` : "no login", count(shown.waiting)]);
@@ -39,9 +42,18 @@ export function openRuntime(root, { model, connection, announce, argument: runti
       list(addresses, shown.addresses, shown.counts.addresses, "It has no addresses besides its own.");
       list(paths, shown.paths, shown.counts.paths, "It subscribes to nothing.");
     } catch (error) {
-      gone.hidden = error.status !== 404;
-      if (error.status === 404) state.replaceChildren(badge("closed"));
+      if (error.status === 404) away(error.said.elsewhere);
     }
+  }
+
+  /** Say that there is no session, or that another node has it; of that one nothing is known here. */
+  function away(elsewhere) {
+    gone.hidden = false;
+    for (const part of here) part.hidden = Boolean(elsewhere);
+    state.replaceChildren(badge(elsewhere ? "elsewhere" : "closed"));
+    gone.replaceChildren(...(elsewhere
+      ? ["The session of this runtime is at the node ", nodeLink(elsewhere.node, elsewhere.url, runtimeLink(runtime)), ", which knows its link, addresses and messages. Shown is what happened here."]
+      : ["This runtime has no session now. Its story is kept for a while."]));
   }
 
   async function tell() {

@@ -5,9 +5,8 @@ nobody watches. A frame is encoded once. A viewer that is too far behind is drop
 """
 
 from collections import deque
-from collections.abc import Iterator
 from enum import StrEnum, unique
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import orjson
 import trio
@@ -23,7 +22,10 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import FRAME_INTERVAL, FRAMES_KEPT, SLOW_ROWS, VIEWERS
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
 
-__all__ = ["Board", "Viewer", "ViewerEnd", "figures"]
+if TYPE_CHECKING:
+    from actors.node.dashboard.overview import Overview
+
+__all__ = ["Board", "Viewer", "ViewerEnd"]
 
 
 @final
@@ -34,42 +36,6 @@ class ViewerEnd(StrEnum):
     LEFT = "left"
     SLOW = "slow"
     FULL = "full"
-
-
-def figures(counters: Counters) -> dict[str, int]:
-    """Return all counters and gauges of a process, by metric and labels joined by dots.
-
-    Args:
-        counters: The counters.
-    """
-    found = {
-        "admitted": counters.admitted,
-        "permitted": counters.permitted,
-        "denied": counters.denied,
-        "monitor_resets": counters.monitor_resets,
-        "dead_letters": sum(counters.dead_letters.values()),
-    }
-    for form, traffic in counters.traffic.items():
-        found[f"received.{form}"], found[f"sent.{form}"] = traffic.received, traffic.sent
-    found.update((f"refused.{ground}.{code}", n) for (ground, code), n in counters.grounds.items())
-    found.update((f"dropped.{reason}", n) for reason, n in counters.drops.items())
-    found.update((f"violations.{machine}", n) for machine, n in counters.violations.items())
-    found.update((f"broken_claims.{claim}", n) for claim, n in counters.broken_claims.items())
-    found.update((f"restarts.{actor}", n) for actor, n in counters.restarts.items())
-    for tally in Tally:
-        for labels, count in counters.tallies[tally].items():
-            found[".".join((tally, *(str(label) for label in labels)))] = count
-    found.update(_gauges(counters))
-    return found
-
-
-def _gauges(counters: Counters) -> Iterator[tuple[str, int]]:
-    for gauge, read in counters.gauges.items():
-        reading = read()
-        if isinstance(reading, int):
-            yield gauge.value, reading
-        else:
-            yield from ((f"{gauge}.{label}", count) for label, count in reading.items())
 
 
 def _event(name: str, number: int, content: JsonObject) -> bytes:
@@ -90,6 +56,7 @@ class Board:
 
     Attributes:
         exchange: Sessions and links of the bus that runs; None: none does yet.
+        group: The group of the node; None: it is the only node of its domain, or no bus runs yet.
     """
 
     def __init__(
@@ -101,20 +68,25 @@ class Board:
         self.watched: Final = watched
         self.counters: Final = counters
         self.exchange: Exchange | None = None
+        self.group: Overview | None = None
         self._viewers = 0
         self._number = 0
         self._due = 0.0
+        self._epoch = 0.0
         self._figures: dict[str, int] = {}
+        self._nodes: dict[str, JsonObject] = {}
         self._frames: deque[bytes] = deque(maxlen=FRAMES_KEPT)
         counters.watch(Gauge.VIEWERS, lambda: self._viewers)
 
-    def watch(self, exchange: Exchange) -> None:
+    def watch(self, exchange: Exchange, group: "Overview | None") -> None:
         """Look into the bus of the node from now on; it replaces the one before a crash.
 
         Args:
             exchange: Its sessions and links.
+            group: The group of the node; None: it is the only node of its domain.
         """
         self.exchange = exchange
+        self.group = group
         self.tap.owner_of = exchange.tables.routing.owner_of
 
     def resumed(self, exchange: Exchange) -> None:
@@ -137,7 +109,8 @@ class Board:
             self.fleet.is_watched = True
             self.fleet.news()
             self._frames.clear()
-            self._figures = figures(self.counters)
+            self._epoch = wall() - trio.current_time()
+            self._figures, self._nodes = self.counters.figures(), self._known()
             self._due = trio.current_time() + FRAME_INTERVAL
         self._viewers += 1
         return Viewer(self)
@@ -159,9 +132,11 @@ class Board:
             "domain": self.domain,
             "interval": FRAME_INTERVAL,
             **self.fleet.whole(),
-            "figures": dict[str, Json](figures(self.counters)),
+            "figures": dict[str, Json](self.counters.figures()),
             "slow": self._slow(),
         }
+        if self.group is not None:
+            content["nodes"] = dict[str, Json](self._known())
         return self._number, _event("whole", self._number, content)
 
     async def after(self, number: int) -> tuple[int, list[bytes]]:
@@ -180,13 +155,25 @@ class Board:
 
     def _make(self) -> None:
         """Make the next frame of what has changed."""
-        now = figures(self.counters)
+        now = self.counters.figures()
         before, self._figures = self._figures, now
         changed: JsonObject = {one: n for one, n in now.items() if before.get(one) != n}
         content = {"at": wall(), **self.fleet.news(), "figures": changed, "slow": self._slow()}
+        if self.group is not None:
+            content["nodes"] = self._moved()
         self._number += 1
         self._due = trio.current_time() + FRAME_INTERVAL
         self._frames.append(_event("news", self._number, content))
+
+    def _known(self) -> dict[str, JsonObject]:
+        """Return the nodes of the group; none, if this is the only node."""
+        return {} if self.group is None else self.group.nodes(self._epoch)
+
+    def _moved(self) -> JsonObject:
+        """Return the nodes that have changed; null for one that is not known any more."""
+        before, self._nodes = self._nodes, self._known()
+        moved: JsonObject = {one: row for one, row in self._nodes.items() if before.get(one) != row}
+        return moved | dict.fromkeys(before.keys() - self._nodes.keys())
 
     def _slow(self) -> list[Json]:
         """Return the consumers for whom most messages wait."""

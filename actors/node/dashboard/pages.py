@@ -4,7 +4,7 @@ The page itself holds no data, and is served to everybody from the package `web`
 changes anything, and no token, key or body of a message is shown.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
 from http import HTTPStatus
 from typing import Final, TypeAlias, final
@@ -19,7 +19,6 @@ from actors.http.web_files import WEB
 from actors.kit.counters import BrokenClaim, Drop, Refused
 from actors.kit.trace import user_digest
 from actors.node.dashboard.board import Board
-from actors.node.registry.record_file import RecordFile
 from actors.policy.store import PolicyStore
 from fsm.dashboard.fleet import is_over
 from fsm.machine_list import MACHINES
@@ -49,16 +48,19 @@ class Sources:
     """What the pages show beside the board.
 
     Attributes:
-        records: Records of the domain registry; None: a service behind the node has them.
+        records: Returns the records of the domain registry; None: a service behind the node has
+            them.
         policies: The policies in force; None: there are none.
         catalogue: Domain of the catalogue that is served; empty: none is.
         is_monitored: Whether the node judges itself.
+        node: Id of the node in its group; empty: it is the only node of its domain.
     """
 
-    records: RecordFile | None
+    records: Callable[[], Sequence[Row]] | None
     policies: PolicyStore | None
     catalogue: str
     is_monitored: bool
+    node: str = ""
 
 
 _View: TypeAlias = Callable[[Visit], Page | Feed]
@@ -150,6 +152,7 @@ class _Views:
                 "policies": self._sources.policies is not None,
                 "records": self._sources.records is not None,
                 "catalogue": self._sources.catalogue,
+                "node": self._sources.node,
             }
         )
 
@@ -158,7 +161,10 @@ class _Views:
         exchange, runtime = self._board.exchange, visit.query.get("runtime", "")
         session = None if exchange is None else exchange.sessions.get(runtime)
         if exchange is None or session is None:
-            return json_page(HTTPStatus.NOT_FOUND, {"error": "this runtime has no session now"})
+            group = self._board.group
+            elsewhere = None if group is None else group.home(runtime)
+            why = "this runtime has no session here now"
+            return json_page(HTTPStatus.NOT_FOUND, {"error": why, "elsewhere": elsewhere})
         port, tables = session.port, exchange.tables
         addresses = tables.allocation.owned_by(runtime)
         paths = tables.subscriptions.resources_of(runtime)
@@ -220,7 +226,7 @@ class _Views:
             return json_page(
                 HTTPStatus.NOT_FOUND, {"error": "the records are in a service behind this node"}
             )
-        rows = records.load()
+        rows = records()
         found = [row for row in rows if text in row.url or text in row.runtime]
         newest = nlargest(TABLE_ROWS, found, key=lambda row: row.number)
         shown = list[Json](_record(row) for row in newest)

@@ -175,6 +175,11 @@ class Carrier:
     # ---- turns of the bus
 
     @property
+    def waiting(self) -> int:
+        """Number of messages that wait for other nodes."""
+        return sum(map(len, self._outboxes.values()))
+
+    @property
     def is_settled(self) -> bool:
         """True if nothing waits."""
         return not any(self._outboxes.values())

@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
+from actors.node.dashboard.overview import Overview
 from actors.node.group.carrier import Carrier
 from actors.node.group.handover import Handover
 from actors.node.group.held_links import HeldLinks
@@ -85,6 +86,10 @@ class Group(OtherNodes):
         trace: Of what comes from other nodes and goes to them.
         node: Id of this node.
         address: Base URL of its HTTP service; empty: there is none.
+
+    Attributes:
+        overview: What people are shown of the group.
+        tidies: Returns whether this node, and no other, removes a row that belongs to no node.
     """
 
     def __init__(
@@ -111,12 +116,15 @@ class Group(OtherNodes):
         self._refusals: Final = RowRefusals(trace.counters)
         self._carrier: Final = Carrier(exchange, self._homes, node, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
+        self.overview: Final = Overview(
+            self._membership, self._homes, self._rows, waiting=lambda: self._carrier.waiting,
+            engine=engine, counters=trace.counters, address=address,
+        )  # fmt: skip
+        self.tidies: Final = self._membership.tidies
         self._paths: Counter[str] = Counter()
         self._starting: list[Reply[None]] = []
         self._is_current = self._has_names = False
-        self._is_leaving = False
-        self._is_applying = False
-        self._is_gone = False
+        self._is_leaving = self._is_applying = self._is_gone = False
         self._begun: set[str] = set()
         exchange.tables.watcher = self
 
@@ -125,8 +133,11 @@ class Group(OtherNodes):
     @override
     def heed(self, event: GroupEvent) -> None:
         match event:
-            case StoreReady() | Serving():
-                self._started(event)
+            case StoreReady(store, link):
+                self._begin(store, link)
+            case Serving(reply):
+                self._starting.append(reply)
+                self._look_current()
             case Arrivals():
                 self._carrier.arrived(event)
             case NotCarried():
@@ -138,17 +149,10 @@ class Group(OtherNodes):
             case RowsCame() | RowsAnswered():
                 self._rows_moved(event)
             case LeaseAnswered(answer):
+                self.overview.answered(answer)
                 self._member(self._membership.feed(answer, self._now))
             case _:
                 pass
-
-    def _started(self, event: StoreReady | Serving) -> None:
-        match event:
-            case StoreReady(store, link):
-                self._begin(store, link)
-            case Serving(reply):
-                self._starting.append(reply)
-                self._look_current()
 
     def _rows_moved(self, event: RowsCame | RowsAnswered) -> None:
         match event:
@@ -194,6 +198,7 @@ class Group(OtherNodes):
 
     def _member(self, effects: list[membership.Effect]) -> None:
         for effect in effects:
+            self.overview.noted(effect)
             match effect:
                 case Step():
                     self._trace.step(effect)
@@ -217,6 +222,8 @@ class Group(OtherNodes):
         self._tidy_paths()
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
+        if isinstance(work, membership.PutLease):
+            work = attrs.evolve(work, row=attrs.evolve(work.row, report=self.overview.report()))
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
             late = membership.LeaseUnanswered(work.number)
@@ -310,6 +317,7 @@ class Group(OtherNodes):
             case NodeRow(holder):
                 seen = membership.NodeSeen(holder.node, row, said.revision)
                 self._member(self._membership.feed(seen, self._now))
+                self.overview.heard(row)
             case SessionRow(runtime):
                 self._session(runtime, row, said)
             case OwnerRow():
@@ -467,24 +475,16 @@ class Group(OtherNodes):
             self._follow(removed)
         return self._applying() if is_resumable else nullcontext()
 
-    def tidies(self, key: str) -> bool:
-        """Return whether this node, and no other, removes what belongs to no node.
-
-        Args:
-            key: Key of a row.
-        """
-        return self._membership.tidies(key)
-
     def _tidy_paths(self) -> None:
         """Remove the rows of subscribers at nodes that are gone, as far as they are ours to."""
         for row in list(self._homes.unheld_paths()) if self.is_member else ():
-            if self._membership.tidies(row.key):
+            if self.tidies(row.key):
                 self._homes.path_over(row)
                 self._write(rows.Remove(row.key))
 
     def _expire(self, runtime: str) -> None:
         """End the session of a runtime whose node is gone, and that has not come back."""
-        if not self._membership.tidies(session_key(runtime)) or self._homes.row(runtime) is None:
+        if not self.tidies(session_key(runtime)) or self._homes.row(runtime) is None:
             return
         why = "its node is gone, and it did not come back"
         self._homes.session_over(runtime)

@@ -167,8 +167,8 @@ class GroupStore(Actor[StoreWork]):
         except ConflictError as exc:
             row = None if exc.row is None else _node_row(exc.row)
             answer = LeaseRefused(lease.number, row, _revision(exc, lease.expected))
-        except EngineDownError:
-            answer = LeaseUnanswered(lease.number)
+        except EngineDownError as exc:
+            answer = LeaseUnanswered(lease.number, exc.reason)
         await self._bus.tell(LeaseAnswered(answer))
 
     async def _read(self, wanted: Read) -> None:

@@ -13,6 +13,7 @@ from actors.kit.counters import Counters
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.node.dashboard.overview import Overview
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore
 from actors.node.group.messages import Serving
@@ -24,6 +25,7 @@ from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from actors.node.state.writer import Store
 from actors.node.trace import ComponentTrace
+from fsm.registry.records import Row
 from specs.limits.group import GROUP_RETRY
 from specs.limits.node import NODE_CHANCE
 from transports.engine.contract import ConflictError, Engine, EngineDownError
@@ -46,7 +48,8 @@ class Shared:
 
     Attributes:
         node: Id of this node, another one at each start.
-        mint: Secret by which all nodes of the domain know the addresses that they made.
+        mint: Secret by which all nodes of the domain know the addresses that they made; before
+            `reach` the one that this node makes if it is the first of them.
     """
 
     engine: Engine
@@ -54,11 +57,19 @@ class Shared:
     mint: bytes = attrs.field(repr=False)
     _refusals: RowRefusals
     _group: Group | None = attrs.field(default=None, init=False)
+    _records: EngineRecords | None = attrs.field(default=None, init=False)
     _names: EngineNames = attrs.field(init=False)
 
     @_names.default
     def _no_names(self) -> EngineNames:
         return EngineNames(self.engine, self._refusals)
+
+    async def reach(self) -> None:
+        """Wait until the engine can be reached, and find the secret of the domain there.
+
+        If cancelled, nothing has changed, or this node has made the secret.
+        """
+        self.mint = await _secret(self.engine, self.mint)
 
     def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> None:
         """Let the bus know other nodes.
@@ -82,8 +93,13 @@ class Shared:
         return await supervisor.start_child(ChildSpec("name-writer", make))
 
     def records(self) -> EngineRecords:
-        """Return the records of the domain, which all its nodes share."""
-        return EngineRecords(self.engine, self._tidies, self._refusals)
+        """Return the records of the domain, which all its nodes share; all are read anew."""
+        self._records = EngineRecords(self.engine, self._tidies, self._refusals)
+        return self._records
+
+    def known_records(self) -> list[Row]:
+        """Return the records of the domain that the last `records` knows."""
+        return [] if self._records is None else self._records.load()
 
     def tokens(self, wall: Callable[[], float]) -> EngineTokens:
         """Return the used login tokens of the domain.
@@ -119,9 +135,16 @@ class Shared:
         await bus.ask(Serving)
 
     def why_not(self) -> str | None:
-        """Return why the engine cannot be reached, as half a sentence; None: it can."""
-        health = self.engine.health
-        return None if health.is_up else health.problem
+        """Return why the node cannot use the engine, as half a sentence; None: it can."""
+        if self._group is None:
+            return "it is being started"
+        why = self._group.overview.why_not()
+        return why if why or self._group.is_member else "its rows are being read"
+
+    @property
+    def overview(self) -> Overview | None:
+        """What people are shown of the group; None: there is no bus yet."""
+        return None if self._group is None else self._group.overview
 
 
 @asynccontextmanager
@@ -131,7 +154,7 @@ async def open_shared(
     secret: bytes,
     counters: Counters,
 ) -> AsyncIterator[Shared]:
-    """Open the engine, and wait until it can be reached.
+    """Open the engine; it may take a while until it can be reached.
 
     Args:
         opened: Opens the engine.
@@ -147,7 +170,7 @@ async def open_shared(
     async with opened() as engine:
         chance = secrets.token_hex(NODE_CHANCE)
         node = f"{name}-{chance}" if name else chance
-        yield Shared(engine, node, await _secret(engine, secret), RowRefusals(counters))
+        yield Shared(engine, node, secret, RowRefusals(counters))
 
 
 async def _secret(engine: Engine, fresh: bytes) -> bytes:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fsm.group.kinds import (
     Holder,
+    NodeReport,
     NodeRow,
     OwnerRow,
     PathRow,
@@ -23,7 +24,7 @@ from fsm.registry.addresses import Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from specs.identity import Identity
 from specs.limits.engine import ROW_KEY
-from specs.limits.group import GROUP_ADDRESS, GROUP_ROW_BYTES
+from specs.limits.group import GROUP_ADDRESS, GROUP_FIGURES, GROUP_ROW_BYTES
 
 R = "hyperty-runtime://a.ex/ra"
 LONG = "comm://a.ex/" + "\u00fc/" * GROUP_ADDRESS
@@ -132,3 +133,35 @@ def test_no_bytes_break_a_reader(key, value):
 def test_ids_of_nodes_have_few_signs():
     assert is_node_id("a-B_1.2")
     assert not any(is_node_id(one) for one in ("", "a/b", "a b", "x" * 65, "ä", "a\n"))
+
+
+REPORT = NodeReport(12.5, {"sessions.open": 3, "refused.route.404": 1, "broken_claims.I-M1": 2})
+
+
+def test_the_report_of_a_node_is_read_as_it_was_written_and_makes_no_other_row():
+    row = NodeRow(HERE, "http://a:1", report=REPORT)
+    read = read_row(row.key, write_row(row))
+    assert read.report == REPORT
+    assert read == NodeRow(HERE, "http://a:1")
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        None,
+        7,
+        {"up": 1.0},
+        {"up": -1.0, "figures": {}},
+        {"up": True, "figures": {}},
+        {"up": 1.0, "figures": {"<b>": 1}},
+        {"up": 1.0, "figures": {"x" * 65: 1}},
+        {"up": 1.0, "figures": {"a": -1}},
+        {"up": 1.0, "figures": {"a": "1"}},
+        {"up": 1.0, "figures": {"a": True}},
+        {"up": 1.0, "figures": {f"a{number}": 1 for number in range(GROUP_FIGURES + 1)}},
+    ],
+)
+def test_a_node_whose_report_cannot_be_read_is_a_member_all_the_same(report):
+    value = {"boot": HERE.boot, "address": "", "leaving": False, "report": report}
+    read = read_row(NodeRow(HERE).key, orjson.dumps(value))
+    assert (read, read.report) == (NodeRow(HERE), None)

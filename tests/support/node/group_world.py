@@ -15,6 +15,7 @@ from fsm.registry.node_rights import Observation
 from specs.trace import BODIES, Fact, Kind, Stamp
 from tests.support.node.node_peer import DOMAIN, RA, Peer, World
 from transports.engine.memory import MemoryEngine, MemoryStore, open_memory_store
+from transports.link import Network
 from transports.memory import MemoryNetwork
 
 PATIENCE = 60.0
@@ -70,7 +71,7 @@ class GroupWorld:
     """The nodes of a domain, by the order in which they were started."""
 
     store: MemoryStore
-    network: MemoryNetwork
+    network: Network
     nursery: trio.Nursery
     config: dict
     nodes: list[Member] = attrs.field(factory=list)
@@ -125,11 +126,13 @@ class GroupWorld:
 
 
 @asynccontextmanager
-async def open_group(count: int = 2, **config: object) -> AsyncIterator[GroupWorld]:
+async def open_group(
+    count: int = 2, network: Network | None = None, **config: object
+) -> AsyncIterator[GroupWorld]:
     config.setdefault("domain", DOMAIN)
     config.setdefault("observation", Observation.OPEN)
     async with open_memory_store() as store, trio.open_nursery() as nursery:
-        world = GroupWorld(store, MemoryNetwork(), nursery, config)
+        world = GroupWorld(store, network or MemoryNetwork(), nursery, config)
         for _ in range(count):
             await world.node()
         yield world

@@ -6,14 +6,16 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from actors.http.config import ShownCatalogue
+from actors.http.config import HttpConfig, ShownCatalogue
 from actors.policy.config import PolicyConfig
 from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
 from tests.support.browser import needs_chromium, open_browser
 from tests.support.command import ROOT
+from tests.support.node.group_world import open_group
 from tests.support.node.node_peer import DR, RA, RB
 from tests.web.npm import installed
 from transports.errors import LinkError
+from transports.system import open_system_network
 
 pytestmark = [needs_chromium, pytest.mark.timeout(110)]
 
@@ -27,6 +29,8 @@ SETTLED = """() => new Promise((next) => {
     const again = () => { window.seen = document.body.innerText; setTimeout(look, 150); };
     again();
 })"""
+AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+    .map((one) => [one.id, ...one.nodes.map((node) => node.html + node.failureSummary)])"""
 WATCH = """() => {
     window.violations = [];
     document.addEventListener("securitypolicyviolation",
@@ -249,12 +253,10 @@ async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_al
     policies = PolicyConfig(files=(ROOT / "examples" / "policies" / "blacklist.toml",))
     async with watched_world(monitor=True, policies=policies) as world, open_page(world) as page:
         await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
-        look = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
-            .map((one) => [one.id, ...one.nodes.map((node) => node.html + node.failureSummary)])"""
         found = {}
         for scheme in ("light", "dark"):
             await page.prefer(scheme)
-            found["login", scheme] = await page.evaluate(look)
+            found["login", scheme] = await page.evaluate(AXE)
         await sign_in(page)
         alice, bob = await world.peer(RA), await world.peer(RB)
         (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
@@ -271,6 +273,55 @@ async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_al
                 await page.prefer(scheme)
                 for width in SIZES:
                     await page.resize(width, 844)
-                    found[view, scheme, width] = await page.evaluate(look)
+                    found[view, scheme, width] = await page.evaluate(AXE)
                     assert await page.evaluate(OVER) <= 0, (view, width)
     assert {place: one for place, one in found.items() if one} == {}
+
+
+@asynccontextmanager
+async def open_group_page():
+    """Three nodes, a session at each of the first two, and the page of the first."""
+    http = HttpConfig("127.0.0.1:0")
+    async with (
+        open_system_network() as network,
+        open_group(0, network, http=http) as world,
+        open_browser("chromium") as browser,
+    ):
+        one, two, _ = [await world.node(name) for name in ("berlin", "lisbon", "paris")]
+        await one.peer(RA)
+        await (await two.peer(RB)).ask("read", RB, "hyperty://a.ex/nobody")
+        await browser.call("script.addPreloadScript", {"functionDeclaration": WATCH})
+        page = await browser.new_page()
+        await page.goto(f"{one.node.http_url}/dashboard")
+        await page.until("() => document.querySelector('#live').dataset.state === 'on'")
+        yield world, page
+
+
+async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
+    axe = installed("axe-core/axe.min.js")
+    async with open_group_page() as (world, page):
+        one, two, three = world.nodes
+        await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
+        story = f"runtime/{quote(RB, safe='')}"
+        for view, said in (("refusals", "lisbon-"), (story, "is at the node lisbon-")):
+            await go(page, view)
+            await shows(page, said)
+            assert await page.evaluate(AXE) == []
+        there = f"{two.node.http_url}/web/dashboard/index.html#/{story}"
+        links = "() => [...document.querySelectorAll('.notice a')].map((one) => one.href)"
+        assert await page.evaluate(links) == [there]
+        await focus(page, "#views a[href='#/nodes']")
+        await page.press("Enter")
+        await shows(page, "404 Route")
+        for scheme, width in (("light", 390), ("dark", 1280), ("light", 1920)):
+            await page.prefer(scheme)
+            await page.resize(width, 844)
+            assert await page.evaluate(AXE) == []
+            assert await page.evaluate(OVER) <= 0, width
+        three.is_over.set()
+        await shows(page, "left")
+        world.store.stop(one.engine)
+        await shows(page, "This node cannot use the engine: it cannot be reached.")
+        assert await is_clean(page)
+        await page.goto(there)
+        await shows(page, "protofly.v1")

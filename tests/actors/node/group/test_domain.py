@@ -46,7 +46,7 @@ class Place:
 
 
 @asynccontextmanager
-async def runtimes(world, count: int = 2):
+async def runtimes(world, count: int = 2, user: str | None = None):
     """Open runtimes, one at each node in turn."""
     tracers = []
     async with AsyncExitStack() as stack:
@@ -55,9 +55,10 @@ async def runtimes(world, count: int = 2):
             node = world.nodes[number % len(world.nodes)].node
             balancer, tracer = Balancer(world.network, node.url), TimedTracer(f"r{number}")
             tracers.append(tracer)
-            opened = actors.open_runtime(
-                DOMAIN, f"r{number}", node=node.url, network=balancer, trace=tracer
+            config = actors.RuntimeConfig(
+                domain=DOMAIN, name=f"r{number}", node=node.url, user=user
             )
+            opened = actors.open_runtime(config, network=balancer, trace=tracer)
             places.append(Place(await stack.enter_async_context(opened), balancer))
         yield places
     for tracer in tracers:
@@ -133,6 +134,33 @@ async def test_a_hyperty_is_found_at_every_node(group, autojump_clock):
                     await echo.undeploy()
                 else:
                     break
+
+
+async def test_every_search_finds_at_each_node_what_runtimes_of_all_nodes_registered(
+    group, autojump_clock
+):
+    """Three hyperties and an object, by each criterion there is."""
+    user = f"user://{DOMAIN}/bob"
+    async with runtimes(group, 3, user=user) as places:
+        hyperties = {
+            (await place.runtime.deploy(Thermometer, resources=["heat"], schemas=["ctxt"])).url
+            for place in places
+        }
+        callers = [await place.runtime.deploy(Caller, "caller") for place in places]
+        reporter = min(hyperties)
+        url = (await callers[0].request(reporter)).body["value"]
+        for caller in callers:
+
+            async def found(caller=caller, **criteria):
+                return {one.url async for one in caller.discover(limit=1, **criteria)}
+
+            assert await found(name="Thermometer") == hyperties
+            assert await found(resources=["heat"]) == hyperties
+            assert await found(schema="ctxt") == hyperties
+            assert await found(user=user, name="Thermometer") == hyperties
+            assert await found(user=user) == hyperties | {one.url for one in callers}
+            assert await found(reporter=reporter, scheme="ctxt") == {url}
+            assert await caller.read_record(reporter, "status") == "live"
 
 
 async def test_a_runtime_whose_node_dies_goes_on_at_another(group, autojump_clock):

@@ -1,0 +1,212 @@
+"""The group as one of its nodes sees it, for people: nothing is decided by it.
+
+Each node reports figures of its own with each renewal of its lease, so that a report costs no
+crossing of its own, and the age of the last one says how long ago the node was heard.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from enum import StrEnum, unique
+from typing import Final, final
+
+import attrs
+import trio
+
+from actors.kit.counters import Counters, Gauge, Labels, Reading, Tally
+from fsm.group import membership
+from fsm.group.homes import Homes
+from fsm.group.kinds import Holder, NodeReport, NodeRow
+from fsm.group.rows import RowsCore
+from fsm.machines.group_membership import State
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_PATIENCE, GROUP_TERM
+from transports.engine.contract import Engine
+
+__all__ = ["Overview"]
+
+_GONE: Final = "gone"
+"""Shown as the state of a node whose lease has run out."""
+
+_REPORTED: Final = (
+    "sessions.", "links", "addresses", "subscriptions", "outbox_", "admitted", "received.",
+    "sent.", "dropped.", "refused.", "violations.", "broken_claims.", "engine_", "group_fences",
+)  # fmt: skip
+"""Begins of the names of the figures that a node reports, the most wanted first."""
+
+
+@final
+@unique
+class _Lost(StrEnum):
+    """The ways in which a payload may be lost."""
+
+    DROPPED = "dropped"
+    UNSURE = "unsure"
+
+
+@final
+@attrs.frozen
+class _Gone:
+    """A node that was a member, and whether it gave its lease up."""
+
+    node: str
+    boot: int
+    is_orderly: bool
+    at: float
+
+
+@final
+class Overview:
+    """The members of the group, and what they say of themselves; part of the bus's task.
+
+    Args:
+        own: This node's membership.
+        homes: The sessions of other nodes.
+        rows: The rows of the engine.
+        waiting: Returns how many messages wait for other nodes.
+        engine: The engine; only its health and its counts are looked at.
+        counters: Counters of this node.
+        address: Base URL of its HTTP service; empty: there is none.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it looks at
+        self,
+        own: membership.MembershipCore,
+        homes: Homes,
+        rows: RowsCore,
+        *,
+        waiting: Callable[[], int],
+        engine: Engine,
+        counters: Counters,
+        address: str,
+    ) -> None:
+        self._membership: Final = own
+        self._homes: Final = homes
+        self._engine: Final = engine
+        self._counters: Final = counters
+        self._address: Final = address
+        self._began: Final = trio.current_time()
+        self._heard: Final = dict[str, float]()
+        self._gone: Final = deque[_Gone](maxlen=GROUP_GONE)
+        self._trouble = ""
+        counts = engine.counts
+        counters.watch(Gauge.GROUP_STATE, self._states)
+        counters.watch(Gauge.GROUP_NODES, self._nodes)
+        counters.watch(Gauge.GROUP_ROWS, lambda: len(rows))
+        counters.watch(Gauge.GROUP_WRITES, lambda: rows.waiting)
+        counters.watch(Gauge.GROUP_MESSAGES, waiting)
+        counters.watch(Gauge.ENGINE_UP, lambda: int(engine.health.is_up))
+        counters.counted_by(Tally.OUTAGES, lambda: {(): counts.outages})
+        counters.counted_by(Tally.DENIALS, lambda: {(): counts.refused})
+        counters.counted_by(Tally.PAYLOADS, self._payloads)
+
+    # ---- metrics
+
+    def _states(self) -> Reading:
+        return {state: int(state is self._membership.state) for state in State}
+
+    def _nodes(self) -> Reading:
+        others = self._membership.others.values()
+        states = [State.LEAVING if row.is_leaving else State.MEMBER for row in others]
+        states += [] if self._membership.state is None else [self._membership.state]
+        return {state: states.count(state) for state in (State.MEMBER, State.LEAVING)}
+
+    def _payloads(self) -> Mapping[Labels, int]:
+        counts = self._engine.counts
+        return {(_Lost.DROPPED,): counts.dropped, (_Lost.UNSURE,): counts.unsure}
+
+    # ---- news
+
+    def report(self) -> NodeReport:
+        """Return what this node says of itself."""
+        found = {name: count for name, count in self._counters.figures().items() if count}
+        wanted = [name for start in _REPORTED for name in found if name.startswith(start)]
+        figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
+        return NodeReport(trio.current_time() - self._began, figures)
+
+    def answered(
+        self,
+        renewal: membership.LeaseWritten | membership.LeaseRefused | membership.LeaseUnanswered,
+    ) -> None:
+        """Note what has become of a renewal of this node's lease."""
+        match renewal:
+            case membership.LeaseUnanswered(_, why):
+                self._trouble = why
+            case membership.LeaseWritten() | membership.LeaseRefused():
+                self._trouble = ""
+
+    def heard(self, row: NodeRow) -> None:
+        """Note that the row of another member has come."""
+        if row.holder.node in self._membership.others:
+            self._heard[row.holder.node] = trio.current_time()
+
+    def noted(self, news: membership.Effect) -> None:
+        """Note what has become of the membership of this node, or of another's."""
+        match news:
+            case membership.Admitted():
+                self._counters.count(Tally.ADMISSIONS)
+            case membership.Fenced():
+                self._counters.count(Tally.FENCES)
+            case membership.NodeGone(holder):
+                self._went(holder)
+            case _:
+                pass
+
+    def _went(self, holder: Holder) -> None:
+        """Remember a node that is no member any more; a fenced node does not know that of any."""
+        heard, now = self._heard.pop(holder.node, None), trio.current_time()
+        if heard is not None and self._membership.state is not State.FENCED:
+            # A lease that runs out lasts longer.
+            is_orderly = now - heard < GROUP_TERM
+            self._gone.append(_Gone(holder.node, holder.boot, is_orderly=is_orderly, at=now))
+
+    # ---- what is shown
+
+    def why_not(self) -> str | None:
+        """Return why this node cannot use the engine, as half a sentence; None: it can."""
+        health, state = self._engine.health, self._membership.state
+        if not health.is_up:
+            return health.problem
+        if self._trouble:
+            return f"the lease of this node is not renewed: {self._trouble}"
+        if not self._membership.may_write(trio.current_time()):
+            return f"this node is no member of its group: it is {state or State.JOINING}"
+        return None
+
+    def home(self, runtime: str) -> JsonObject | None:
+        """Return the node that has the session of a runtime, and its URL; None: no other has it."""
+        node = self._homes.node_of(runtime)
+        row = None if node is None else self._membership.others.get(node)
+        return None if row is None else {"node": node, "url": row.address}
+
+    def nodes(self, epoch: float) -> dict[str, JsonObject]:
+        """Return what is known of each node, by its id: this one, the others, and those gone.
+
+        Args:
+            epoch: Seconds from the Trio clock to 1970 UTC.
+        """
+        now, own = trio.current_time(), self._membership
+        mine = _shown(NodeRow(own.holder, self._address, report=self.report()), now + epoch)
+        mine["state"] = own.state or State.JOINING
+        mine["engine"] = {"up": self._engine.health.is_up, "problem": self.why_not() or ""}
+        shown = {own.node: mine}
+        for node, row in own.others.items():
+            # A row comes before it is applied, and both in one turn.
+            shown[node] = _shown(row, self._heard[node] + epoch)
+        for one in self._gone:
+            if one.node not in shown and one.at + GROUP_PATIENCE > now:
+                state = State.LEFT if one.is_orderly else _GONE
+                shown[one.node] = {"state": state, "boot": str(one.boot), "heard": one.at + epoch}
+        return shown
+
+
+def _shown(row: NodeRow, heard: float) -> JsonObject:
+    shown: JsonObject = {
+        "state": State.LEAVING if row.is_leaving else State.MEMBER,
+        "boot": str(row.holder.boot),  # more than a number of a page can hold
+        "url": row.address,
+        "heard": heard,
+    }
+    if row.report is not None:
+        shown["started"] = heard - row.report.up
+        shown["figures"] = dict[str, Json](row.report.figures)
+    return shown
