@@ -239,9 +239,9 @@ class RowsCore:
     def _fed(self, happened: Input, now: float) -> list[Effect]:
         match happened:
             case Change(row, ticket):
-                return self._change(row.key, _Wanted(write_row(row), row), ticket)
+                return self._change(row.key, _Wanted(write_row(row), row, _only(ticket)))
             case Remove(key, ticket):
-                return self._change(key, _Wanted(None, None), ticket)
+                return self._change(key, _Wanted(None, None, _only(ticket)))
             case Seen():
                 return self._seen(happened)
             case Gap() | Current():
@@ -253,11 +253,11 @@ class RowsCore:
             case _:
                 assert_never(happened)
 
-    def _change(self, key: str, wanted: _Wanted, ticket: int | None) -> list[Effect]:
+    def _change(self, key: str, wanted: _Wanted) -> list[Effect]:
         table = self._queued if key in self._flights else self._ready
         before = table.get(key)
-        tickets = _NONE if before is None else before.tickets
-        wanted.tickets = tickets if ticket is None else (*tickets, ticket)
+        if before is not None:
+            wanted.tickets = (*before.tickets, *wanted.tickets)
         if table is self._ready and wanted.value == self._value(key):
             # It is so already, or a change that was not sent yet is taken back.
             table.pop(key, None)
@@ -307,10 +307,10 @@ class RowsCore:
     def _made(self, key: str, flight: _Flight, revision: int) -> list[Effect]:
         self._end(key)
         later = self._queued.pop(key, None)
-        if later is not None:
-            self._ready[key] = later
         self._note(key, flight.wanted.value, revision, flight.wanted.row)
         effects = _done(key, flight.wanted.tickets)
+        if later is not None:
+            effects += self._change(key, later)
         if flight.news is not None and self._is_news(flight.news, revision):
             effects += self._foreign(flight.news)
         return [*effects, *self._doubt(flight)]
@@ -461,6 +461,10 @@ class RowsCore:
 
 def _newest(one: Seen, other: Seen | None) -> Seen:
     return one if other is None or one.revision >= other.revision else other
+
+
+def _only(ticket: int | None) -> tuple[int, ...]:
+    return _NONE if ticket is None else (ticket,)
 
 
 def _done(key: str, tickets: tuple[int, ...]) -> list[Effect]:

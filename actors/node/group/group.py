@@ -417,10 +417,10 @@ class Group(OtherNodes):
                 self._write(rows.Remove(path_key(resource, node), None))
             return
         self._paths[resource] += 1
-        if self._paths[resource] == 1:
-            row = PathRow(resource, self._membership.holder)
-            self._homes.path_over(row)
-            self._write(rows.Change(row, self._hold(runtime)))
+        row = PathRow(resource, self._membership.holder)
+        self._homes.path_over(row)
+        # Not only the first subscriber waits until other nodes can know of it.
+        self._write(rows.Change(row, self._hold(runtime)))
 
     def _write(self, change: rows.Change | rows.Remove) -> None:
         if not self._is_current:

@@ -235,6 +235,15 @@ def test_a_later_change_than_the_one_written_is_lost_by_such_news(core):
     assert answered == [Done(K, (1,)), Lost(K, (2,), LATER, OTHERS)]
 
 
+def test_who_wants_what_is_under_way_waits_for_it_and_nothing_is_written_twice(core):
+    put = sent(core)
+    assert core.feed(Change(MINE, 2), 0.0) == []
+
+    answered = core.feed(Written(put.number, 1), 0.0)
+    assert answered == [Done(K, (1,)), Done(K, (2,))]
+    assert core.is_settled
+
+
 def test_of_a_conflict_and_the_news_the_newest_counts(core):
     put = sent(core)
     core.feed(seen(LATER, 5), 0.0)

@@ -82,6 +82,29 @@ async def test_an_event_reaches_the_subscribers_at_all_nodes_once_each(autojump_
         assert await others[0].silence(0.2)
 
 
+async def test_each_subscriber_is_answered_when_other_nodes_can_know_its_node(autojump_clock):
+    """The second one of a node, too, though it needs no row of its own."""
+    async with open_group() as world:
+        one, two = world.nodes
+        owner = await two.peer(RA)
+        (url,) = await owner.allocate("comm")
+        peers = [await one.peer(f"hyperty-runtime://a.ex/r{number}") for number in range(2)]
+        written = []
+
+        async def subscribed(peer) -> None:
+            answer = await peer.ask(
+                "subscribe", f"{peer.runtime}/sm", f"{peer.node}/sm", resources=[f"{url}/changes"]
+            )
+            assert answer.code == 200, answer.body
+            written.append(len(world.store.rows("path/")))
+
+        world.store.slow(1.0, one.engine)
+        async with trio.open_nursery() as nursery:
+            for peer in peers:
+                nursery.start_soon(subscribed, peer)
+        assert written == [1, 1]
+
+
 async def test_no_row_says_that_a_fenced_node_has_subscribers(autojump_clock):
     async with open_group(3) as world:
         owner = await world.nodes[0].peer(RA)
