@@ -50,7 +50,7 @@ from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
-from actors.node.session.names import UserNames
+from actors.node.session.names import KeepName, UserNames
 from actors.node.session.resuming import resume
 from actors.node.session.statements import Statements, key_set
 from actors.node.state.file import FORM, StateFile
@@ -235,8 +235,6 @@ def _foreign(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
 
 
 async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[Store] | None:
-    if plan.shared is not None:
-        return await plan.shared.start_writer(supervisor)
     if plan.state is None:
         return None
     make = partial(StateWriter, plan.state, plan.counters)
@@ -251,9 +249,11 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
-    exchange.names = UserNames(exchange.state, plan.login_clock)
+    keep_name: KeepName = exchange.state.note
     if plan.shared is not None:
-        plan.shared.join(exchange, plan.trace("group"), plan.http_url or "")
+        group = plan.shared.join(exchange, plan.trace("group"), plan.http_url or "")
+        keep_name = group.keep_name
+    exchange.names = UserNames(keep_name, plan.login_clock)
     watch(exchange)
     if plan.board is not None:
         plan.board.watch(exchange, None if plan.shared is None else plan.shared.overview)

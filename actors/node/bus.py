@@ -45,6 +45,7 @@ from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
+from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
@@ -137,8 +138,7 @@ class Dispatch:
             return
         self._trace.hop(Op.DELIVER, message, listener=address)
         service = self._services.get(address)
-        others = self._others
-        objection = None if others is None or service is None else others.objection()
+        objection = None if service is None else objection_of(self._others)
         if objection is not None:
             self._answered(by, refuse(message, objection.code, objection.why))
             return

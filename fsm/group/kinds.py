@@ -17,6 +17,7 @@ import orjson
 
 from fsm.registry.addresses import NEVER_OFFERED, Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
+from fsm.session.runtime_names import NameKept, Owner
 from specs.errors import ProtoflyError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
@@ -26,6 +27,7 @@ __all__ = [
     "GroupRow",
     "Holder",
     "Kind",
+    "NameRow",
     "NodeReport",
     "NodeRow",
     "OwnerRow",
@@ -35,6 +37,7 @@ __all__ = [
     "SessionRow",
     "brief",
     "is_node_id",
+    "name_key",
     "node_key",
     "owner_key",
     "path_key",
@@ -53,6 +56,7 @@ class Kind(StrEnum):
     SESSION = "session"
     OWNER = "owner"
     PATH = "path"
+    NAME = "name"
 
 
 @final
@@ -198,7 +202,20 @@ class PathRow:
         return path_key(self.resource, self.holder.node)
 
 
-GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow
+@final
+@attrs.frozen(slots=True)
+class NameRow:
+    """A name of a runtime belongs to a user."""
+
+    name: NameKept
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return name_key(self.name.runtime)
+
+
+GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow
 
 
 _DIGEST: Final = 32
@@ -246,6 +263,11 @@ def path_key(resource: str, node: str) -> str:
     return f"{Kind.PATH}/{brief(resource)}/{node}"
 
 
+def name_key(runtime: str) -> str:
+    """Return the key of the row of a name."""
+    return f"{Kind.NAME}/{runtime}"
+
+
 _NODE_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -276,6 +298,8 @@ def write_row(row: GroupRow) -> bytes:
             }
         case PathRow(resource, holder):
             value = {"boot": holder.boot, **_said(resource)}
+        case NameRow(name):
+            value = _name(name)
         case _:
             assert_never(row)
     return orjson.dumps(value)
@@ -321,11 +345,24 @@ def _identity(identity: Identity) -> JsonObject:
     return {
         "user": identity.user,
         "issuer": identity.issuer,
-        "until": identity.until if math.isfinite(identity.until) else None,
+        "until": _finite(identity.until),
         "roles": [*sorted(identity.roles)],
         "runtime": identity.runtime,
         "login": identity.login,
     }
+
+
+def _name(name: NameKept) -> JsonObject:
+    return {
+        "issuer": name.owner.issuer,
+        "user": name.owner.user,
+        "left": _finite(name.left),
+        "released": name.is_released,
+    }
+
+
+def _finite(time: float) -> float | None:
+    return time if math.isfinite(time) else None
 
 
 # ---- read
@@ -435,7 +472,7 @@ def _read_identity(value: Json) -> Identity:
             return Identity(
                 user=user,
                 issuer=issuer,
-                until=math.inf if until is None else float(until),
+                until=_time(until),
                 roles=frozenset(role for role in roles if isinstance(role, str)),
                 runtime=runtime,
                 login=login,
@@ -491,11 +528,29 @@ def _read_path(about: str, fields: _Fields) -> PathRow | None:
     return PathRow(resource, holder) if resource and holder is not None else None
 
 
+def _read_name(about: str, fields: _Fields) -> NameRow | None:
+    match fields:
+        case {
+            "issuer": str(issuer),
+            "user": str(user),
+            "left": float() | int() | None as left,
+            "released": bool(is_released),
+        } if not isinstance(left, bool):
+            return NameRow(NameKept(about, Owner(issuer, user), _time(left), is_released))
+        case _:
+            return None
+
+
+def _time(finite: float | None) -> float:
+    return math.inf if finite is None else float(finite)
+
+
 _READERS: Final[Mapping[str, Callable[[str, _Fields], GroupRow | None]]] = {
     Kind.NODE: _read_node,
     Kind.SESSION: _read_session,
     Kind.OWNER: _read_owner,
     Kind.PATH: _read_path,
+    Kind.NAME: _read_name,
 }
 
 

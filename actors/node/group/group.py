@@ -10,7 +10,6 @@ A node that may have lost its lease is fenced: it leaves all links, and forgets 
 """
 
 import secrets
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, assert_never, final
@@ -29,7 +28,6 @@ from actors.node.group.messages import (
     Arrivals,
     Carry,
     LeaseAnswered,
-    NamesCame,
     NotCarried,
     RowsAnswered,
     RowsCame,
@@ -40,6 +38,7 @@ from actors.node.group.messages import (
     WriteRows,
 )
 from actors.node.group.owner_rows import OwnerRows
+from actors.node.group.path_rows import PathRows
 from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
 from actors.node.links.port import Port
 from actors.node.messages import GroupEvent, RuntimeLeft
@@ -57,15 +56,18 @@ from fsm.group.kinds import (
     GroupRow,
     Holder,
     Kind,
+    NameRow,
     NodeRow,
     OwnerRow,
     PathRow,
     SessionRow,
-    path_key,
+    name_key,
     session_key,
 )
 from fsm.group.rows import RowsCore
 from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
+from fsm.session.runtime_names import Change as NameChange
+from fsm.session.runtime_names import NameForgotten
 from specs.limits.group import GROUP_ADDRESS
 from specs.trace import Op
 from transports.engine.contract import Engine
@@ -121,9 +123,9 @@ class Group(OtherNodes):
             engine=engine, counters=trace.counters, address=address,
         )  # fmt: skip
         self.tidies: Final = self._membership.tidies
-        self._paths: Counter[str] = Counter()
+        self._paths: Final = PathRows(self._membership, self._homes, self._tables, self._write)
         self._starting: list[Reply[None]] = []
-        self._is_current = self._has_names = False
+        self._is_current = False
         self._is_leaving = self._is_applying = self._is_gone = False
         self._begun: set[str] = set()
         exchange.tables.watcher = self
@@ -142,10 +144,6 @@ class Group(OtherNodes):
                 self._carrier.arrived(event)
             case NotCarried():
                 self._carrier.not_carried(event)
-            case NamesCame(changes, is_current):
-                self._exchange.names.mirror(changes)
-                self._has_names |= is_current
-                self._look_current()
             case RowsCame() | RowsAnswered():
                 self._rows_moved(event)
             case LeaseAnswered(answer):
@@ -185,7 +183,7 @@ class Group(OtherNodes):
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
-        has_begun = len(self._begun) == len(Kind) and self._has_names
+        has_begun = len(self._begun) == len(Kind)
         if not self._is_current and has_begun and self._rows.is_current:
             self._is_current = True
             self._tidy_paths()
@@ -323,12 +321,10 @@ class Group(OtherNodes):
             case OwnerRow():
                 with self._applying():
                     self._owners.there(row)
-            case PathRow(resource, holder) if holder == self._membership.holder:
-                # A write of its own that was given up, and made after all.
-                self._write(rows.Change(row) if resource in self._paths else rows.Remove(row.key))
             case PathRow():
-                self._homes.path(row)
-                self._tables.remembered.forget()
+                self._paths.there(row)
+            case NameRow(name):
+                self._exchange.names.mirror(name)
             case _:
                 assert_never(row)
 
@@ -342,11 +338,10 @@ class Group(OtherNodes):
             case OwnerRow():
                 with self._applying():
                     self._owners.gone(row)
-            case PathRow(resource, holder):
-                self._homes.path_over(row)
-                self._tables.remembered.forget()
-                if holder == self._membership.holder and resource in self._paths:
-                    self._write(rows.Change(row))
+            case PathRow():
+                self._paths.gone(row)
+            case NameRow(name):
+                self._exchange.names.mirror(NameForgotten(name.runtime))
             case _:
                 assert_never(row)
 
@@ -399,28 +394,16 @@ class Group(OtherNodes):
     @override
     def changed(self, row: RowChanged) -> None:
         if row.table == "subs":
-            self._path_changed(row)
+            if row.op is Op.DEL:
+                self._paths.over(row.key)
+            else:
+                self._paths.begun(row.key, self._hold(str(row.val)))
         elif not self._is_applying:
             self._owners.changed(row)
 
     @override
     def offered(self, address: str, by: str | None) -> None:
         self._owners.offered(address, by)
-
-    def _path_changed(self, changed: RowChanged) -> None:
-        resource, runtime = changed.key, str(changed.val)
-        node = self._membership.node
-        if changed.op is Op.DEL:
-            self._paths[resource] -= 1
-            if not self._paths[resource]:
-                del self._paths[resource]
-                self._write(rows.Remove(path_key(resource, node), None))
-            return
-        self._paths[resource] += 1
-        row = PathRow(resource, self._membership.holder)
-        self._homes.path_over(row)
-        # Not only the first subscriber waits until other nodes can know of it.
-        self._write(rows.Change(row, self._hold(runtime)))
 
     def _write(self, change: rows.Change | rows.Remove) -> None:
         if not self._is_current:
@@ -468,6 +451,19 @@ class Group(OtherNodes):
         self._tables.remembered.forget()
         self._write(change)
 
+    def keep_name(self, change: NameChange, port: Port | None) -> None:
+        """Have other nodes know what this node has decided about a name.
+
+        Args:
+            change: The change.
+            port: A link that is answered only when it is known; None: none.
+        """
+        link = self._held.hold(port)
+        if isinstance(change, NameForgotten):
+            self._write(rows.Remove(name_key(change.runtime), link))
+        else:
+            self._write(rows.Change(NameRow(change), link))
+
     @override
     def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
         removed = self._moves.end(runtime)
@@ -476,11 +472,8 @@ class Group(OtherNodes):
         return self._applying() if is_resumable else nullcontext()
 
     def _tidy_paths(self) -> None:
-        """Remove the rows of subscribers at nodes that are gone, as far as they are ours to."""
-        for row in list(self._homes.unheld_paths()) if self.is_member else ():
-            if self.tidies(row.key):
-                self._homes.path_over(row)
-                self._write(rows.Remove(row.key))
+        if self.is_member:
+            self._paths.tidy()
 
     def _expire(self, runtime: str) -> None:
         """End the session of a runtime whose node is gone, and that has not come back."""

@@ -11,7 +11,6 @@ from actors.node.group.messages import (
     Arrivals,
     Carry,
     LeaseAnswered,
-    NamesCame,
     NotCarried,
     RowsAnswered,
     RowsCame,
@@ -20,7 +19,6 @@ from actors.node.group.messages import (
     WatchAnew,
     WriteRows,
 )
-from actors.node.group.names import EngineNames
 from actors.node.group.wire import payloads
 from actors.node.messages import BusMessage
 from fsm.group.kinds import Kind, NodeRow, RowRefusedError, read_row, write_row
@@ -88,7 +86,6 @@ class GroupStore(Actor[StoreWork]):
         engine: The engine.
         bus: The bus of this node.
         link: Carries messages.
-        names: The rows of the names of runtimes.
         keep_secret: Writes the secret of the domain, if the engine has none.
     """
 
@@ -97,11 +94,9 @@ class GroupStore(Actor[StoreWork]):
         engine: Engine,
         bus: ActorRef[BusMessage],
         link: ActorRef[Carry],
-        names: EngineNames,
         keep_secret: Callable[[], Awaitable[object]],
     ) -> None:
         self._engine: Final = engine
-        self._names: Final = names
         self._keep_secret: Final = keep_secret
         self._bus: Final = bus
         self._link: Final = link
@@ -110,7 +105,6 @@ class GroupStore(Actor[StoreWork]):
     @override
     async def start(self) -> None:
         await self._bus.tell(StoreReady(self.me, self._link))
-        self.spawn(self._watch_names)
         self._watch_anew()
 
     @override
@@ -136,12 +130,6 @@ class GroupStore(Actor[StoreWork]):
         self._watching = [trio.CancelScope() for _ in Kind]
         for kind, scope in zip(Kind, self._watching, strict=True):
             self.spawn(self._watch, f"{kind}/", scope)
-
-    async def _watch_names(self) -> None:
-        async with self._engine.watch(self._names.prefix) as seen:
-            async for batch in seen:
-                is_current = any(isinstance(one, contract.Current) for one in batch)
-                await self._bus.tell(NamesCame(tuple(self._names.news(batch)), is_current))
 
     async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
         with scope:

@@ -10,13 +10,11 @@ from actors.node.messages import GroupEvent
 from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
 from fsm.group.rows_io import Conflicted, Current, Gap, Put, Read, Seen, Unanswered, Written
 from fsm.session.node_session_io import OutboundMessage
-from fsm.session.runtime_names import Change
 
 __all__ = [
     "Arrivals",
     "Carry",
     "LeaseAnswered",
-    "NamesCame",
     "NotCarried",
     "Outgoing",
     "RowsAnswered",
@@ -121,19 +119,6 @@ class LeaseAnswered(GroupEvent):
     """A renewal of the node's lease is answered."""
 
     answer: LeaseWritten | LeaseRefused | LeaseUnanswered
-
-
-@final
-@attrs.frozen(slots=True)
-class NamesCame(GroupEvent):
-    """Other nodes have changed names of runtimes.
-
-    Attributes:
-        is_current: Whether all that were there are known now.
-    """
-
-    changes: Sequence[Change]
-    is_current: bool
 
 
 @final

@@ -17,13 +17,11 @@ from actors.node.dashboard.overview import Overview
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore
 from actors.node.group.messages import Serving
-from actors.node.group.names import EngineNames, NameWriter
 from actors.node.group.records import EngineRecords
 from actors.node.group.refusals import RowRefusals
 from actors.node.group.tokens import EngineTokens
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
-from actors.node.state.writer import Store
 from actors.node.trace import ComponentTrace
 from fsm.registry.records import Row
 from specs.limits.group import GROUP_RETRY
@@ -58,11 +56,6 @@ class Shared:
     _refusals: RowRefusals
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
-    _names: EngineNames = attrs.field(init=False)
-
-    @_names.default
-    def _no_names(self) -> EngineNames:
-        return EngineNames(self.engine, self._refusals)
 
     async def reach(self) -> None:
         """Wait until the engine can be reached, and find the secret of the domain there.
@@ -71,8 +64,8 @@ class Shared:
         """
         self.mint = await _secret(self.engine, self.mint)
 
-    def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> None:
-        """Let the bus know other nodes.
+    def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> Group:
+        """Let the bus know other nodes; return them.
 
         Args:
             exchange: The sessions of the bus.
@@ -80,17 +73,7 @@ class Shared:
             address: Base URL of the node's HTTP service; empty: there is none.
         """
         self._group = exchange.others = Group(exchange, self.engine, trace, self.node, address)
-
-    async def start_writer(self, supervisor: Supervisor) -> ActorRef[Store]:
-        """Start the writer of the names of runtimes, and return it.
-
-        If cancelled, it may go on.
-
-        Args:
-            supervisor: Supervisor of the started actor.
-        """
-        make = partial(NameWriter, self._names)
-        return await supervisor.start_child(ChildSpec("name-writer", make))
+        return self._group
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share; all are read anew."""
@@ -129,7 +112,7 @@ class Shared:
         await supervisor.start_child(
             ChildSpec(
                 "group-store",
-                partial(GroupStore, self.engine, bus, link, self._names, keep_secret),
+                partial(GroupStore, self.engine, bus, link, keep_secret),
             )
         )
         await bus.ask(Serving)

@@ -23,6 +23,7 @@ from actors.node.session.opening import (
     Vouched,
     open_request,
 )
+from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Session
 from actors.node.session.statements import Statements
 from fsm.session.node_session_io import CloseAsked, MovedAway, PeerForm
@@ -235,8 +236,7 @@ class Control:
 
     def _is_elsewhere(self, request: OpenRequest) -> bool:
         """Refuse a request for a session that this node of the domain cannot give out now."""
-        others = self._exchange.others
-        objection = None if others is None else others.objection(request.runtime)
+        objection = objection_of(self._exchange.others, request.runtime)
         if objection is not None:
             self._opening.refuse(request, objection.code, objection.why)
         return objection is not None
@@ -297,6 +297,10 @@ class Control:
         if identity is None:
             why = "names belong to users, and this session has no login"
             self._exchange.send_to_link(port, refuse(message, Code.FORBIDDEN, why))
+            return
+        objection = objection_of(self._exchange.others)
+        if objection is not None:
+            self._exchange.send_to_link(port, refuse(message, objection.code, objection.why))
             return
         code = self._exchange.names.release(runtime, identity, port)
         answer = reply_to(message, code)

@@ -211,7 +211,7 @@ class Exchange:
         self.has_login = False
         self.others: OtherNodes | None = None
         self.state = StateChanges(None)
-        self.names = UserNames(self.state, trio.current_time)
+        self.names = UserNames(self.state.note, trio.current_time)
         self.statuses = LiveStatuses()
         self._ended = 0
         self._overload = Overload(self)

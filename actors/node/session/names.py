@@ -1,17 +1,19 @@
 """The names of runtimes that belong to users, and their storage; part of the bus's task."""
 
 from collections.abc import Callable, Container, Iterable
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 from actors.node.links.port import Port
-from actors.node.state.writer import StateChanges
 from fsm.effects import Refused
 from fsm.session.runtime_names import Change, NameKept, Owner, RuntimeNames
 from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.reply_code import Code
 
-__all__ = ["UserNames"]
+__all__ = ["KeepName", "UserNames"]
+
+KeepName: TypeAlias = Callable[[Change, Port | None], None]
+"""Stores a change; the link, if there is one, is answered when it is stored."""
 
 
 @final
@@ -21,13 +23,13 @@ class UserNames:
     The name of another domain's node belongs to nobody: the identity provider binds tokens to it.
 
     Args:
-        state: Stores what changes.
+        keep: Stores what changes.
         wall: Seconds since the epoch, as ends of logins are counted.
     """
 
-    def __init__(self, state: StateChanges, wall: Callable[[], float]) -> None:
+    def __init__(self, keep: KeepName, wall: Callable[[], float]) -> None:
         self.wall: Final = wall
-        self._state = state
+        self._keep: Final = keep
         self._core = RuntimeNames()
 
     def __len__(self) -> int:
@@ -42,10 +44,9 @@ class UserNames:
         """
         self._store(self._core.restore(kept, in_use, self.wall()))
 
-    def mirror(self, changes: Iterable[Change]) -> None:
-        """Take over what other nodes of the domain have decided."""
-        for change in changes:
-            self._core.mirror(change)
+    def mirror(self, change: Change) -> None:
+        """Take over what another node of the domain has decided."""
+        self._core.mirror(change)
 
     def refusal(self, runtime: str, identity: Identity | None) -> Refused | None:
         """Return why a user may open no session of a name; None: it may.
@@ -88,7 +89,7 @@ class UserNames:
 
     def _store(self, changes: Iterable[Change], port: Port | None = None) -> None:
         for change in changes:
-            self._state.note(change, port)
+            self._keep(change, port)
 
 
 def _owner(identity: Identity) -> Owner:

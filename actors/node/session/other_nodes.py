@@ -11,7 +11,7 @@ from actors.node.tables import TableWatcher
 from fsm.effects import Refused
 from fsm.session.node_session_io import OutboundMessage
 
-__all__ = ["OtherNodes"]
+__all__ = ["OtherNodes", "objection_of"]
 
 
 class OtherNodes(TableWatcher):
@@ -126,3 +126,13 @@ class OtherNodes(TableWatcher):
     @abstractmethod
     def close(self) -> None:
         """Forget the sessions of other nodes, and all that they own. Idempotent."""
+
+
+def objection_of(others: OtherNodes | None, runtime: str | None = None) -> Refused | None:
+    """Return why nothing may be changed now; None: it may.
+
+    Args:
+        others: The other nodes; None: this is the only node of its domain.
+        runtime: As of `OtherNodes.objection`.
+    """
+    return None if others is None else others.objection(runtime)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fsm.group.kinds import (
     Holder,
+    NameRow,
     NodeReport,
     NodeRow,
     OwnerRow,
@@ -22,6 +23,7 @@ from fsm.group.kinds import (
 )
 from fsm.registry.addresses import Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
+from fsm.session.runtime_names import NameKept, Owner
 from specs.identity import Identity
 from specs.limits.engine import ROW_KEY
 from specs.limits.group import GROUP_ADDRESS, GROUP_FIGURES, GROUP_ROW_BYTES
@@ -52,6 +54,8 @@ ROWS = [
     OwnerRow(OBJECT, R, offers=Offers(Offer(OBJECT, R, "r/heir", 3, "hyperty://a.ex/h2"), 2)),
     OwnerRow(OBJECT, R, offers=Offers(None, 2, "r/old", ("hyperty://a.ex/1", "x"))),
     PathRow(LONG, HERE),
+    NameRow(NameKept(R, Owner("https://idp.ex", "user://idp.ex/al"))),
+    NameRow(NameKept(R, Owner("https://idp.ex", "user://idp.ex/al"), 5.0, is_released=True)),
 ]
 
 
@@ -106,7 +110,7 @@ def broken(row):
             yield {**fields, name: {k: v for k, v in fields[name].items() if k != inner}}
 
 
-@pytest.mark.parametrize("row", [ROWS[0], SESSION, ROWS[5], ROWS[7], *ROWS[9:11]])
+@pytest.mark.parametrize("row", [ROWS[0], SESSION, ROWS[5], ROWS[7], *ROWS[9:11], ROWS[-1]])
 def test_a_row_with_a_wrong_field_is_refused(row):
     for fields in broken(row):
         assert refused(row.key, orjson.dumps(fields)) is RowRefusal.MALFORMED, fields

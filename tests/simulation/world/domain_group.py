@@ -10,7 +10,15 @@ import attrs
 from actors.node.group.group import Group
 from actors.node.group.records import EngineRecords
 from actors.node.group.shared import Shared
-from fsm.group.kinds import GroupRow, OwnerRow, PathRow, RowRefusedError, SessionRow, read_row
+from fsm.group.kinds import (
+    GroupRow,
+    NameRow,
+    OwnerRow,
+    PathRow,
+    RowRefusedError,
+    SessionRow,
+    read_row,
+)
 from tests.simulation.plans.plan import Fault, Wrong
 from transports.engine.memory import MemoryEngine, MemoryStore
 
@@ -144,13 +152,15 @@ def _of_tables(name: str, group: Group, rows: Collection[GroupRow]) -> Iterator[
     for one in sorted(away):
         if group._homes.node_of(one) is None:
             yield f"{name} knows no member that has {one}"
+    names = {row.name.runtime: row.name for row in rows if isinstance(row, NameRow)}
+    yield from _unlike(f"the names at {name}", group._exchange.names._core._names, names)
     owners = {row.address: row.runtime for row in rows if isinstance(row, OwnerRow)}
     runtimes = {*sessions, *owners.values()}
     owned = {address: owner for address, owner in allocation._owners.items() if owner in runtimes}
     yield from _unlike(f"the owners at {name}", owned, owners)
     paths = [row for row in rows if isinstance(row, PathRow)]
     mine = [row.resource for row in paths if row.holder == holder]
-    yield from _unlike(f"the subscribed of {name}", _all(group._paths), _all(mine))
+    yield from _unlike(f"the subscribed of {name}", _all(group._paths._subscribers), _all(mine))
     others = [(row.resource, row.holder.node) for row in paths if row.holder != holder]
     there = [(one, node) for one, nodes in group._tables.elsewhere.items() for node in nodes]
     yield from _unlike(f"what {name} knows of subscribers elsewhere", _all(there), _all(others))
@@ -175,9 +185,9 @@ def watched(groups: Collection[DomainGroup]) -> Iterator[None]:
         members = (one for group in groups for one in group.members.values())
         return next((one for one in members if one.engine is shared.engine), Member(shared.engine))
 
-    def joined(self: Shared, *about: object) -> None:
-        join(self, *about)
-        member_of(self).group = self._group
+    def joined(self: Shared, *about: object) -> Group:
+        group = member_of(self).group = join(self, *about)
+        return group
 
     def kept(self: Shared) -> EngineRecords:
         member_of(self).records = there = records(self)

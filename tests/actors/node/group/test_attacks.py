@@ -1,7 +1,6 @@
 """What a peer of one node, or a stranger in the engine, cannot do to the nodes of a domain."""
 
 import json
-import math
 
 import attrs
 import pytest
@@ -9,7 +8,6 @@ import trio
 import trio.testing
 
 from actors.kit.counters import Counters, Tally
-from actors.node.group.names import EngineNames
 from actors.node.group.records import EngineRecords
 from actors.node.group.refusals import RowRefusals
 from actors.node.group.tokens import EngineTokens
@@ -18,7 +16,6 @@ from fsm.registry.node_rights import Observation
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
 from fsm.session.assertion import Use
-from fsm.session.runtime_names import NameForgotten, NameKept, Owner
 from specs.limits.engine import ROW_VALUE
 from specs.limits.group import GROUP_ADDRESS
 from specs.limits.node import CLOCK_SKEW
@@ -133,23 +130,6 @@ async def test_a_removal_that_another_node_was_before_is_mended_by_the_watch(aut
         with trio.move_on_after(1):
             await mine.follow(news.take)
         assert news.heard == [Mirror(row.url, newer)]
-
-
-NAME = NameKept(RA, Owner("i", "u"), math.inf)
-
-
-@pytest.mark.parametrize("is_seen", [False, True])
-async def test_a_name_that_was_given_back_can_be_kept_again(autojump_clock, is_seen):
-    async with open_memory_store() as store, store.open() as engine:
-        names = EngineNames(engine, RowRefusals(Counters()))
-        async with engine.watch(names.prefix) as seen:
-            for change in (NAME, NameForgotten(RA), NAME):
-                await names.write([change])
-                if is_seen:
-                    with trio.move_on_after(1):
-                        async for batch in seen:
-                            list(names.news(batch))
-        assert (await engine.get(f"{names.prefix}{RA}")) is not None
 
 
 ODD = (b"", b"{", b"[]", b"{}", b"\xff", b"[" * 5000, b"x" * ROW_VALUE)

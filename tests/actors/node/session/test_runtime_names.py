@@ -144,7 +144,7 @@ async def test_the_node_of_another_domain_has_no_name_of_a_user(autojump_clock):
 
 
 def test_the_limit_of_names_is_none_of_the_nodes_of_other_domains():
-    names = UserNames(StateChanges(None), lambda: 0.0)
+    names = UserNames(StateChanges(None).note, lambda: 0.0)
     alice = Identity(user=ALICE, issuer="https://idp.ex", until=math.inf)
     for number in range(USER_NAMES):
         names.opened(f"hyperty-runtime://a.ex/r{number}", alice, None)
