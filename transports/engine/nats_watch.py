@@ -76,13 +76,11 @@ class NatsWatch(NatsFollower[Seen]):
         self._reached = row.revision
         if reading.is_whole and not reading.is_current:
             reading.seen.add(row.key)
-        known = self._known.get(row.key)
+        known = self._known.pop(row.key, None)
         if row.value is not None:
             self._known[row.key] = row.revision
-            if known != row.revision:
-                yield row
-        elif known is not None:
-            del self._known[row.key]
+        # The reader may know a deleted row that was not given: it may have written it itself.
+        if known != row.revision:
             yield row
 
     def _gone(self, reading: Reading) -> Iterator[Row]:

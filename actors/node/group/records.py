@@ -7,7 +7,7 @@ conflicts is made again on top of the other, which is of the same runtime; a rem
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import orjson
@@ -35,6 +35,24 @@ _ATTEMPTS: Final = 3
 
 
 @final
+@attrs.frozen(slots=True)
+class _Known:
+    """The newest version of a record that this node knows, another's or its own.
+
+    Attributes:
+        row: None: this node has removed it, and the watch has not said so yet.
+    """
+
+    url: str
+    revision: int
+    row: Row | None
+
+
+_Wanted: TypeAlias = tuple[Change, int]
+"""A change, and the revision that its row must have."""
+
+
+@final
 class EngineRecords(RecordFile, RecordNews):
     """Keeps rows in the engine.
 
@@ -50,8 +68,8 @@ class EngineRecords(RecordFile, RecordNews):
         self._engine: Final = engine
         self._refusals: Final = refusals
         self._tidies: Final = tidies
-        self._rows: Final = dict[str, Row]()
-        self._revisions: Final = dict[str, int]()
+        self._known: Final = dict[str, _Known]()
+        self._writing: Final = trio.Lock()
 
     @override
     def is_ours(self, url: str) -> bool:
@@ -59,7 +77,7 @@ class EngineRecords(RecordFile, RecordNews):
 
     @override
     def load(self) -> list[Row]:
-        return list(self._rows.values())
+        return [one.row for one in self._known.values() if one.row is not None]
 
     @override
     async def commit(self, changes: Sequence[Change]) -> None:
@@ -70,53 +88,42 @@ class EngineRecords(RecordFile, RecordNews):
         Raises:
             RegistryFileError: The engine does not answer.
         """
-        last = {_url(change): change for change in changes}
-        left = list(last.values())
-        for _ in range(_ATTEMPTS):
-            left = [
-                one
-                for first in range(0, len(left), GROUP_BATCH)
-                for one in await self._write(left[first : first + GROUP_BATCH])
-            ]
-            if not left:
-                return
+        last = {_about(change): change for change in changes}
+        async with self._writing:
+            left = [(change, self._revision(about)) for about, change in last.items()]
+            made: dict[str, _Known] = {}
+            for _ in range(_ATTEMPTS):
+                left = [
+                    one
+                    for first in range(0, len(left), GROUP_BATCH)
+                    for one in await self._write(left[first : first + GROUP_BATCH], made)
+                ]
+                if not left:
+                    # If it fails, what was made all the same is news when the watch brings it.
+                    self._known.update(made)
+                    return
         raise RegistryFileError(_WHERE, "other nodes change the same records")
 
-    async def _write(self, changes: Sequence[Change]) -> list[Change]:
-        """Write changes; return those that conflict and are to be made again."""
-        puts = [self._put(change) for change in changes]
-        again: list[Change] = []
-        for change, written in zip(changes, await self._engine.put_all(puts), strict=True):
+    async def _write(self, wanted: Sequence[_Wanted], made: dict[str, _Known]) -> list[_Wanted]:
+        """Write changes, and note those that are made; return those that are to be made again."""
+        puts = [_put(*one) for one in wanted]
+        again: list[_Wanted] = []
+        for (change, _), written in zip(wanted, await self._engine.put_all(puts), strict=True):
+            kept = change.row if isinstance(change, Keep) else None
             match written:
                 case EngineDownError(reason=reason):
                     raise RegistryFileError(_WHERE, reason)
-                case ConflictError(row=row):
-                    is_kept = isinstance(change, Keep)
-                    # What is there instead of a removal is not known until a watch brings it.
-                    self._know(_about(change), row.revision if is_kept and row else None)
-                    again += [change] if is_kept else []
+                case ConflictError(row=row) if kept is not None:
+                    again.append((change, 0 if row is None else row.revision))
+                case ConflictError():
+                    pass
                 case int(revision):
-                    self._note(_about(change), change, revision)
+                    made[_about(change)] = _Known(_url(change), revision, kept)
         return again
 
-    def _put(self, change: Change) -> Put:
-        about = _about(change)
-        value = _written(change.row) if isinstance(change, Keep) else None
-        return Put(_PREFIX + about, value, self._revisions.get(about, 0))
-
-    def _note(self, about: str, change: Change, revision: int) -> None:
-        if isinstance(change, Keep):
-            self._rows[about] = change.row
-            self._know(about, revision)
-        else:
-            self._rows.pop(about, None)
-            self._know(about, None)
-
-    def _know(self, about: str, revision: int | None) -> None:
-        if revision is None:
-            self._revisions.pop(about, None)
-        else:
-            self._revisions[about] = revision
+    def _revision(self, about: str) -> int:
+        known = self._known.get(about)
+        return 0 if known is None or known.row is None else known.revision
 
     @override
     async def recover(self) -> None:
@@ -138,23 +145,31 @@ class EngineRecords(RecordFile, RecordNews):
     @override
     async def follow(self, take: Take) -> None:
         async with self._engine.watch(_PREFIX) as seen:
+            async with self._writing:
+                # Whoever follows knows nothing yet, not even what this node has written.
+                self._known.clear()
             async for batch in seen:
                 is_current = any(isinstance(one, Current) for one in batch)
-                await take(tuple(self._news(batch)), is_current)
+                async with self._writing:
+                    # What is being written is told apart from what others write by its answer.
+                    news = tuple(self._news(batch))
+                await take(news, is_current)
 
     def _news(self, batch: Sequence[contract.Seen]) -> Iterator[Mirror]:
         for one in batch:
             if not isinstance(one, contract.Row):
                 continue
             about = one.key.removeprefix(_PREFIX)
-            if one.revision <= self._revisions.get(about, 0):
-                continue
-            if one.value is None:
-                known = self._rows.get(about)
-                self._note(about, Forget(about), one.revision)
-                yield Mirror(about if known is None else known.url, None)
+            known = self._known.get(about)
+            if known is not None and one.revision <= known.revision:
+                if known.row is None and one.revision == known.revision:
+                    del self._known[about]
+            elif one.value is None:
+                if known is not None:
+                    del self._known[about]
+                    yield Mirror(known.url, None)
             elif (row := _read(about, one.value)) is not None:
-                self._note(about, Keep(row), one.revision)
+                self._known[about] = _Known(row.url, one.revision, row)
                 yield Mirror(row.url, row)
             else:
                 self._refusals.note(one.key, RowRefusal.MALFORMED)
@@ -170,6 +185,11 @@ def _url(change: Change) -> str:
 
 def _about(change: Change) -> str:
     return brief(_url(change))
+
+
+def _put(change: Change, expected: int) -> Put:
+    value = _written(change.row) if isinstance(change, Keep) else None
+    return Put(_PREFIX + _about(change), value, expected)
 
 
 def _written(row: Row) -> bytes:

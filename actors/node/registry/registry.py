@@ -173,7 +173,7 @@ class DomainRegistry(Actor[_Message]):
         if news is None:
             self._core = RegistrationCore(self._parts.file.load())
         else:
-            self._core = RegistrationCore(self._parts.file.load(), news.is_ours)
+            self._core = RegistrationCore(is_ours=news.is_ours)
             self.spawn(news.follow, self._mirrored)
             await self._is_current.wait()
         self._parts.trace.counters.watch(Gauge.RECORDS, self._core.__len__)

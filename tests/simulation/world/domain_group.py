@@ -118,7 +118,8 @@ class DomainGroup:
             yield from _of_tables(name, member.group, rows.values())
             if member.records is not None:
                 there = {row.key: row.revision for row in self._store.rows(_RECORD)}
-                kept = {_RECORD + url: at for url, at in member.records._revisions.items()}
+                known = member.records._known.items()
+                kept = {_RECORD + about: one.revision for about, one in known}
                 yield from _unlike(f"the records of {name}", kept, there)
         yield from self._twice()
 

@@ -2,7 +2,11 @@
 
 import pytest
 
+from transports.engine.contract import Counts, Current, Row
 from transports.engine.nats_follow import Reading
+from transports.engine.nats_stream import NatsStream
+from transports.engine.nats_watch import NatsWatch
+from transports.nats.connection import ServerUrl, Terms
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery
 
@@ -79,3 +83,15 @@ def test_it_ends_when_the_consumer_is_gone(code):
     one.pull()
     with pytest.raises(NatsError, match="gone"):
         one.number(said(code))
+
+
+async def test_a_deletion_is_given_of_a_row_too_that_was_replaced_before_it_was_given():
+    """Who has written that row knows it from the answer, and from nothing else that it has gone."""
+    stream = NatsStream(Terms((ServerUrl.read("nats://127.0.0.1"),), "n"), "a.ex", Counts())
+    watch = NatsWatch(stream, "row/")
+    mark = Delivery(
+        1, b"$KV.protofly-a_ex.row.1", b"", b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n", b""
+    )
+    one = reading(last=5)
+    one.is_caught_up = True
+    assert [*watch._items(one, [(5, mark)])] == [Row("row/1", None, 5), Current()]

@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from actors.kit.counters import Counters, Tally
+from actors.node.errors import RegistryFileError
 from actors.node.group.records import EngineRecords
 from actors.node.group.refusals import RowRefusals
 from actors.node.group.tokens import EngineTokens
@@ -17,7 +18,7 @@ from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
 from fsm.session.assertion import Use
 from specs.limits.engine import ROW_VALUE
-from specs.limits.group import GROUP_ADDRESS
+from specs.limits.group import GROUP_ADDRESS, GROUP_BATCH
 from specs.limits.node import CLOCK_SKEW
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
@@ -99,6 +100,14 @@ class News:
         self.heard += mirrors
 
 
+async def heard_by(records: EngineRecords) -> list[Mirror]:
+    """What a registry hears that begins to follow now."""
+    news = News()
+    with trio.move_on_after(1):
+        await records.follow(news.take)
+    return news.heard
+
+
 @pytest.mark.parametrize("url", [f"{RA}/short", f"{RA}/{LONG}"])
 async def test_a_removed_record_is_named_to_other_nodes(autojump_clock, url):
     row = Row(url, RA, State.LIVE, 1.0, {}, 1)
@@ -113,23 +122,59 @@ async def test_a_removed_record_is_named_to_other_nodes(autojump_clock, url):
                 await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
         assert news.heard == [Mirror(url, row), Mirror(url, None)]
-        assert theirs.load() == []
+        assert await heard_by(theirs) == theirs.load() == []
 
 
 async def test_a_removal_that_another_node_was_before_is_mended_by_the_watch(autojump_clock):
     """Else the record that is there would be unknown to the node that wanted it to go."""
     row = Row(f"{RA}/short", RA, State.LIVE, 1.0, {}, 1)
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
-        mine, theirs, news = (
-            records_of(engine), records_of(other), News()
-        )  # fmt: skip
+        mine, theirs = records_of(engine), records_of(other)
         await mine.commit([Keep(row)])
         newer = attrs.evolve(row, number=2)
         await theirs.commit([Keep(newer)])
         await mine.commit([Forget(row.url)])
-        with trio.move_on_after(1):
-            await mine.follow(news.take)
-        assert news.heard == [Mirror(row.url, newer)]
+        assert await heard_by(mine) == [Mirror(row.url, newer)]
+
+
+def rows_of(count: int) -> list[Row]:
+    return [Row(f"{RA}/{number}", RA, State.LIVE, 1.0, {}, number) for number in range(count)]
+
+
+async def test_a_registry_that_starts_again_learns_what_is_there_now(autojump_clock):
+    """R13: also what went while nobody followed, and what its node has written itself."""
+    gone, own, other_s = rows_of(3)
+    async with open_memory_store() as store, store.open() as engine, store.open() as other:
+        mine, theirs = records_of(engine), records_of(other)
+        await theirs.commit([Keep(gone), Keep(other_s)])
+        await mine.commit([Keep(own)])
+        assert len(await heard_by(mine)) == 3
+        await theirs.commit([Forget(gone.url)])
+        assert mine.load() == []
+        assert await heard_by(mine) == [Mirror(one.url, one) for one in (other_s, own)]
+
+
+async def test_what_a_commit_has_written_that_failed_is_news(autojump_clock):
+    """The registry has taken all of it back."""
+    async with open_memory_store() as store, store.open() as engine:
+        records, news = records_of(engine), News()
+        rows = rows_of(GROUP_BATCH + 1)
+
+        async def failing() -> None:
+            with pytest.raises(RegistryFileError):
+                await records.commit([Keep(row) for row in rows])
+            store.start()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(records.follow, news.take)
+            await trio.testing.wait_all_tasks_blocked()
+            store.slow(0.2)
+            nursery.start_soon(failing)
+            await trio.sleep(0.3)  # the first batch is written
+            store.stop()
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+        assert news.heard == [Mirror(row.url, row) for row in rows[:GROUP_BATCH]]
 
 
 ODD = (b"", b"{", b"[]", b"{}", b"\xff", b"[" * 5000, b"x" * ROW_VALUE)
