@@ -205,6 +205,13 @@ CARRIED_MESSAGES: Final = 8192
 CARRIED_WAITING: Final = 16_777_216
 """Bytes of these (ours: as the inbox of a node)."""
 
+HEADS_KEPT: Final = 4096
+"""Heads of messages from node to node that a process remembers as it has read them, and as many as
+it has written them (ours: pairs of runtimes that talk)."""
+
+HEAD_KEPT: Final = 512
+"""Bytes of the longest of these (ours: three times what a head has as a rule)."""
+
 CARRIED_HOPS: Final = 2
 """Nodes that may pass a message on: the second if its receiver has just moved (ours)."""
 

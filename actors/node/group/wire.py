@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum, unique
 from functools import lru_cache
 from itertools import zip_longest
-from typing import final
+from typing import Final, final
 
 import attrs
 import orjson
 
-from specs.limits.node import CARRIED_BYTES
+from specs.limits.node import CARRIED_BYTES, HEAD_KEPT, HEADS_KEPT
 
 __all__ = ["HandedOver", "Head", "Withdrawal", "pairs", "payloads", "read_head", "write_head"]
 
@@ -45,6 +45,11 @@ class Head:
     hops: int = 1
     is_alone: bool = False
 
+    @property
+    def size(self) -> int:
+        """Characters of its addresses."""
+        return len(self.node) + len(self.to or "") + len(self.by or "")
+
 
 @final
 @attrs.frozen(slots=True)
@@ -69,9 +74,13 @@ class HandedOver:
     runtime: str
 
 
-@lru_cache(maxsize=4096)
 def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
     """Return a head as a line."""
+    is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
+    return _written_once(head) if is_short else _written(head)
+
+
+def _written(head: Head | Withdrawal | HandedOver) -> bytes:
     match head:
         case Head(node, to, by, hops, is_alone):
             return orjson.dumps([_Form.MESSAGE, node, to, by, hops, is_alone])
@@ -81,9 +90,15 @@ def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
             return orjson.dumps([_Form.HANDED_OVER, runtime])
 
 
-@lru_cache(maxsize=4096)
+_written_once: Final = lru_cache(HEADS_KEPT)(_written)
+
+
 def read_head(line: bytes) -> Head | Withdrawal | HandedOver | None:
     """Read a head; None: it is none of this version."""
+    return _read_once(line) if len(line) <= HEAD_KEPT else _read(line)
+
+
+def _read(line: bytes) -> Head | Withdrawal | HandedOver | None:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -104,6 +119,9 @@ def read_head(line: bytes) -> Head | Withdrawal | HandedOver | None:
             return HandedOver(runtime)
         case _:
             return None
+
+
+_read_once: Final = lru_cache(HEADS_KEPT)(_read)
 
 
 def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
