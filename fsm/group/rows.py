@@ -112,15 +112,10 @@ _NONE: Final[tuple[int, ...]] = ()
 
 @final
 class RowsCore:
-    """The mirror of one node.
-
-    Attributes:
-        conflicts: How often a change was lost.
-    """
+    """The mirror of one node."""
 
     def __init__(self) -> None:
         self._rejected: list[Effect] = []
-        self.conflicts = 0
         self._known: dict[str, _Known] = {}
         self._gone: dict[str, int] = {}
         self._flights: dict[str, _Flight] = {}
@@ -328,7 +323,6 @@ class RowsCore:
         last = None if flight is None else flight.wanted.row
         if later is not None:
             tickets, last = (*tickets, *later.tickets), later.row
-        self.conflicts += 1
         effects: list[Effect] = [Lost(key, tickets, last, self._learn(news), news.revision)]
         return effects if flight is None else [*effects, *self._doubt(flight)]
 

@@ -12,7 +12,7 @@ ProtoflyError
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias, final
 
@@ -41,6 +41,7 @@ __all__ = [
     "Entry",
     "Health",
     "LogFullError",
+    "Lose",
     "Put",
     "Row",
     "Seen",
@@ -173,16 +174,18 @@ class Counts:
 
     Attributes:
         outages: How often the engine was lost.
-        dropped: Payloads that found the inbox full, or were dropped by the engine for that reason.
         unsure: Payloads that were published shortly before the engine was lost: each may have
             arrived or not.
         refused: Things that the engine did not permit, without saying which.
     """
 
     outages: int = 0
-    dropped: int = 0
     unsure: int = 0
     refused: int = 0
+
+
+Lose: TypeAlias = Callable[[bytes], None]
+"""Takes note of a payload that is dropped."""
 
 
 class EngineError(ProtoflyError):
@@ -343,13 +346,17 @@ class Engine(ABC):
 
     @abstractmethod
     def inbox(
-        self, node: str
+        self, node: str, lose: Lose | None = None
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[bytes]]]:
         """Receive what is published to a node, in batches; in order for each publisher.
 
         What is published after entering arrives, unless the engine cannot be reached: what is
         published during an outage of this handle is lost. What comes while `INBOX_MESSAGES` or
-        `INBOX_BYTES` wait is dropped and counted. The channel ends with the handle.
+        `INBOX_BYTES` wait is dropped. The channel ends with the handle.
+
+        Args:
+            node: Name of the node.
+            lose: Is given what is dropped, at once; None: nobody is.
         """
 
     # --- logs -----------------------------------------------------------------------------------

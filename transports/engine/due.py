@@ -9,6 +9,7 @@ import trio
 from typing_extensions import override
 
 from specs.limits.engine import INBOX_BYTES, INBOX_MESSAGES
+from transports.engine.contract import Lose
 
 __all__ = ["Bell", "Due", "Inbox", "Item"]
 
@@ -47,23 +48,29 @@ class Due(ABC, Generic[Item]):
 
 @final
 class Inbox(Due[bytes]):
-    """Payloads, within bounds."""
+    """Payloads, within bounds.
 
-    def __init__(self, node: str) -> None:
+    Args:
+        node: Name of the node that gets them.
+        lose: Is given what finds no room; None: nobody is.
+    """
+
+    def __init__(self, node: str, lose: Lose | None) -> None:
         super().__init__()
         self.node: Final = node
+        self._lose: Final = lose
         self._payloads: Final = deque[bytes]()
         self._bytes = 0
 
-    def came(self, payload: bytes) -> bool:
-        """Take a payload; return whether there was room."""
+    def came(self, payload: bytes) -> None:
+        """Take a payload, if there is room."""
         size = self._bytes + len(payload)
-        if len(self._payloads) >= INBOX_MESSAGES or size > INBOX_BYTES:
-            return False
-        self._payloads.append(payload)
-        self._bytes = size
-        self.bell.ring()
-        return True
+        if len(self._payloads) < INBOX_MESSAGES and size <= INBOX_BYTES:
+            self._payloads.append(payload)
+            self._bytes = size
+            self.bell.ring()
+        elif self._lose is not None:
+            self._lose(payload)
 
     @override
     def taken(self) -> Sequence[bytes]:

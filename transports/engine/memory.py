@@ -28,6 +28,7 @@ from transports.engine.contract import (
     Entry,
     Health,
     LogFullError,
+    Lose,
     Put,
     Row,
     Seen,
@@ -159,8 +160,8 @@ class MemoryEngine(Engine):
     def came(self, node: str, payload: bytes) -> None:
         """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
         for inbox in self._inboxes.values():
-            if inbox.node == node and self.health.is_up and not inbox.came(payload):
-                self.counts.dropped += 1
+            if inbox.node == node and self.health.is_up:
+                inbox.came(payload)
 
     def moved(self) -> None:
         """Notice whether the store can be reached now."""
@@ -281,8 +282,10 @@ class MemoryEngine(Engine):
 
     @override
     @asynccontextmanager
-    async def inbox(self, node: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = Inbox(node), next(self._numbers)
+    async def inbox(
+        self, node: str, lose: Lose | None = None
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
+        inbox, number = Inbox(node, lose), next(self._numbers)
         self._inboxes[number] = inbox
         try:
             async with self._passing_on(inbox) as channel:

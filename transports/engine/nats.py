@@ -25,6 +25,7 @@ from transports.engine.contract import (
     Entry,
     Health,
     LogFullError,
+    Lose,
     Put,
     Row,
     Seen,
@@ -277,12 +278,14 @@ class NatsEngine(Engine):
 
     @override
     @asynccontextmanager
-    async def inbox(self, node: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = Inbox(node), next(self._numbers)
+    async def inbox(
+        self, node: str, lose: Lose | None = None
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
+        inbox, number = Inbox(node, lose), next(self._numbers)
 
         def take(delivery: Delivery | None) -> None:
-            if delivery is not None and not inbox.came(delivery.payload):
-                self.counts.dropped += 1
+            if delivery is not None:
+                inbox.came(delivery.payload)
 
         give, taken = trio.open_memory_channel[Sequence[bytes]](0)
         subscription = self._client.subscribe(node_subject(self._bucket, node), take)

@@ -5,14 +5,13 @@ crossing of its own, and the age of the last one says how long ago the node was 
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from enum import StrEnum, unique
+from collections.abc import Callable
 from typing import Final, final
 
 import attrs
 import trio
 
-from actors.kit.counters import Counters, Gauge, Labels, Reading, Tally
+from actors.kit.counters import Counters, Gauge, Reading, Tally
 from fsm.group import membership
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, NodeReport, NodeRow
@@ -32,15 +31,6 @@ _REPORTED: Final = (
     "sent.", "dropped.", "refused.", "violations.", "broken_claims.", "engine_", "group_fences",
 )  # fmt: skip
 """Begins of the names of the figures that a node reports, the most wanted first."""
-
-
-@final
-@unique
-class _Lost(StrEnum):
-    """The ways in which a payload may be lost."""
-
-    DROPPED = "dropped"
-    UNSURE = "unsure"
 
 
 @final
@@ -97,7 +87,7 @@ class Overview:
         counters.watch(Gauge.ENGINE_UP, lambda: int(engine.health.is_up))
         counters.counted_by(Tally.OUTAGES, lambda: {(): counts.outages})
         counters.counted_by(Tally.DENIALS, lambda: {(): counts.refused})
-        counters.counted_by(Tally.PAYLOADS, self._payloads)
+        counters.counted_by(Tally.PAYLOADS, lambda: {(): counts.unsure})
 
     # ---- metrics
 
@@ -109,10 +99,6 @@ class Overview:
         states = [State.LEAVING if row.is_leaving else State.MEMBER for row in others]
         states += [] if self._membership.state is None else [self._membership.state]
         return {state: states.count(state) for state in (State.MEMBER, State.LEAVING)}
-
-    def _payloads(self) -> Mapping[Labels, int]:
-        counts = self._engine.counts
-        return {(_Lost.DROPPED,): counts.dropped, (_Lost.UNSURE,): counts.unsure}
 
     # ---- news
 

@@ -18,6 +18,7 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
@@ -371,6 +372,7 @@ class Group(OtherNodes):
 
     def _lost(self, lost: rows.Lost) -> None:
         """Undo what another node has decided otherwise; the link that waits has to ask anew."""
+        self._trace.counters.count(Tally.ROWS_LOST)
         _log.info("row was changed by another node", key=lost.key)
         if lost.there is not None:
             self._row(lost.there, lost)

@@ -6,6 +6,7 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
+from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.group.messages import (
     Arrivals,
@@ -19,7 +20,7 @@ from actors.node.group.messages import (
     WatchAnew,
     WriteRows,
 )
-from actors.node.group.wire import payloads
+from actors.node.group.wire import pairs, payloads
 from actors.node.messages import BusMessage
 from fsm.group.kinds import Kind, NodeRow, RowRefusedError, read_row, write_row
 from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
@@ -34,6 +35,7 @@ from fsm.group.rows_io import (
     Written,
 )
 from specs.limits.group import GROUP_LEASE
+from specs.reply_code import DropReason
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
@@ -47,12 +49,16 @@ class GroupLink(Actor[Carry]):
     Args:
         engine: The engine.
         node: Id of this node.
+        counters: Where the messages are counted that find no room.
         bus: The bus of this node.
     """
 
-    def __init__(self, engine: Engine, node: str, bus: ActorRef[BusMessage]) -> None:
+    def __init__(
+        self, engine: Engine, node: str, counters: Counters, bus: ActorRef[BusMessage]
+    ) -> None:
         self._engine: Final = engine
         self._node: Final = node
+        self._counters: Final = counters
         self._bus: Final = bus
         self._is_open: Final = trio.Event()
 
@@ -72,10 +78,14 @@ class GroupLink(Actor[Carry]):
             await self._bus.tell(NotCarried(message.node, message.messages))
 
     async def _receive(self) -> None:
-        async with self._engine.inbox(self._node) as came:
+        async with self._engine.inbox(self._node, self._lose) as came:
             self._is_open.set()
             async for batch in came:
                 await self._bus.tell(Arrivals(batch))
+
+    def _lose(self, payload: bytes) -> None:
+        for _ in pairs(payload):
+            self._counters.drop(DropReason.OVERFLOW)
 
 
 @final

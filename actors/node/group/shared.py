@@ -53,7 +53,7 @@ class Shared:
     engine: Engine
     node: str
     mint: bytes = attrs.field(repr=False)
-    _refusals: RowRefusals
+    _counters: Counters
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
 
@@ -77,7 +77,7 @@ class Shared:
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share; all are read anew."""
-        self._records = EngineRecords(self.engine, self._tidies, self._refusals)
+        self._records = EngineRecords(self.engine, self._tidies, RowRefusals(self._counters))
         return self._records
 
     def known_records(self) -> list[Row]:
@@ -104,9 +104,8 @@ class Shared:
             supervisor: Supervisor of the started actors.
             bus: The bus of the node.
         """
-        link = await supervisor.start_child(
-            ChildSpec("group-link", partial(GroupLink, self.engine, self.node, bus))
-        )
+        make_link = partial(GroupLink, self.engine, self.node, self._counters, bus)
+        link = await supervisor.start_child(ChildSpec("group-link", make_link))
         # An engine that comes back empty has none: a node that starts then would make another.
         keep_secret = partial(_secret, self.engine, self.mint)
         await supervisor.start_child(
@@ -143,7 +142,7 @@ async def open_shared(
         opened: Opens the engine.
         name: Name of the node; empty: it gets one.
         secret: The secret of the domain, if this is the first of its nodes.
-        counters: Where rows are counted that the node does not take.
+        counters: Where is counted what the node does not take, and what the engine loses.
 
     Yields:
         What the node shares.
@@ -153,7 +152,7 @@ async def open_shared(
     async with opened() as engine:
         chance = secrets.token_hex(NODE_CHANCE)
         node = f"{name}-{chance}" if name else chance
-        yield Shared(engine, node, secret, RowRefusals(counters))
+        yield Shared(engine, node, secret, counters)
 
 
 async def _secret(engine: Engine, fresh: bytes) -> bytes:

@@ -192,7 +192,6 @@ def test_a_conflict_loses_the_change_and_names_what_is_there(core):
     assert lost.revision == 3
     assert core.rows == {K: OTHERS}
     assert core.is_settled
-    assert core.conflicts == 1
     assert sent(core, ticket=4).expected == 3
 
 

@@ -9,17 +9,19 @@ import trio.testing
 
 from actors.kit.counters import Counters, Tally
 from actors.node.errors import RegistryFileError
-from actors.node.group.records import EngineRecords
+from actors.node.group import wire
+from actors.node.group.records import EngineRecords, _Known
 from actors.node.group.refusals import RowRefusals
+from actors.node.group.shared import Shared
 from actors.node.group.tokens import EngineTokens
 from fsm.machines.registration import State
 from fsm.registry.node_rights import Observation
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
 from fsm.session.assertion import Use
-from specs.limits.engine import ROW_VALUE
+from specs.limits.engine import INBOX_MESSAGES, ROW_VALUE
 from specs.limits.group import GROUP_ADDRESS, GROUP_BATCH
-from specs.limits.node import CLOCK_SKEW
+from specs.limits.node import CLOCK_SKEW, HEAD_KEPT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.actors.node.group.test_routing import RC, observed
@@ -150,8 +152,23 @@ async def test_a_registry_that_starts_again_learns_what_is_there_now(autojump_cl
         await mine.commit([Keep(own)])
         assert len(await heard_by(mine)) == 3
         await theirs.commit([Forget(gone.url)])
-        assert mine.load() == []
         assert await heard_by(mine) == [Mirror(one.url, one) for one in (other_s, own)]
+        assert mine.load() == [other_s, own]
+
+
+async def test_a_registry_believes_nothing_that_was_known_before(autojump_clock, monkeypatch):
+    (row,) = rows_of(1)
+    records = Shared.records
+
+    def of_an_earlier_registry(shared: Shared) -> EngineRecords:
+        made = records(shared)
+        made._known[row.url] = _Known(row.url, 1, row)
+        return made
+
+    monkeypatch.setattr(Shared, "records", of_an_earlier_registry)
+    async with open_group(1) as world:
+        peer = await world.nodes[0].peer(RA)
+        assert (await peer.ask("read", f"{RA}/registry", DR, resource=row.url)).code == 404
 
 
 async def test_what_a_commit_has_written_that_failed_is_news(autojump_clock):
@@ -185,6 +202,39 @@ ODD_PAYLOADS = (
     b'["m","n",null,null,1,true]',
     b'["m","n","r",null,1,false]\n{',
 )
+
+
+async def test_messages_that_find_an_inbox_full_are_counted_as_dropped(autojump_clock):
+    """OBS-06."""
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        (row,) = world.store.rows("node/")
+        node = row.key.removeprefix("node/")
+        async with world.store.open() as stranger:
+            await stranger.publish(node, [b""] * INBOX_MESSAGES + [b"head\n{}\nhead\n{}"] * 2)
+        assert one.node.counters.drops[DropReason.OVERFLOW] == 4
+
+
+def test_a_long_head_is_read_and_written_and_not_remembered():
+    """SEC-46."""
+    for to, is_kept in ((RA, True), (LONG_RUNTIME, False)):
+        kept = [cache.cache_info().currsize for cache in (wire._read_once, wire._written_once)]
+        head = wire.Head("node", to, RB)
+        assert wire.read_head(wire.write_head(head)) == head
+        now = [cache.cache_info().currsize for cache in (wire._read_once, wire._written_once)]
+        assert now == [size + is_kept for size in kept]
+
+
+@pytest.mark.parametrize("size", [0, HEAD_KEPT])
+def test_heads_of_all_forms_are_read_as_they_were_written(size):
+    more = "x" * size
+    for head in (
+        wire.Head("n", None, None, 2, is_alone=True),
+        wire.Head("n", RA + more, RB),
+        wire.Withdrawal(f"comm://a.ex/{more}", RA, RB, is_expired=True),
+        wire.HandedOver(RA + more),
+    ):
+        assert wire.read_head(wire.write_head(head)) == head
 
 
 async def test_rows_and_payloads_of_strangers_are_refused_counted_and_harm_nothing(

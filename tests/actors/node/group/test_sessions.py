@@ -4,6 +4,7 @@ import pytest
 import trio
 import trio.testing
 
+from actors.kit.counters import Tally
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from fsm.group.kinds import PathRow, SessionRow, read_row, write_row
@@ -102,6 +103,8 @@ async def test_two_nodes_that_open_one_session_at_once_agree(autojump_clock):
         assert codes.count(200) == 1
         states = [await member.states() for member in world.nodes]
         assert sorted(map(len, states)) == [0, 1]
+        lost = [one.node.counters.tallies[Tally.ROWS_LOST][()] for one in world.nodes]
+        assert sorted(lost) == [0, 1]
 
 
 async def test_sessions_of_a_node_that_dies_are_resumed_elsewhere(autojump_clock):
