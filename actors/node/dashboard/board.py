@@ -110,7 +110,8 @@ class Board:
             self.fleet.news()
             self._frames.clear()
             self._epoch = wall() - trio.current_time()
-            self._figures, self._nodes = self.counters.figures(), self._known()
+            self._figures = self.counters.figures()
+            self._nodes = self._known(self._figures)
             self._due = trio.current_time() + FRAME_INTERVAL
         self._viewers += 1
         return Viewer(self)
@@ -127,16 +128,17 @@ class Board:
 
     def whole(self) -> tuple[int, bytes]:
         """Return everything, and the number of the last frame it holds."""
+        now = self.counters.figures()
         content = {
             "at": wall(),
             "domain": self.domain,
             "interval": FRAME_INTERVAL,
             **self.fleet.whole(),
-            "figures": dict[str, Json](self.counters.figures()),
+            "figures": dict[str, Json](now),
             "slow": self._slow(),
         }
         if self.group is not None:
-            content["nodes"] = dict[str, Json](self._known())
+            content["nodes"] = dict[str, Json](self._known(now))
         return self._number, _event("whole", self._number, content)
 
     async def after(self, number: int) -> tuple[int, list[bytes]]:
@@ -160,18 +162,18 @@ class Board:
         changed: JsonObject = {one: n for one, n in now.items() if before.get(one) != n}
         content = {"at": wall(), **self.fleet.news(), "figures": changed, "slow": self._slow()}
         if self.group is not None:
-            content["nodes"] = self._moved()
+            content["nodes"] = self._moved(now)
         self._number += 1
         self._due = trio.current_time() + FRAME_INTERVAL
         self._frames.append(_event("news", self._number, content))
 
-    def _known(self) -> dict[str, JsonObject]:
+    def _known(self, now: dict[str, int]) -> dict[str, JsonObject]:
         """Return the nodes of the group; none, if this is the only node."""
-        return {} if self.group is None else self.group.nodes(self._epoch)
+        return {} if self.group is None else self.group.nodes(now, self._epoch)
 
-    def _moved(self) -> JsonObject:
+    def _moved(self, now: dict[str, int]) -> JsonObject:
         """Return the nodes that have changed; null for one that is not known any more."""
-        before, self._nodes = self._nodes, self._known()
+        before, self._nodes = self._nodes, self._known(now)
         moved: JsonObject = {one: row for one, row in self._nodes.items() if before.get(one) != row}
         return moved | dict.fromkeys(before.keys() - self._nodes.keys())
 

@@ -102,9 +102,13 @@ class Overview:
 
     # ---- news
 
-    def report(self) -> NodeReport:
-        """Return what this node says of itself."""
-        found = {name: count for name, count in self._counters.figures().items() if count}
+    def report(self, counts: Mapping[str, int]) -> NodeReport:
+        """Return what this node says of itself.
+
+        Args:
+            counts: Its present figures.
+        """
+        found = {name: count for name, count in counts.items() if count}
         wanted = [name for start in _REPORTED for name in found if name.startswith(start)]
         figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
         return NodeReport(trio.current_time() - self._began, figures)
@@ -164,14 +168,16 @@ class Overview:
         row = None if node is None else self._membership.others.get(node)
         return None if row is None else {"node": node, "url": row.address}
 
-    def nodes(self, epoch: float) -> dict[str, JsonObject]:
+    def nodes(self, counts: Mapping[str, int], epoch: float) -> dict[str, JsonObject]:
         """Return what is known of each node, by its id: this one, the others, and those gone.
 
         Args:
+            counts: Present figures of this node.
             epoch: Seconds from the Trio clock to 1970 UTC.
         """
         now, own = trio.current_time(), self._membership
-        mine = _shown(NodeRow(own.holder, self._address, report=self.report()), now + epoch)
+        row = NodeRow(own.holder, self._address, report=self.report(counts))
+        mine = _shown(row, now + epoch)
         mine["state"] = own.state or State.JOINING
         mine["engine"] = {"up": self._engine.health.is_up, "problem": self.why_not() or ""}
         shown = {own.node: mine}

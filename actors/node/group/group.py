@@ -222,7 +222,8 @@ class Group(OtherNodes):
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         if isinstance(work, membership.PutLease):
-            work = attrs.evolve(work, row=attrs.evolve(work.row, report=self.overview.report()))
+            report = self.overview.report(self._trace.counters.figures())
+            work = attrs.evolve(work, row=attrs.evolve(work.row, report=report))
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
             late = membership.LeaseUnanswered(work.number)

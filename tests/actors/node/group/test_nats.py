@@ -1,5 +1,6 @@
 """Nodes that share an engine over NATS, on real sockets and with a real server."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -8,6 +9,8 @@ import trio
 import actors
 from actors.hyperties import Caller, Echo
 from tests.support.nats_server import run_server
+from tests.support.node.web import get
+from transports.engine.contract import EngineDownError
 from transports.engine.nats import open_engine
 from transports.nats.connection import ServerUrl, Terms
 
@@ -37,3 +40,44 @@ async def test_runtimes_at_two_nodes_talk_over_nats(server):
         with trio.fail_after(60):
             for number in range(50):
                 assert (await caller.request(echo.url, number)).value == number
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+async def test_a_node_is_not_ready_while_the_store_of_nats_is_full_and_recovers_by_itself(tmp_path):
+    """JetStream counts what it may store, and refuses every write beyond."""
+    config = tmp_path / "nats.conf"
+    written = f'jetstream {{ store_dir: "{tmp_path}/js", max_file_store: %d }}'
+    config.write_text(written % 200_000)
+    with run_server("-c", str(config), has_stream=False) as server:
+        opened = partial(open_engine, Terms((ServerUrl.read(server.url),)), DOMAIN)
+        http = actors.HttpConfig("127.0.0.1:0")
+        node = actors.NodeConfig(domain=DOMAIN, engine=opened, http=http)
+        async with actors.open_node(node) as one, opened() as engine:
+
+            async def until(is_ready):
+                """Ask until the node is ready or not; return what it lacks then."""
+                with trio.fail_after(60):
+                    while True:
+                        page = (await get(f"{one.http_url}/readyz")).json
+                        if page["ready"] is is_ready:
+                            return page["missing"]
+                        await trio.sleep(0.2)
+
+            while not engine.health.is_up:
+                await engine.health_changed()
+            with pytest.raises(EngineDownError):
+                await fill(engine)
+            (lacking,) = await until(is_ready=False)
+            assert lacking["part"] == "engine"
+            assert "JetStream refuses a write" in lacking["why"]
+            server.kill()
+            config.write_text(written % 20_000_000)
+            server.start()
+            await until(is_ready=True)
+
+
+async def fill(engine):
+    """Write rows until there is no room."""
+    for number in itertools.count():
+        await engine.put(f"junk/{number}", bytes(50_000))
