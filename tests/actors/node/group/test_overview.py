@@ -13,7 +13,7 @@ from actors.http.config import HttpConfig
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from fsm.registry.node_rights import Observation
-from specs.limits.engine import ENGINE_TIMEOUT
+from specs.limits.engine import ENGINE_TIMEOUT, WATCH_BATCH
 from specs.limits.group import GROUP_GONE, GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
 from tests.actors.node.dashboard.dashboard_world import Watching
 from tests.support.node.group_world import TimedTracer, open_group, resumed
@@ -24,6 +24,7 @@ from transports.link import Kind, Link
 from transports.memory import MemoryNetwork
 
 HTTP = HttpConfig("127.0.0.1:0")
+ALLOCATED = 32
 ADDRESSES = (RA, RB, f"hyperty-runtime://{DOMAIN}/rc")
 
 
@@ -289,6 +290,26 @@ async def test_a_node_is_not_ready_until_it_is_a_member_of_an_engine_that_came_b
         await trio.sleep(0.75)
         assert "no member of its group" in (await missing(world, one))["engine"]
         await trio.sleep(GROUP_LEASE)
+        assert not await missing(world, one)
+
+
+async def test_a_member_is_not_ready_until_it_knows_all_rows(autojump_clock):
+    async with group(2) as world:
+        one, two = world.nodes
+        bob = await two.peer(RB)
+        for _ in range(2 * WATCH_BATCH // ALLOCATED):
+            await bob.allocate(number=ALLOCATED)
+        world.store.stop(one.engine)
+        await trio.sleep(GROUP_LEASE)
+        world.store.slow(0.5, one.engine)
+        world.store.start(one.engine)
+
+        async def is_member():
+            return (await metrics(world, one))["protofly_group_state", "member"]
+
+        await world.until(is_member, step=0.1)
+        assert await missing(world, one) == {"engine": "its rows are being read"}
+        await trio.sleep(5)
         assert not await missing(world, one)
 
 
