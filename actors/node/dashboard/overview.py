@@ -5,7 +5,7 @@ crossing of its own, and the age of the last one says how long ago the node was 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 import attrs
