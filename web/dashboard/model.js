@@ -58,12 +58,12 @@ export class Model {
       this.nodes.delete(name);
       return;
     }
-    const node = { ...report, name, counts: new Map(Object.entries(report.figures ?? {})) };
     const before = this.nodes.get(name);
+    const node = { ...report, name, counts: new Map(Object.entries(report.figures ?? {})), rates: report.figures && before?.rates };
     const passed = node.heard - (before?.heard ?? node.heard);
     const rates = (of) => Object.fromEntries(Object.entries(SERIES).map(([one, prefix]) => [one, of(one, prefix)]));
     if (name === this.about.node) node.rates = rates((one) => this.rate(one));
-    else if (passed > 0) {
+    else if (report.figures && passed > 0) {
       node.rates = rates((_, prefix) => Math.max(0, (this.sum(prefix, node.counts) - this.sum(prefix, before.counts)) / passed));
     }
     this.nodes.set(name, node);

@@ -8,12 +8,14 @@ import pytest
 
 from actors.http.config import HttpConfig, ShownCatalogue
 from actors.policy.config import PolicyConfig
+from fsm.group.kinds import Holder, NodeRow, write_row
 from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
 from tests.support.browser import needs_chromium, open_browser
 from tests.support.command import ROOT
 from tests.support.node.group_world import open_group
 from tests.support.node.node_peer import DR, RA, RB
 from tests.web.npm import installed
+from transports.engine.contract import Put
 from transports.errors import LinkError
 from transports.system import open_system_network
 
@@ -320,6 +322,11 @@ async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
             assert await page.evaluate(OVER) <= 0, width
         three.is_over.set()
         await shows(page, "left")
+        hostile = NodeRow(Holder("hostile", 1), "javascript:window.pwned=1")
+        world.store.write((Put(hostile.key, write_row(hostile)),))
+        await shows(page, "hostile")
+        odd = "() => [...document.links].filter((one) => one.protocol === 'javascript:').length"
+        assert await page.evaluate(odd) == 0
         world.store.stop(one.engine)
         await shows(page, "This node cannot use the engine: it cannot be reached.")
         assert await is_clean(page)
