@@ -8,7 +8,7 @@ import attrs
 
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.child import CHILDREN
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, is_durable
 
 __all__ = ["Intent", "LinkHint", "hint_of", "intent_of", "is_p2p_part", "taken_off"]
 
@@ -34,7 +34,8 @@ class Intent(Enum):
     """An answer or event: by what is known now."""
 
     NODE = "node"
-    """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), asking
+    """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), a durable
+    message, which the node has kept (so that later ones do not overtake it), asking
     the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
     sending observers what only that owner may, which its node has checked (M-45, M-52)."""
 
@@ -66,11 +67,11 @@ def hint_of(message: Message) -> LinkHint | None:
 
 def intent_of(message: Message) -> Intent:
     """Return what may be done for a message that has no listener here."""
-    if message.body.get("p2p") is False or _is_signalling(message.from_, message.to):
+    if message.body.get("p2p") is False or is_durable(message):
+        return Intent.NODE
+    if _is_signalling(message.from_, message.to) or taken_off(message) is not None:
         return Intent.NODE
     if message.type in _OBSERVING and message.to.endswith(_SUBSCRIPTION):
-        return Intent.NODE
-    if taken_off(message) is not None:
         return Intent.NODE
     if CHILDREN in message.to:
         # Only the node knows all receivers of children.

@@ -5,7 +5,7 @@ from typing import Final, Self
 
 import attrs
 
-from specs.addresses.address import is_inbox, last_segment
+from specs.addresses.address import is_inbox, last_segment, scheme_of
 from specs.errors import AnswerError, BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
@@ -196,6 +196,27 @@ def instance_id(message: Message) -> str:
 def _nth(provisional: Message) -> str:
     sequence = provisional.body.get("sequence")
     return f".{sequence}" if isinstance(sequence, int) else ""
+
+
+DURABLE: Final = "durable"
+"""Key of a body: true, the sender wants the request to be kept until its receiver has answered it.
+
+In what a node delivers it is a number, the place of the message in the log of its receiver."""
+
+
+def is_durable(message: Message) -> bool:
+    """Return whether the sender of a request to a hyperty wants it to be kept.
+
+    Such a request is answered 202 when the log of the receiver's runtime has it.
+    """
+    is_wanted = message.body.get(DURABLE) is True
+    return is_wanted and message.is_request and scheme_of(message.to) == "hyperty"
+
+
+def position_of(message: Message) -> int | None:
+    """Return the place of a message in the log of its receiver; None: no log has kept it."""
+    place = message.body.get(DURABLE)
+    return None if isinstance(place, bool) or not isinstance(place, int) else place
 
 
 def request_id(response: Message) -> str:

@@ -43,6 +43,9 @@ FIRST_REFUSAL: Final = 400
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
 """A node's lasting refusals of an open: another attempt does not help."""
 
+NOT_NOW: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE})
+"""Answers of a receiver after which a durable message is delivered to it again, later."""
+
 PASSING: Final = frozenset(
     {
         Code.TIMEOUT,

@@ -25,7 +25,7 @@ from fsm.errors import UndeclaredTransitionError
 from specs.identity import IDENTITY
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID
-from specs.message import Message, instance_id, request_id
+from specs.message import DURABLE, Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = [
@@ -118,7 +118,7 @@ def _text(key: str, value: str) -> str:
 
 _SECRET: Final = frozenset(
     {
-        *("via", "auth", "token", "runtimeToken", "secret", IDENTITY),
+        *("via", "auth", "token", "runtimeToken", "secret", IDENTITY, DURABLE),
         *("publicKey", "certificate", "signature", "assertion", "statement"),
     }
 )

@@ -2,21 +2,21 @@
 
 `Ingress` checks what links bring: normal form, session, source, loop, policy, in this order. A
 refused request is answered over the link it came from; any other refused message is counted.
-`Dispatch` carries out what routing says. Sessions, and how messages reach them, are in
-`session/exchange.py`. All of it is the one task of `NodeBus`.
+`Dispatch` carries out what routing says (`dispatch.py`). Sessions, and how messages reach them, are
+in `session/exchange.py`. All of it is the one task of `NodeBus`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, assert_never, final
 
 import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.requests import Asked
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.components import LocalService
+from actors.node.dispatch import Dispatch
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim as SessionClaim
 from actors.node.links.acceptor import Item
@@ -34,6 +34,7 @@ from actors.node.messages import (
     FromForeign,
     Gone,
     GroupEvent,
+    LogEvent,
     Misbehaved,
     Operation,
     PathsForgotten,
@@ -45,160 +46,26 @@ from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Session
-from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
+from fsm.bus.node_routing import Admitted, Refusal
 from fsm.effects import Refused
-from fsm.registry.allocation import Bind, Claim
-from fsm.registry.records import users_of
+from fsm.registry.allocation import Bind
 from fsm.session.assertion import is_login_of
-from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
+from fsm.session.node_session_io import CloseAsked, Tick
 from fsm.sync.consents import HEEDED
-from specs.addresses.address import canonical, domain_of, last_segment, session_manager
+from specs.addresses.address import domain_of, last_segment, session_manager
 from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
-from specs.errors import BadMessageError, BadUrlError
+from specs.errors import BadMessageError
 from specs.identity import said_by
 from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, identified, refuse
-from specs.reply_code import Code, DropReason, Ground, LinkEnd
+from specs.message import Message, identified, refuse
+from specs.reply_code import DropReason, Ground, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
-from transports.codec import BadLine, encode
+from transports.codec import BadLine
 from transports.errors import CloseReason
 
 __all__ = ["Ingress", "NodeBus"]
-
-
-@final
-class Dispatch:
-    """Carries out what routing says; part of the bus's task.
-
-    Args:
-        control: Session control, which hears the answers to what it asks.
-        services: Parts of the node that answer on the spot, by address.
-    """
-
-    def __init__(
-        self, exchange: Exchange, control: Control, services: Mapping[str, LocalService]
-    ) -> None:
-        self._exchange = exchange
-        self._others = exchange.others
-        self._control = control
-        self._services = services
-        self._trace = exchange.trace
-        self._routing = exchange.tables.routing
-        self._remembered = exchange.tables.remembered
-        self._node = exchange.tables.addresses
-
-    def route(self, message: Message, by: str | None) -> None:
-        """Send an admitted message on; `by` None: the node itself made it.
-
-        Args:
-            message: The message.
-            by: Address of the sending session; None: the node itself.
-        """
-        match self._remembered.route(message, by):
-            case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
-                why = "more sessions subscribe to it than one message may be given to"
-                self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
-            case ToRuntimes(runtimes, is_published, nodes):
-                if is_published:
-                    self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
-                entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
-                here: Sequence[str] = runtimes
-                if self._others is not None:
-                    here = self._others.carried(entry, by, runtimes, nodes)
-                self._exchange.hand_out_to(here, entry)
-            case ToComponent(address):
-                self._consult(message, address, by)
-            case Nobody(why):
-                self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)
-
-    def emitted(self, message: Message, to_runtime: str | None) -> None:
-        """Send on what a part of the node has to say.
-
-        Args:
-            message: The message.
-            to_runtime: Only receiver of the message; None: every subscriber.
-        """
-        if to_runtime is not None:
-            self._answered(to_runtime, message)
-        elif message.is_response and message.to == self._node.session:
-            self._control.answered(message)
-        else:
-            self.route(message, None)
-
-    def _consult(self, message: Message, address: str, by: str | None) -> None:
-        """Give a request to a part of the node."""
-        if message.is_response and self._exchange.foreign.answered(message):
-            self._trace.hop(Op.CALLBACK, message)
-            return
-        if by is None or not message.is_request:
-            self._trace.drop(message, DropReason.UNMATCHED)
-            return
-        self._trace.hop(Op.DELIVER, message, listener=address)
-        service = self._services.get(address)
-        objection = None if service is None else objection_of(self._others)
-        if objection is not None:
-            self._answered(by, refuse(message, objection.code, objection.why))
-            return
-        if service is None:
-            self._ask(message, address, by)
-            return
-        answer: Message | None
-        try:
-            answer = service.receive(message, by)
-        except BadMessageError as exc:
-            answer = refuse(message, exc.code, exc.reason)
-        if answer is not None:
-            self._answered(by, answer)
-
-    def _answered(self, by: str, answer: Message) -> None:
-        is_limit = answer.code in {Code.TOO_LARGE, Code.UNAVAILABLE}
-        self._trace.refused_by(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
-        self._exchange.send(by, answer)
-
-    def _ask(self, message: Message, address: str, by: str) -> None:
-        component = self._exchange.components.get(address)
-        subject = _subject(message)
-        if address == self._node.registry and subject is not None:
-            self._claimed(message, subject, by)
-        owner = None if subject is None else self._routing.owner_of(subject)
-        is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
-        is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
-        session = self._exchange.sessions.get(by)
-        identity = None if session is None else session.identity
-        users = users_of(
-            None if identity is None else identity.user,
-            has_login=self._exchange.has_login and not is_upstream,
-        )
-        asked = Asked(message, by, owner, is_moved, is_upstream, users)
-        if component is None or not component.try_tell(asked):
-            why = f"{address} cannot be asked now"
-            self._answered(by, refuse(message, Code.UNAVAILABLE, why))
-
-    def _claimed(self, message: Message, subject: str, by: str) -> None:
-        """Let a registration claim its data object; a refused claim is a refused registration."""
-        value = message.body.get("value")
-        reporter = value.get("reporter") if isinstance(value, dict) else None
-        tables = self._exchange.tables
-        if (
-            message.type is MessageType.CREATE
-            and isinstance(reporter, str)
-            and tables.rights.may_register(subject, reporter, by)
-        ):
-            tables.own(Claim(by, (subject,)))
-
-
-def _subject(message: Message) -> str | None:
-    """Return the address a request to a component is about; None if it names none."""
-    value = message.body.get("value")
-    named = value.get("url") if isinstance(value, dict) else None
-    subject = named or message.body.get("resource")
-    try:
-        return canonical(subject) if isinstance(subject, str) else None
-    except BadUrlError:
-        return None
 
 
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
@@ -376,7 +243,9 @@ class Ingress:
             self._exchange.statuses.said(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
-            self._dispatch.route(message, by)
+            durable = self._exchange.durable
+            if durable is None or not durable.ends(message, by):
+                self._dispatch.route(message, by)
         return refusal
 
     def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
@@ -471,15 +340,24 @@ class NodeBus(Actor[BusMessage]):
                 self._exchange.components.detach(address, component)
             case ForeignReady() | PathsForgotten():
                 self._exchange.foreign.heed(message)
-            case GroupEvent():
-                if self._exchange.others is not None:
-                    self._exchange.others.heed(message)
+            case GroupEvent() | LogEvent():
+                self._heed(message)
             case Snapshot() | Alive():
                 self._report(message)
             case Drain(done):
                 self._leave(done)
             case _:
                 assert_never(message)
+
+    def _heed(self, news: GroupEvent | LogEvent) -> None:
+        others, durable = self._exchange.others, self._exchange.durable
+        match news:
+            case GroupEvent():
+                if others is not None:
+                    others.heed(news)
+            case LogEvent():
+                if durable is not None:
+                    durable.heed(news)
 
     def _leave(self, done: Reply[None]) -> None:
         self._drained = done
@@ -504,6 +382,8 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.foreign.settle()
         if self._exchange.others is not None:
             self._exchange.others.settle()
+        if self._exchange.durable is not None:
+            self._exchange.durable.settle()
         self._exchange.turn.write()
         self._exchange.check_budget()
         if self._drained is not None and self._is_settled:
@@ -520,7 +400,9 @@ class NodeBus(Actor[BusMessage]):
     @override
     def deadline(self) -> float:
         due = min(self._exchange.deadline(), self._control.deadline())
-        others = self._exchange.others
+        others, durable = self._exchange.others, self._exchange.durable
+        if durable is not None:
+            due = min(due, durable.deadline())
         return due if others is None else min(due, others.deadline())
 
     @override
@@ -532,6 +414,8 @@ class NodeBus(Actor[BusMessage]):
         self._control.tick()
         if self._exchange.others is not None:
             self._exchange.others.tick()
+        if self._exchange.durable is not None:
+            self._exchange.durable.tick()
 
     @override
     async def stop(self) -> None:

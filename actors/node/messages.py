@@ -31,6 +31,7 @@ __all__ = [
     "FromForeign",
     "Gone",
     "GroupEvent",
+    "LogEvent",
     "Misbehaved",
     "Operation",
     "PathsForgotten",
@@ -167,6 +168,11 @@ class GroupEvent:
     """News of the other nodes of the domain, or of the engine that they share."""
 
 
+@attrs.frozen
+class LogEvent:
+    """News of the logs that keep durable messages."""
+
+
 @final
 @attrs.frozen
 class Drain:
@@ -208,7 +214,15 @@ class Snapshot:
 
 
 Operation: TypeAlias = (
-    Attached | Detached | ForeignReady | PathsForgotten | GroupEvent | Drain | Snapshot | Alive
+    Attached
+    | Detached
+    | ForeignReady
+    | PathsForgotten
+    | GroupEvent
+    | LogEvent
+    | Drain
+    | Snapshot
+    | Alive
 )
 """What the bus does beside what links, parts and stubs bring."""
 

@@ -15,7 +15,7 @@ from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager
 from specs.child import is_all_children, misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT
-from specs.message import Message
+from specs.message import DURABLE, Message
 from specs.reply_code import Code, DropReason, Ground
 from specs.routing import NODE_CHECKS, Check
 
@@ -183,6 +183,9 @@ class NodeRouting:
 
     def _objection(self, message: Message, by: str) -> Refusal | None:
         """Return why a sender, though it is the one it claims to be, may not send this message."""
+        if message.body.get(DURABLE, True) is not True:
+            # A place in a log is named by the node that delivers the message, and by nobody else.
+            return Refusal(Check.NORMAL_FORM, "body.durable is true, or absent")
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no route to {domain_of(message.to)}"
             return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)

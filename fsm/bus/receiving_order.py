@@ -22,7 +22,7 @@ import attrs
 from fsm.p2p.transfer import Behind, Key
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
-from specs.message import Message, instance_id
+from specs.message import Message, instance_id, position_of
 
 __all__ = ["ANSWERS_NAMED", "NODE_PATH", "PairOrderCore", "key_of"]
 
@@ -174,14 +174,15 @@ class PairOrderCore(Generic[T]):
     def is_late(self, message: Message, path: str) -> bool:
         """Return whether a request or event comes after a younger one by another path.
 
-        The node alone may bring such a message: it is a repeat of a message that the node lost.
+        The node alone may bring such a message: it is a repeat of a message that the node lost, or
+        a log has kept it.
 
         Args:
             message: As it came.
             path: The link that brought it, or `NODE_PATH`.
         """
         given = self._pairs.get((message.from_, message.to))
-        if given is None or message.is_response:
+        if given is None or message.is_response or position_of(message) is not None:
             return False
         is_repeat = path == given.path == NODE_PATH
         return message.id < given.best and not is_repeat

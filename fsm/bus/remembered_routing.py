@@ -12,11 +12,11 @@ from fsm.limits.memory import Memory
 from fsm.registry.node_rights import CHILDREN
 from specs.addresses.address import is_node
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
-from specs.message import Message, MessageType
+from specs.message import DURABLE, Message, MessageType
 
 __all__ = ["RememberedRouting"]
 
-_CLAIMS: Final = frozenset({"source", "via"})
+_CLAIMS: Final = frozenset({"source", "via", DURABLE})
 """Fields of a body that count when a message is admitted."""
 
 _Ends: TypeAlias = tuple[str, MessageType, str, str]

@@ -23,7 +23,7 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT, SANDBOX_OUTSTANDING
-from specs.message import Message, instance_id, request_id
+from specs.message import DURABLE, Message, instance_id, request_id
 from specs.reply_code import DropReason
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Answer",
     "DeduplicationWindow",
     "Ended",
+    "EndedDurables",
     "Key",
     "OutstandingCore",
     "Repeated",
@@ -52,7 +53,7 @@ Key: TypeAlias = tuple[str, str, int]
 _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""
 
-_HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
+_HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken", DURABLE})
 """Fields that may differ between two copies of one message; the digest leaves them out."""
 
 
@@ -351,7 +352,7 @@ def _essence(message: Message) -> dict[str, object]:
 
 
 _SENDERS: Final = 16_384
-"""Senders whose instances are remembered; the one silent for longest goes first."""
+"""Senders, or pairs, of which something is remembered; the one silent for longest goes first."""
 
 _Instance: TypeAlias = tuple[str, int, int, str, int]
 """To, id; of answers code, source and, of provisional ones, which it is."""
@@ -402,12 +403,58 @@ class DeduplicationWindow:
             window.popitem(last=False)
         return True
 
+    def knows(self, message: Message, now: float) -> bool:
+        """Return whether a message instance is remembered.
+
+        Args:
+            message: The message as it came.
+            now: Seconds on the host's clock.
+        """
+        window = self._senders.get(message.from_)
+        at = None if window is None else window.get(_instance(message))
+        return at is not None and now - at <= DEDUP_SECONDS
+
     def _forget_silent(self, now: float) -> None:
         while self._senders:
             window = next(iter(self._senders.values()))
             if now - next(reversed(window.values())) <= DEDUP_SECONDS:
                 return
             self._senders.popitem(last=False)
+
+
+@final
+class EndedDurables:
+    """The durable messages that need not be delivered any more, of the last `_SENDERS` pairs.
+
+    A node delivers those of one sender to one receiver one after the other, in the order of their
+    places in the log, so the last place says it of all before. No time limits that: a node may
+    deliver a message again after hours.
+    """
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def add(self, message: Message, place: int) -> None:
+        """Note that a message has got an answer that ends it.
+
+        Args:
+            message: The message.
+            place: Its place in the log of this runtime.
+        """
+        pair = (message.from_, message.to)
+        self._places[pair] = max(place, self._places.get(pair, 0))
+        self._places.move_to_end(pair)
+        if len(self._places) > _SENDERS:
+            self._places.popitem(last=False)
+
+    def has(self, message: Message, place: int) -> bool:
+        """Return whether a message has ended.
+
+        Args:
+            message: The message.
+            place: Its place in the log of this runtime.
+        """
+        return place <= self._places.get((message.from_, message.to), 0)
 
 
 @final

@@ -58,3 +58,34 @@ GROUP_FIGURES: Final = 64
 GROUP_GONE: Final = 8
 """Nodes that are gone, of which a node still knows for `GROUP_PATIENCE` that they were there
 (ours)."""
+
+DURABLE_WAITING: Final = 4096
+"""Durable messages of a node that wait to be kept by the engine (ours: what is more is refused,
+503)."""
+
+DURABLE_WAITING_BYTES: Final = 16_777_216
+"""Bytes of these (ours: 64 frames)."""
+
+DURABLE_BATCH: Final = 256
+"""Durable messages that a node gives to the engine in one crossing (ours)."""
+
+DURABLE_WINDOW: Final = 64
+"""Entries of the log of one runtime that its node holds (ours)."""
+
+DURABLE_FETCHES: Final = 64
+"""Logs that a node reads at the same time (ours: many runtimes may come back at once)."""
+
+DURABLE_ANSWER: Final = 20.0
+"""Seconds after which a durable message without an answer is delivered again (ours: 5 s more than
+the receiver's bus waits for its hyperty, `REPLY_TIMEOUT`)."""
+
+DURABLE_PAUSE: Final = 1.0
+"""Seconds before a durable message that its receiver did not take is delivered again (ours); the
+pause doubles each time."""
+
+DURABLE_PAUSE_MOST: Final = 60.0
+"""Seconds between these attempts, in the end (ours)."""
+
+DURABLE_PATIENCE: Final = 600.0
+"""Seconds after which a durable message is given up that a runtime with a link does not take (as
+`SESSION_IDLE`)."""

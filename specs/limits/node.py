@@ -224,3 +224,6 @@ NODE_CHANCE: Final = 6
 HAND_OVER_TIMEOUT: Final = 0.5
 """Seconds for which the link of a runtime that has come from another node of its domain waits for
 what that node has of it (ours; a node that has died without notice hands nothing over)."""
+
+MAILBOX_RETRY: Final = 0.05
+"""Seconds until a part of a node with a full mailbox is tried again (ours)."""

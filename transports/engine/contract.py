@@ -7,7 +7,7 @@ keeps entries until they are acknowledged. Nothing here knows sessions, addresse
 ProtoflyError
 └─ EngineError
    ├─ ConflictError    the row has another revision: take what is there, and decide again
-   ├─ LogFullError     nobody reads the log: refuse what was to be kept there
+   ├─ LogFullError     too much waits in the log: refuse what was to be kept there
    └─ EngineDownError  the engine does not answer: try later
 """
 
@@ -43,6 +43,7 @@ __all__ = [
     "LogFullError",
     "Lose",
     "Put",
+    "Reached",
     "Row",
     "Seen",
     "Written",
@@ -153,6 +154,19 @@ class Entry:
     log: str
     position: int
     payload: bytes = attrs.field(repr=False)
+
+
+@attrs.frozen(slots=True)
+class Reached:
+    """A log has had an entry.
+
+    Attributes:
+        log: Name of the log.
+        position: Place of the entry, which may be gone by now.
+    """
+
+    log: str
+    position: int
 
 
 @attrs.frozen(slots=True)
@@ -375,20 +389,29 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def read(
-        self, prefix: str
-    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[Entry]]]:
-        """Read the logs whose names begin with a prefix, in order of their entries.
+    async def fetch(self, log: str, after: int, most: int) -> Sequence[Entry]:
+        """Return the oldest entries of a log behind a position, in order.
 
-        Entries that are not acknowledged come first, then new ones; several readers get all of
-        them. After an outage the reader goes on, or begins again with what is there. An entry may
-        come that was acknowledged just now. The channel ends with the handle.
+        All that was added before the call is found, unless it was acknowledged or its time is over.
 
         Args:
-            prefix: Text that ends with `/`, or empty for all logs.
+            log: Name of the log.
+            after: The position; 0: from the first entry on.
+            most: How many entries are returned at most; fewer: there are no more.
 
         Raises:
-            ValueError: On entering: the prefix is neither.
+            EngineDownError: The engine does not answer.
+        """
+
+    @abstractmethod
+    def follow_logs(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[Reached]]]:
+        """Follow which logs get entries, without what the entries hold.
+
+        The last entry of each log that has one comes first, then new ones, in order; of several
+        entries of a log that the reader has not taken, the last one is enough. After an outage the
+        reader goes on, or begins again. The channel ends with the handle.
         """
 
     @abstractmethod

@@ -30,6 +30,7 @@ from transports.engine.contract import (
     LogFullError,
     Lose,
     Put,
+    Reached,
     Row,
     Seen,
     Written,
@@ -77,29 +78,25 @@ class _Watch(Due[Seen]):
 
 
 @final
-class _Reading(Due[Entry]):
-    """Entries of logs."""
+class _LogNews(Due[Reached]):
+    """Which logs have got entries; of each the last position."""
 
-    def __init__(self, prefix: str, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[Entry]) -> None:
         super().__init__()
-        self._prefix: Final = prefix
-        self._entries = list(entries)
-        self.bell.ring()
+        self._reached: Final = dict[str, int]()
+        for entry in entries:
+            self.appended(entry)
 
     def appended(self, entry: Entry) -> None:
-        """Take a new entry."""
-        if entry.log.startswith(self._prefix):
-            self._entries.append(entry)
-            self.bell.ring()
-
-    def acknowledged(self, log: str, position: int) -> None:
-        """Forget what need not be read any more."""
-        self._entries = [one for one in self._entries if one.log != log or one.position > position]
+        """Take a new entry; logs stay in the order of their last entries."""
+        self._reached.pop(entry.log, None)
+        self._reached[entry.log] = entry.position
+        self.bell.ring()
 
     @override
-    def taken(self) -> Sequence[Entry]:
-        batch, self._entries = self._entries[:WATCH_BATCH], self._entries[WATCH_BATCH:]
-        return batch
+    def taken(self) -> Sequence[Reached]:
+        logs = list(itertools.islice(self._reached, WATCH_BATCH))
+        return [Reached(log, self._reached.pop(log)) for log in logs]
 
 
 @attrs.define(slots=True)
@@ -137,7 +134,7 @@ class MemoryEngine(Engine):
         self._was_up = self.health.is_up
         self._watches: Final = dict[int, _Watch]()
         self._inboxes: Final = dict[int, Inbox]()
-        self._readings: Final = dict[int, _Reading]()
+        self._followers: Final = dict[int, _LogNews]()
         self._numbers: Final = itertools.count()
 
     # --- the side of the store ------------------------------------------------------------------
@@ -149,13 +146,8 @@ class MemoryEngine(Engine):
 
     def appended(self, entry: Entry) -> None:
         """Take a new entry of a log."""
-        for reading in self._readings.values():
-            reading.appended(entry)
-
-    def acknowledged(self, log: str, position: int) -> None:
-        """Forget entries that need not be read any more."""
-        for reading in self._readings.values():
-            reading.acknowledged(log, position)
+        for follower in self._followers.values():
+            follower.appended(entry)
 
     def came(self, node: str, payload: bytes) -> None:
         """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
@@ -186,7 +178,7 @@ class MemoryEngine(Engine):
     def _ring(self) -> None:
         bells = [one.bell for one in self._watches.values()]
         bells += [one.bell for one in self._inboxes.values()]
-        bells += [one.bell for one in self._readings.values()]
+        bells += [one.bell for one in self._followers.values()]
         for bell in bells:
             bell.ring()
 
@@ -269,16 +261,20 @@ class MemoryEngine(Engine):
             del self._watches[number]
 
     @override
+    async def fetch(self, log: str, after: int, most: int) -> Sequence[Entry]:
+        await self._cross()
+        return self._store.fetch(log, after, most)
+
+    @override
     @asynccontextmanager
-    async def read(self, prefix: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Entry]]]:
-        check_prefix(prefix)
-        reading, number = _Reading(prefix, self._store.entries(prefix)), next(self._numbers)
-        self._readings[number] = reading
+    async def follow_logs(self) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Reached]]]:
+        news, number = _LogNews(self._store.entries()), next(self._numbers)
+        self._followers[number] = news
         try:
-            async with self._passing_on(reading) as channel:
+            async with self._passing_on(news) as channel:
                 yield channel
         finally:
-            del self._readings[number]
+            del self._followers[number]
 
     @override
     @asynccontextmanager
@@ -491,17 +487,19 @@ class MemoryStore:
             handle.appended(entry)
         return entry.position
 
-    def entries(self, prefix: str = "") -> list[Entry]:
-        """Return the entries of the logs whose names begin with a prefix, in their order."""
-        for log in [one for one in self._logs if one.startswith(prefix)]:
+    def entries(self) -> list[Entry]:
+        """Return the entries of all logs, in their order."""
+        for log in list(self._logs):
             self._forget(log, 0)
-        found = [
-            entry
-            for name, log in self._logs.items()
-            if name.startswith(prefix)
-            for entry, _, _ in log.entries
-        ]
+        found = [entry for log in self._logs.values() for entry, _, _ in log.entries]
         return sorted(found, key=lambda entry: entry.position)
+
+    def fetch(self, log: str, after: int, most: int) -> list[Entry]:
+        """Return entries of a log; see `Engine.fetch`."""
+        self._forget(log, 0)
+        there = self._logs.get(log, _Log()).entries
+        behind = (entry for entry, _, _ in there if entry.position > after)
+        return list(itertools.islice(behind, most))
 
     def acknowledge(self, reached: Mapping[str, int]) -> None:
         """Remove the entries of logs up to a position each."""
@@ -514,8 +512,6 @@ class MemoryStore:
             log.forget(position, trio.current_time())
             if not log.entries:
                 del self._logs[name]
-            for handle in self._handles.values():
-                handle.acknowledged(name, position)
 
     def do_later(self, delay: float, call: Callable[[], object]) -> None:
         """Do something after a time, unless the store is down then."""

@@ -27,6 +27,7 @@ from transports.engine.contract import (
     LogFullError,
     Lose,
     Put,
+    Reached,
     Row,
     Seen,
     Written,
@@ -36,6 +37,7 @@ from transports.engine.contract import (
 from transports.engine.due import Inbox, Item
 from transports.engine.nats_follow import NatsFollower
 from transports.engine.nats_rows import (
+    StoredMessage,
     append_requests,
     error_of,
     log_subject,
@@ -43,11 +45,12 @@ from transports.engine.nats_rows import (
     number_in,
     put_request,
     read_json,
+    stored_message,
     stored_row,
     subject_of,
 )
 from transports.engine.nats_stream import NatsStream
-from transports.engine.nats_watch import NatsLogs, NatsWatch
+from transports.engine.nats_watch import NatsLogNews, NatsWatch
 from transports.nats.client import Missing, Request
 from transports.nats.connection import Terms
 from transports.nats.errors import NatsError
@@ -96,23 +99,34 @@ class NatsEngine(Engine):
         Raises:
             EngineDownError: JetStream does not answer.
         """
-        where = f"$JS.API.STREAM.MSG.GET.{self.stream.rows}".encode()
+        where = self._stored_in(self.stream.rows)
         asked = [
             Request(where, b'{"last_by_subj":"%b"}' % subject_of(self._bucket, key)) for key in keys
         ]
-        return [self._found(answer) for answer in await self._client.ask_all(asked)]
+        found = [self._found(answer) for answer in await self._client.ask_all(asked)]
+        return [None if one is None else stored_row(self._bucket, one) for one in found]
 
-    def _found(self, answer: Delivery | Missing) -> Row | None:
+    @staticmethod
+    def _stored_in(stream: str) -> bytes:
+        """Return where the leader of a stream is asked for a message."""
+        return f"$JS.API.STREAM.MSG.GET.{stream}".encode()
+
+    def _found(self, answer: Delivery | Missing) -> StoredMessage | None:
+        """Return a message of a stream; None: there is none.
+
+        Raises:
+            EngineDownError: JetStream does not answer.
+        """
         if isinstance(answer, Missing):
             raise self._no_answer(answer)
         try:
             found = read_json(answer)
             error = error_of(found)
             if error is None:
-                return stored_row(self._bucket, found)
+                return stored_message(found)
         except (NatsError, ValueError) as exc:
             self.stream.suspect()
-            raise EngineDownError(f"JetStream gives no row: {exc}") from exc
+            raise EngineDownError(f"JetStream gives no message: {exc}") from exc
         if error[0] == _NO_MESSAGE:
             return None
         self.stream.suspect()
@@ -233,11 +247,28 @@ class NatsEngine(Engine):
         return written
 
     @override
+    async def fetch(self, log: str, after: int, most: int) -> Sequence[Entry]:
+        await trio.lowlevel.checkpoint()
+        self._check_up()
+        where = self._stored_in(self.stream.logs)
+        subject = log_subject(self._bucket, log).decode()
+        entries: list[Entry] = []
+        while len(entries) < most:
+            asked = orjson.dumps({"seq": after + 1, "next_by_subj": subject})
+            (answer,) = await self._client.ask_all([Request(where, asked)])
+            found = self._found(answer)
+            if found is None:
+                break
+            after = found.number
+            if not found.is_filler:
+                entries.append(Entry(log, found.number, found.payload))
+        return entries
+
+    @override
     @asynccontextmanager
-    async def read(self, prefix: str) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Entry]]]:
-        check_prefix(prefix)
-        async with _following(NatsLogs(self.stream, prefix)) as entries:
-            yield entries
+    async def follow_logs(self) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Reached]]]:
+        async with _following(NatsLogNews(self.stream)) as news:
+            yield news
 
     @override
     async def acknowledge(self, reached: Mapping[str, int]) -> None:

@@ -121,12 +121,16 @@ class NatsFollower(ABC, Generic[Item]):
         stream: The streams of the handle.
         name: Name of the stream that is read.
         pattern: Pattern of the subjects that are read.
+        has_payloads: Whether payloads are read, too, and not headers alone.
     """
 
-    def __init__(self, stream: NatsStream, name: str, pattern: str) -> None:
+    def __init__(
+        self, stream: NatsStream, name: str, pattern: str, *, has_payloads: bool = True
+    ) -> None:
         self._stream: Final = stream
         self._name: Final = name
         self._pattern: Final = pattern
+        self._has_payloads: Final = has_payloads
         self._deliveries: Final = deque[Delivery | None]()
         self._bell: Final = Bell()
 
@@ -199,6 +203,7 @@ class NatsFollower(ABC, Generic[Item]):
                     **begin,
                     "name": token,
                     "filter_subject": self._pattern,
+                    "headers_only": not self._has_payloads,
                     "ack_policy": "none",
                     "replay_policy": "instant",
                     "mem_storage": True,

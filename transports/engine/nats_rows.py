@@ -10,13 +10,14 @@ import base64
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 from urllib.parse import quote, unquote
 
+import attrs
 import orjson
 
 from specs.limits.engine import LOG_LIFE, LOG_UNITS, NATS_MARK_LIFE
-from transports.engine.contract import Append, Entry, Put, Row
+from transports.engine.contract import Append, Put, Reached, Row
 from transports.nats.client import Request
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery, headers
@@ -24,9 +25,9 @@ from transports.nats.wire import Delivery, headers
 __all__ = [
     "NANO",
     "Json",
+    "StoredMessage",
     "append_requests",
     "bucket_of",
-    "entry_of",
     "error_of",
     "log_pattern",
     "log_subject",
@@ -36,8 +37,10 @@ __all__ = [
     "part_of",
     "pattern_of",
     "put_request",
+    "reached_in",
     "read_json",
     "row_of",
+    "stored_message",
     "stored_row",
     "stream_terms",
     "subject_of",
@@ -50,7 +53,8 @@ NANO: Final = 1_000_000_000
 _EXPECTED: Final = b"Nats-Expected-Last-Subject-Sequence"
 _LASTS: Final = b"Nats-TTL"
 _DELETION: Final = (b"KV-Operation", b"DEL")
-_FILLER: Final = headers((b"Protofly-Filler", b"1"))
+_FILLER_MARK: Final = b"Protofly-Filler"
+_FILLER: Final = headers((_FILLER_MARK, b"1"))
 _MARKS: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE", b"Nats-Marker-Reason:")
 
 
@@ -83,11 +87,6 @@ def _logs(bucket: str) -> bytes:
     return b"protofly.log.%b." % bucket.encode()
 
 
-def _below(root: bytes, prefix: str) -> bytes:
-    """Return the pattern of the subjects whose keys begin with a prefix."""
-    return b"%b%b.>" % (root, _tokens(prefix[:-1].split("/"))) if prefix else root + b">"
-
-
 def subject_of(bucket: str, key: str) -> bytes:
     """Return the subject of a row."""
     return _rows(bucket) + _tokens(key.split("/"))
@@ -95,7 +94,8 @@ def subject_of(bucket: str, key: str) -> bytes:
 
 def pattern_of(bucket: str, prefix: str) -> bytes:
     """Return the pattern of the subjects of rows whose keys begin with a prefix."""
-    return _below(_rows(bucket), prefix)
+    root = _rows(bucket)
+    return b"%b%b.>" % (root, _tokens(prefix[:-1].split("/"))) if prefix else root + b">"
 
 
 def log_subject(bucket: str, log: str) -> bytes:
@@ -103,9 +103,9 @@ def log_subject(bucket: str, log: str) -> bytes:
     return _logs(bucket) + _tokens(log.split("/"))
 
 
-def log_pattern(bucket: str, prefix: str) -> bytes:
-    """Return the pattern of the subjects of logs whose names begin with a prefix."""
-    return _below(_logs(bucket), prefix)
+def log_pattern(bucket: str) -> bytes:
+    """Return the pattern of the subjects of all logs."""
+    return _logs(bucket) + b">"
 
 
 def node_subject(bucket: str, node: str) -> bytes:
@@ -155,20 +155,54 @@ def append_requests(bucket: str, append: Append) -> list[Request]:
     return [*fillers, Request(subject, append.payload)]
 
 
-def entry_of(bucket: str, delivery: Delivery, position: int) -> Entry | None:
-    """Return the entry in a message that a consumer delivers; None: it is a filler."""
-    if delivery.headers == _FILLER:
+def reached_in(bucket: str, delivery: Delivery, position: int) -> Reached | None:
+    """Return which log has got the message that a consumer delivers; None: it is a filler."""
+    if _FILLER_MARK in delivery.headers:
         return None
-    return Entry(_key(_logs(bucket), delivery.subject), position, delivery.payload)
+    return Reached(_key(_logs(bucket), delivery.subject), position)
 
 
-def stored_row(bucket: str, found: Json) -> Row:
-    """Return the row in a message that was asked for."""
+@final
+@attrs.frozen(slots=True)
+class StoredMessage:
+    """A message in a stream.
+
+    Attributes:
+        number: Its number in the stream.
+        head: Its headers, empty if it has none.
+    """
+
+    subject: bytes
+    number: int
+    head: bytes
+    payload: bytes = attrs.field(repr=False)
+
+    @property
+    def is_filler(self) -> bool:
+        """Whether it only takes room in a log."""
+        return _FILLER_MARK in self.head
+
+
+def stored_message(found: Json) -> StoredMessage:
+    """Return the message that was asked for.
+
+    Raises:
+        NatsError: The answer has none.
+        ValueError: It is not written as the server writes it.
+    """
     message = part_of(found, "message")
-    head = base64.b64decode(str(message.get("hdrs", "")))
-    value = None if _is_mark(head) else base64.b64decode(str(message.get("data", "")))
-    subject = str(message.get("subject")).encode()
-    return Row(_key(_rows(bucket), subject), value, number_in(message, "seq"))
+    return StoredMessage(
+        str(message.get("subject")).encode(),
+        number_in(message, "seq"),
+        base64.b64decode(str(message.get("hdrs", ""))),
+        base64.b64decode(str(message.get("data", ""))),
+    )
+
+
+def stored_row(bucket: str, message: StoredMessage) -> Row:
+    """Return the row in a message that was asked for."""
+    value = None if _is_mark(message.head) else message.payload
+    return Row(_key(_rows(bucket), message.subject), value, message.number)
 
 
 def _is_mark(head: bytes) -> bool:
@@ -214,7 +248,7 @@ def log_terms(bucket: str, first: int, replicas: int) -> Json:
     """
     return {
         "name": f"LOG_{bucket}",
-        "subjects": [log_pattern(bucket, "").decode()],
+        "subjects": [log_pattern(bucket).decode()],
         "retention": "limits",
         "storage": "file",
         "discard": "new",

@@ -1,4 +1,4 @@
-"""What is read from the streams of NATS: rows, and entries of logs."""
+"""What is followed in the streams of NATS: rows, and which logs get entries."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, final
@@ -8,12 +8,12 @@ import trio
 from typing_extensions import override
 
 from specs.limits.engine import NATS_MARK_LIFE
-from transports.engine.contract import Current, Entry, Row, Seen
+from transports.engine.contract import Current, Reached, Row, Seen
 from transports.engine.nats_follow import NatsFollower, Numbered, Reading
-from transports.engine.nats_rows import entry_of, log_pattern, pattern_of, row_of
+from transports.engine.nats_rows import log_pattern, pattern_of, reached_in, row_of
 from transports.engine.nats_stream import NatsStream
 
-__all__ = ["NatsLogs", "NatsWatch"]
+__all__ = ["NatsLogNews", "NatsWatch"]
 
 
 @final
@@ -92,29 +92,29 @@ class NatsWatch(NatsFollower[Seen]):
 
 
 @final
-class NatsLogs(NatsFollower[Entry]):
-    """Reads logs over outages.
+class NatsLogNews(NatsFollower[Reached]):
+    """Follows which logs get entries, over outages.
 
     Args:
         stream: The streams of the handle.
-        prefix: Beginning of the names of the logs.
     """
 
-    def __init__(self, stream: NatsStream, prefix: str) -> None:
-        super().__init__(stream, stream.logs, log_pattern(stream.bucket, prefix).decode())
+    def __init__(self, stream: NatsStream) -> None:
+        pattern = log_pattern(stream.bucket).decode()
+        super().__init__(stream, stream.logs, pattern, has_payloads=False)
         self._made = ""
         self._reached = 0
 
     @override
-    def _begun_at(self, made: str, last: int) -> int:
+    def _begun_at(self, made: str, last: int) -> int | None:
         if made != self._made or last < self._reached:
             self._made, self._reached = made, 0
-        return self._reached + 1
+        return self._reached + 1 if self._reached else None
 
     @override
-    def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Entry]:
+    def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Reached]:
         for number, message in messages:
             self._reached = number
-            entry = entry_of(self._stream.bucket, message, number)
-            if entry is not None:
-                yield entry
+            reached = reached_in(self._stream.bucket, message, number)
+            if reached is not None:
+                yield reached

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from actors.kit.supervision.actor import ActorRef
-from actors.node.group.held_links import HeldLinks
-from actors.node.group.left_behind import LeftBehind
+from actors.node.group.held_links import HeldLinks, LeftBehind
 from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
 from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange

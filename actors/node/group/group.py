@@ -91,6 +91,7 @@ class Group(OtherNodes):
         address: Base URL of its HTTP service; empty: there is none.
 
     Attributes:
+        homes: Where the sessions of other nodes are.
         overview: What people are shown of the group.
         tidies: Returns whether this node, and no other, removes a row that belongs to no node.
     """
@@ -110,21 +111,21 @@ class Group(OtherNodes):
         self._membership: Final = membership.MembershipCore(node, address)
         self._rows: Final = RowsCore()
         self._moves: Final = moves.MovesCore()
-        self._homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
+        self.homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
         self._store: StoreRef | None = None
         self._link: ActorRef[Carry] | None = None
         self._awaited: dict[int, None] = {}
         self._held: Final = HeldLinks(exchange.ports)
         self._handover: Final = Handover(exchange)
         self._refusals: Final = RowRefusals(trace.counters)
-        self._carrier: Final = Carrier(exchange, self._homes, node, trace, self._held)
+        self._carrier: Final = Carrier(exchange, self.homes, node, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self.overview: Final = Overview(
-            self._membership, self._homes, self._rows, waiting=lambda: self._carrier.waiting,
+            self._membership, self.homes, self._rows, waiting=lambda: self._carrier.waiting,
             engine=engine, counters=trace.counters, address=address,
         )  # fmt: skip
         self.tidies: Final = self._membership.tidies
-        self._paths: Final = PathRows(self._membership, self._homes, self._tables, self._write)
+        self._paths: Final = PathRows(self._membership, self.homes, self._tables, self._write)
         self._starting: list[Reply[None]] = []
         self._is_current = False
         self._is_leaving = self._is_applying = self._is_gone = False
@@ -243,7 +244,7 @@ class Group(OtherNodes):
         self._tidy_paths()
 
     def _moved(self, holder: Holder) -> None:
-        self._homes.node_moved(holder.node, self._now)
+        self.homes.node_moved(holder.node, self._now)
         self._tables.remembered.forget()
 
     def _fence(self, why: str) -> None:
@@ -284,9 +285,9 @@ class Group(OtherNodes):
             return None
         if len(runtime.encode()) > GROUP_ADDRESS:
             return LONG
-        row = self._homes.row(runtime)
+        row = self.homes.row(runtime)
         is_theirs = row is not None and row.kept is None
-        return ELSEWHERE if is_theirs and self._homes.node_of(runtime) is not None else None
+        return ELSEWHERE if is_theirs and self.homes.node_of(runtime) is not None else None
 
     # ---- rows of others
 
@@ -351,12 +352,12 @@ class Group(OtherNodes):
         """Follow the row of a session, which is right whatever this node has decided."""
         here = self._membership.holder
         if there is not None and there.holder != here:
-            self._homes.session(there, self._now)
+            self.homes.session(there, self._now)
             with self._applying():
                 self._tables.came_elsewhere(runtime, there.form)
         self._follow(self._moves.feed(said, here))
         if there is None and runtime not in self._exchange.sessions:
-            self._homes.session_over(runtime)
+            self.homes.session_over(runtime)
             with self._applying():
                 self._tables.release(runtime, "its session at another node is over")
 
@@ -423,12 +424,12 @@ class Group(OtherNodes):
 
     @override
     def take_up(self, runtime: str) -> Session | None:
-        row = self._homes.row(runtime)
+        row = self.homes.row(runtime)
         if row is None or row.kept is None:
             return None
         now, exchange, identity = self._now, self._exchange, row.identity
         # Whether it is linked to a live node is not known here, so it is no one's to take.
-        is_known = row.kept.is_taken_up or self._homes.node_of(runtime) is not None
+        is_known = row.kept.is_taken_up or self.homes.node_of(runtime) is not None
         kept = attrs.evolve(row.kept, is_taken_up=is_known)
         if identity is not None:
             until = now + identity.until - exchange.names.wall()
@@ -447,10 +448,10 @@ class Group(OtherNodes):
             return
         here, before = self._membership.holder, self._rows.row(session_key(runtime))
         row = SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
-        if (old := self._homes.node_of(runtime)) is not None:
+        if (old := self.homes.node_of(runtime)) is not None:
             self._carrier.left_behind.begin(runtime, old, self._held.hold(port), self._now)
         change = self._moves.keep(row, before, self._held.hold(port))
-        self._homes.session_over(runtime)
+        self.homes.session_over(runtime)
         self._tables.remembered.forget()
         self._write(change)
 
@@ -480,10 +481,10 @@ class Group(OtherNodes):
 
     def _expire(self, runtime: str) -> None:
         """End the session of a runtime whose node is gone, and that has not come back."""
-        if not self.tidies(session_key(runtime)) or self._homes.row(runtime) is None:
+        if not self.tidies(session_key(runtime)) or self.homes.row(runtime) is None:
             return
         why = "its node is gone, and it did not come back"
-        self._homes.session_over(runtime)
+        self.homes.session_over(runtime)
         self._write(rows.Remove(session_key(runtime)))
         self._tables.release(runtime, why)
         self._exchange.names.ended(runtime)
@@ -511,7 +512,7 @@ class Group(OtherNodes):
 
     @override
     def is_elsewhere(self, runtime: str) -> bool:
-        return self._homes.row(runtime) is not None
+        return self.homes.row(runtime) is not None
 
     @override
     def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
@@ -560,7 +561,7 @@ class Group(OtherNodes):
 
     @override
     def deadline(self) -> float:
-        moves = min(self._homes.deadline(), self._carrier.left_behind.deadline())
+        moves = min(self.homes.deadline(), self._carrier.left_behind.deadline())
         due = min(self._membership.deadline(), moves, self._handover.deadline())
         return min(due, self._rows.deadline(self._now)) if self._is_current else due
 
@@ -569,7 +570,7 @@ class Group(OtherNodes):
         now = self._now
         self._member(self._membership.feed(membership.Tick(), now))
         self._carrier.left_behind.tick(now)
-        for runtime in self._homes.overdue(now):
+        for runtime in self.homes.overdue(now):
             self._expire(runtime)
 
     @override
@@ -586,6 +587,6 @@ class Group(OtherNodes):
 
     def _forget_all(self) -> None:
         with self._applying():
-            for runtime in self._homes.runtimes:
-                self._homes.session_over(runtime)
+            for runtime in self.homes.runtimes:
+                self.homes.session_over(runtime)
                 self._tables.release(runtime, "this node is none of the group any more")

@@ -1,6 +1,7 @@
-"""The actors that talk with the engine: one for the rows, one for what goes from node to node."""
+"""The actors that talk with the engine: for the rows, for the logs, for what goes between nodes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, assert_never, final
 
 import trio
@@ -9,19 +10,26 @@ from typing_extensions import override
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.group.messages import (
+    AppendAll,
+    AppendsAnswered,
     Arrivals,
     Carry,
     LeaseAnswered,
+    LogsMoved,
+    LogsReady,
+    LogWork,
     NotCarried,
     RowsAnswered,
     RowsCame,
     StoreReady,
     StoreWork,
+    TrimLogs,
     WatchAnew,
     WriteRows,
 )
-from actors.node.group.wire import pairs, payloads
+from actors.node.group.wire import pairs, payloads, read_entry
 from actors.node.messages import BusMessage
+from fsm.group import durable
 from fsm.group.kinds import Kind, NodeRow, RowRefusedError, read_row, write_row
 from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
 from fsm.group.rows_io import (
@@ -34,12 +42,14 @@ from fsm.group.rows_io import (
     Unanswered,
     Written,
 )
+from specs.identity import READ
 from specs.limits.group import GROUP_LEASE
 from specs.reply_code import DropReason
+from transports.codec import BadLine, decode_line
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
-__all__ = ["GroupLink", "GroupStore"]
+__all__ = ["GroupLink", "GroupStore", "LogKeeper"]
 
 
 @final
@@ -212,3 +222,69 @@ def _node_row(row: contract.Row) -> NodeRow | None:
     except RowRefusedError:
         return None
     return read if isinstance(read, NodeRow) else None
+
+
+@final
+class LogKeeper(Actor[LogWork]):
+    """Adds to the logs of runtimes, reads and trims them, and follows which of them get entries.
+
+    Args:
+        engine: The engine.
+        bus: The bus of this node.
+    """
+
+    def __init__(self, engine: Engine, bus: ActorRef[BusMessage]) -> None:
+        self._engine: Final = engine
+        self._bus: Final = bus
+
+    @override
+    async def start(self) -> None:
+        await self._bus.tell(LogsReady(self.me))
+        self.spawn(self._follow)
+
+    @override
+    async def handle(self, message: LogWork) -> None:
+        match message:
+            case AppendAll(appends):
+                self.spawn(self._append, appends)
+            case durable.Fetch():
+                self.spawn(self._fetch, message)
+            case TrimLogs(reached):
+                self.spawn(self._trim, reached)
+            case _:
+                assert_never(message)
+
+    async def _append(self, appends: Sequence[contract.Append]) -> None:
+        await self._bus.tell(AppendsAnswered(await self._engine.append_all(appends)))
+
+    async def _fetch(self, wanted: durable.Fetch) -> None:
+        runtime, number = wanted.runtime, wanted.number
+        outcome: durable.Fetched | durable.Unfetched = durable.Unfetched(runtime, number)
+        with suppress(EngineDownError):
+            entries = await self._engine.fetch(runtime, wanted.after, wanted.most)
+            outcome = durable.Fetched(runtime, number, tuple(map(_kept, entries)))
+        await self._bus.tell(LogsMoved((outcome,)))
+
+    async def _trim(self, reached: Mapping[str, int]) -> None:
+        is_done = False
+        with suppress(EngineDownError):
+            await self._engine.acknowledge(reached)
+            is_done = True
+        news = tuple(durable.Trimmed(*one, is_done) for one in reached.items())
+        await self._bus.tell(LogsMoved(news))
+
+    async def _follow(self) -> None:
+        async with self._engine.follow_logs() as reached:
+            async for batch in reached:
+                news = tuple(durable.Reached(one.log, one.position) for one in batch)
+                await self._bus.tell(LogsMoved(news))
+
+
+def _kept(entry: contract.Entry) -> durable.Kept:
+    """Return what an entry of a log holds."""
+    read = read_entry(entry.payload)
+    if read is None:
+        return durable.Kept(entry.position, None)
+    whose, line = read
+    message = decode_line(line, READ)
+    return durable.Kept(entry.position, None if isinstance(message, BadLine) else message, whose)

@@ -1,20 +1,27 @@
 """The messages between the bus, which decides, and the actors that talk with the engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, final
 
 import attrs
 
 from actors.kit.supervision.actor import ActorRef, Reply
-from actors.node.messages import GroupEvent
+from actors.node.messages import GroupEvent, LogEvent
+from fsm.group.durable import Fetch, Fetched, Reached, Trimmed, Unfetched
 from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
 from fsm.group.rows_io import Conflicted, Current, Gap, Put, Read, Seen, Unanswered, Written
 from fsm.session.node_session_io import OutboundMessage
+from transports.engine.contract import Append, Appended
 
 __all__ = [
+    "AppendAll",
+    "AppendsAnswered",
     "Arrivals",
     "Carry",
     "LeaseAnswered",
+    "LogWork",
+    "LogsMoved",
+    "LogsReady",
     "NotCarried",
     "Outgoing",
     "RowsAnswered",
@@ -23,6 +30,7 @@ __all__ = [
     "StoreReady",
     "StoreRef",
     "StoreWork",
+    "TrimLogs",
     "WatchAnew",
     "WriteRows",
 ]
@@ -77,7 +85,50 @@ StoreWork: TypeAlias = WriteRows | PutLease | DropLease | Read | WatchAnew
 StoreRef: TypeAlias = ActorRef[StoreWork]
 
 
+@final
+@attrs.frozen(slots=True)
+class AppendAll:
+    """Add entries to logs, and report what has become of each."""
+
+    appends: Sequence[Append]
+
+
+@final
+@attrs.frozen(slots=True)
+class TrimLogs:
+    """Remove the entries of logs up to a position each."""
+
+    reached: Mapping[str, int]
+
+
+LogWork: TypeAlias = AppendAll | Fetch | TrimLogs
+
+
 # ---- to the bus
+
+
+@final
+@attrs.frozen
+class LogsReady(LogEvent):
+    """The logs can be asked from now on; what was under way is not answered any more."""
+
+    logs: ActorRef[LogWork]
+
+
+@final
+@attrs.frozen(slots=True)
+class LogsMoved(LogEvent):
+    """Logs have got entries, were read or trimmed."""
+
+    news: Sequence[Reached | Fetched | Unfetched | Trimmed]
+
+
+@final
+@attrs.frozen(slots=True)
+class AppendsAnswered(LogEvent):
+    """Additions to logs are answered, all of one `AppendAll`."""
+
+    outcomes: Sequence[Appended]
 
 
 @final

@@ -9,13 +9,30 @@ from fsm.group.kinds import RowRefusal
 from specs.limits.group import GROUP_ADDRESS
 from specs.reply_code import Code
 
-__all__ = ["DOWN", "ELSEWHERE", "FENCED", "FULL", "LONG", "RowRefusals"]
+__all__ = [
+    "CROWDED",
+    "DOWN",
+    "ELSEWHERE",
+    "FENCED",
+    "FULL",
+    "LOG_FULL",
+    "LONG",
+    "NOT_KEPT",
+    "UNKNOWN",
+    "RowRefusals",
+]
 
 _log = get_logger("actors.node")
 
 FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")
 DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
 FULL: Final = Refused(Code.UNAVAILABLE, "too much waits to be written to the engine")
+CROWDED: Final = Refused(Code.UNAVAILABLE, "too many messages wait to be kept by the engine")
+LOG_FULL: Final = Refused(Code.UNAVAILABLE, "the log of the receiver's runtime is full")
+NOT_KEPT: Final = Refused(Code.UNAVAILABLE, "the engine of the domain has not kept the message")
+UNKNOWN: Final = Refused(
+    Code.UNAVAILABLE, "it is not known whether the engine of the domain has kept the message"
+)
 LONG: Final = Refused(Code.TOO_LARGE, f"the address has more than {GROUP_ADDRESS} bytes")
 ELSEWHERE: Final = Refused(Code.CONFLICT, "another node has the session, and cannot hand it over")
 

@@ -14,8 +14,9 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.dashboard.overview import Overview
+from actors.node.group.durable import Durable
 from actors.node.group.group import Group
-from actors.node.group.link import GroupLink, GroupStore
+from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.messages import Serving
 from actors.node.group.records import EngineRecords
 from actors.node.group.refusals import RowRefusals
@@ -72,8 +73,10 @@ class Shared:
             trace: Trace of what goes from node to node.
             address: Base URL of the node's HTTP service; empty: there is none.
         """
-        self._group = exchange.others = Group(exchange, self.engine, trace, self.node, address)
-        return self._group
+        group = Group(exchange, self.engine, trace, self.node, address)
+        self._group = exchange.others = group
+        exchange.durable = Durable(exchange, trace, group.objection, group.homes)
+        return group
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share; all are read anew."""
@@ -108,6 +111,7 @@ class Shared:
         link = await supervisor.start_child(ChildSpec("group-link", make_link))
         # An engine that comes back empty has none: a node that starts then would make another.
         keep_secret = partial(_secret, self.engine, self.mint)
+        await supervisor.start_child(ChildSpec("logs", partial(LogKeeper, self.engine, bus)))
         await supervisor.start_child(
             ChildSpec(
                 "group-store",

@@ -1,5 +1,7 @@
 """What one node of a domain sends to another: lines in pairs, a head and a message in normal form.
 
+An entry of a log is one such pair.
+
 The head is a JSON list. Its first element says what it is, so that a node refuses what a later
 version sends.
 """
@@ -15,7 +17,17 @@ import orjson
 
 from specs.limits.node import CARRIED_BYTES, HEAD_KEPT, HEADS_KEPT
 
-__all__ = ["HandedOver", "Head", "Withdrawal", "pairs", "payloads", "read_head", "write_head"]
+__all__ = [
+    "HandedOver",
+    "Head",
+    "Withdrawal",
+    "pairs",
+    "payloads",
+    "read_entry",
+    "read_head",
+    "write_entry",
+    "write_head",
+]
 
 
 @final
@@ -24,6 +36,7 @@ class _Form(StrEnum):
     MESSAGE = "m"
     WITHDRAWAL = "w"
     HANDED_OVER = "h"
+    KEPT = "k"
 
 
 @final
@@ -143,3 +156,27 @@ def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Return the pairs of lines of a payload; a head alone has an empty line."""
     lines = payload.split(b"\n")
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
+
+
+def write_entry(whose: str, line: bytes) -> bytes:
+    """Return an entry of a log.
+
+    Args:
+        whose: What the session of the receiver belongs to.
+        line: The message.
+    """
+    return b"\n".join((orjson.dumps([_Form.KEPT, whose]), line))
+
+
+def read_entry(payload: bytes) -> tuple[str, bytes] | None:
+    """Return what was written by `write_entry`; None: it was not, or by a later version."""
+    head, _, line = payload.partition(b"\n")
+    try:
+        value = orjson.loads(head)
+    except orjson.JSONDecodeError:
+        return None
+    match value:
+        case [_Form.KEPT, str(whose)]:
+            return whose, line
+        case _:
+            return None

@@ -36,8 +36,9 @@ from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import status_of
+from specs.limits.node import MAILBOX_RETRY
 from specs.limits.protocol import FAN_OUT_AT_ONCE, SESSION_QUEUE
-from specs.message import Message, MessageType, identified, refuse
+from specs.message import Message, MessageType, identified, position_of, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.bodies import write_body
@@ -45,13 +46,11 @@ from transports.codec import encode
 from transports.errors import CloseReason
 
 if TYPE_CHECKING:
-    from actors.node.session.other_nodes import OtherNodes
+    from actors.node.session.other_nodes import DurableMessages, OtherNodes
 
 __all__ = ["Exchange"]
 
-
 _log = get_logger("actors.node")
-
 
 _TOO_MUCH: Final = "too many messages wait in the node"
 
@@ -81,9 +80,11 @@ class Overload:
         """Return what a link did not write and its session is to get over the next.
 
         What session control said is left out, it was that link's own business: a token that
-        it was to get means the wrong thing over another link, an answer to a ping nothing.
+        it was to get means the wrong thing over another link, an answer to a ping nothing. What a
+        log has kept is read from there again.
         """
         manager = self._exchange.tables.addresses.session
+        unsent = [entry for entry in unsent if position_of(entry.message) is None]
         kept = [entry for entry in unsent if entry.message.from_ != manager]
         for _ in range(len(unsent) - len(kept)):
             self._exchange.trace.counters.drop(DropReason.SESSION_GONE)
@@ -160,10 +161,6 @@ class Overload:
         self._exchange.feed(session, inner.LinkLost(port.number, "slow consumer"))
 
 
-PAUSE: Final = 0.05
-"""Seconds until a part with a full mailbox is tried again."""
-
-
 @final
 class Exchange:
     """Owned by the bus's task; nothing here waits.
@@ -184,6 +181,7 @@ class Exchange:
         statuses: The runtimes that others take to be live.
         has_login: Whether runtimes can log in.
         others: The other nodes of the domain; None: there are none.
+        durable: What keeps durable messages; None: nothing does.
     """
 
     def __init__(
@@ -210,6 +208,7 @@ class Exchange:
         self._failures = bounds.failures
         self.has_login = False
         self.others: OtherNodes | None = None
+        self.durable: DurableMessages | None = None
         self.state = StateChanges(None)
         self.names = UserNames(self.state.note, trio.current_time)
         self.statuses = LiveStatuses()
@@ -229,7 +228,7 @@ class Exchange:
         if not self.turn.is_settled:
             return trio.current_time()
         if not self.notices.is_settled or not self.state.is_settled:
-            return trio.current_time() + PAUSE
+            return trio.current_time() + MAILBOX_RETRY
         return self._alarms.deadline()
 
     def tick(self) -> None:
@@ -433,6 +432,8 @@ class Exchange:
         for entry in waiting:
             self.trace.hop(Op.FLUSH, entry.message)
             self.trace.passed(Op.XMIT, entry.message, port.name)
+        if self.durable is not None and (session := self.session_of(port.number)) is not None:
+            self.durable.attached(session)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request without a receiver; count anything else (MN-25, I-B12).
@@ -560,6 +561,8 @@ class Exchange:
         if session.port is not None and session.port.number == number:
             session.dialect = session.port.acceptor.dialect
             session.port = None
+            if self.durable is not None:
+                self.durable.detached(session.core.runtime)
 
     def _ping(self, session: Session) -> None:
         if session.port is not None:

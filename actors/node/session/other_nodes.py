@@ -1,17 +1,21 @@
-"""The other nodes of the domain, as the bus knows them; most nodes are the only one of theirs."""
+"""The other nodes of the domain, and what they share, as the bus knows them.
 
-from abc import abstractmethod
+Most nodes are the only one of their domain.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
 from actors.node.links.port import Port
-from actors.node.messages import GroupEvent
+from actors.node.messages import GroupEvent, LogEvent
 from actors.node.session.session import Session
 from actors.node.tables import TableWatcher
 from fsm.effects import Refused
 from fsm.session.node_session_io import OutboundMessage
+from specs.message import Message
 
-__all__ = ["OtherNodes", "objection_of"]
+__all__ = ["DurableMessages", "OtherNodes", "objection_of"]
 
 
 class OtherNodes(TableWatcher):
@@ -136,3 +140,50 @@ def objection_of(others: OtherNodes | None, runtime: str | None = None) -> Refus
         runtime: As of `OtherNodes.objection`.
     """
     return None if others is None else others.objection(runtime)
+
+
+class DurableMessages(ABC):
+    """The logs that keep durable messages; part of the bus's task, nothing here waits."""
+
+    @abstractmethod
+    def heed(self, event: LogEvent) -> None:
+        """Take news of the logs."""
+
+    @abstractmethod
+    def keep(self, message: Message, runtime: str, by: str) -> None:
+        """Have a request kept; its sender is answered when it is, or why it is not.
+
+        Args:
+            message: The request.
+            runtime: Runtime of the receiver.
+            by: Runtime whose session brought it.
+        """
+
+    @abstractmethod
+    def ends(self, message: Message, by: str) -> bool:
+        """Return whether a message answers one that a log has kept; such an answer goes no further.
+
+        Args:
+            message: Any message.
+            by: Runtime whose session brought it.
+        """
+
+    @abstractmethod
+    def attached(self, session: Session) -> None:
+        """Note that a session has a link, to which what is kept for it may be given."""
+
+    @abstractmethod
+    def detached(self, runtime: str) -> None:
+        """Note that the session of a runtime has no link any more. Idempotent."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Send what the turn has brought about."""
+
+    @abstractmethod
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Do what is due."""

@@ -32,7 +32,7 @@ from specs.addresses.address import is_below
 from specs.child import is_of_creator, parent_of
 from specs.limits.bus import OPEN_REQUESTS
 from specs.limits.protocol import STUB_QUEUE, WARNING_PAUSE
-from specs.message import Message, identified, instance_id, refuse
+from specs.message import Message, identified, instance_id, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
@@ -519,7 +519,8 @@ class Forwarding:
                 self._go(request, intent_of(request), now)
         for ended in self.answers.overdue(now):
             self.outbound.settled(ended.request, now)
-            if ended.waiter.is_ours:
+            # The node that delivers a durable message waits for an answer, too.
+            if ended.waiter.is_ours or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
                 self._hops.synthesised(response, ended.request)
                 self._give(response, ended.waiter, now)

@@ -16,6 +16,7 @@ from fsm.bus.transactions import (
     Answer,
     DeduplicationWindow,
     Ended,
+    EndedDurables,
     Key,
     Terms,
     Transaction,
@@ -25,7 +26,7 @@ from fsm.bus.transactions import (
 from fsm.intent import Intent, intent_of
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
-from specs.message import Message, refuse
+from specs.message import Message, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
@@ -83,6 +84,7 @@ class OpenRequests:
         self._hops = hops
         self._open: TransactionsCore[PendingReply] = TransactionsCore(hops.steps)
         self._seen = DeduplicationWindow()
+        self._durables = EndedDurables()
         self._answered: OrderedDict[Key, tuple[Transaction[PendingReply], Message]] = OrderedDict()
         self._load: Counter[_Pair] = Counter()
         self._held = HeldPaths()
@@ -144,14 +146,32 @@ class OpenRequests:
         """
         # What is open is known for longer than the window reaches back.
         there = None if message.is_response else self._open.find(message)
-        if self._seen.is_new(message, now) and there is None:
+        if self._is_new(message, now) and there is None:
             return None
         before = there or self._before(message)
         if before is not None and not same_request(before.request, message):
             why = "another request had this id"
             return Refusal(DropReason.DUPLICATE, why, Code.MALFORMED)
         why = "this request has been made before"
-        return Refusal(DropReason.DUPLICATE, why, in_place=Code.CONFLICT)
+        # The node that delivers a durable message waits for the end of it.
+        is_over = there is None and position_of(message) is not None
+        return Refusal(DropReason.DUPLICATE, why, Code.CONFLICT if is_over else None, Code.CONFLICT)
+
+    def _is_new(self, message: Message, now: float) -> bool:
+        place = position_of(message)
+        if place is None:
+            return self._seen.is_new(message, now)
+        # It is delivered until it has ended, and may come twice for other reasons as well.
+        return not self._durables.has(message, place) and not self._seen.knows(message, now)
+
+    def _is_over(self, request: Message) -> bool:
+        """Note that a durable request needs no further delivery; False: it is no durable one."""
+        place = position_of(request)
+        if place is None:
+            return False
+        self._durables.add(request, place)
+        self._seen.is_new(request, trio.current_time())
+        return True
 
     def _before(self, request: Message) -> Transaction[PendingReply] | None:
         found = self._answered.get((request.from_, request.to, request.id))
@@ -180,6 +200,8 @@ class OpenRequests:
     def _remember(self, transaction: Transaction[PendingReply], response: Message) -> None:
         """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
         request = transaction.request
+        if self._is_over(request):
+            return
         self._answered[request.from_, request.to, request.id] = transaction, response
         if len(self._answered) > ANSWERS_KEPT:
             self._answered.popitem(last=False)
@@ -269,6 +291,8 @@ class OpenRequests:
         for ended in over:
             self._hops.step(ended.step)
             self._closed(ended.request)
+            if not ended.waiter.is_ours:
+                self._is_over(ended.request)
         return over
 
     def leave(self) -> None:

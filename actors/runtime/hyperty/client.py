@@ -25,16 +25,27 @@ from specs.bodies.sync import Observe
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, frozen
 from specs.limits.bus import MAX_ATTEMPTS
-from specs.message import Message, MessageType, reason_in, refuse, reply_to
+from specs.message import (
+    DURABLE,
+    Message,
+    MessageType,
+    is_durable,
+    reason_in,
+    refuse,
+    reply_to,
+)
 from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = ["HypertyClient"]
 
 
-def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:
+def _said(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
     """Return the body of a request."""
     check_text(path, "path")
-    return {"value": value, "resource": path} if path else {"value": value}
+    said: dict[str, Sendable] = {"value": value, "resource": path} if path else {"value": value}
+    if durable:
+        said[DURABLE] = True
+    return said
 
 
 _REQUESTS: Final = {verb.value: verb for verb in MessageType if verb is not MessageType.RESPONSE}
@@ -72,6 +83,7 @@ class HypertyClient:
         type_: str = MessageType.CREATE,
         *,
         path: str = "",
+        durable: bool = False,
     ) -> Message:
         """Send a request with a value and return its final answer.
 
@@ -88,12 +100,18 @@ class HypertyClient:
         A value over `BODY_BYTES` travels in chunks; its answer is awaited from the last one on, and
         the receiver gets it whole.
 
+        A durable request is answered 202 as soon as the domain of the receiver keeps it, also while
+        its runtime is away; the receiver gets it once, and its own answer goes nowhere. 503: it is
+        not kept, or not known to be. A receiver in the same runtime answers itself. A durable value
+        over `BODY_BYTES` is refused (413).
+
         Args:
             to: Address of the receiver.
             value: JSON value of the request, or an instance of an attrs class; it becomes `value`
                 of the body.
             type_: Verb of the request, such as `MessageType.UPDATE` or "update".
             path: What the request is about, as a handler of the receiver names it (`handles`).
+            durable: Whether the domain keeps the request until the receiver has answered it.
 
         Returns:
             The final answer; its body has the `value` that the receiver returned.
@@ -107,7 +125,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._asked(to, type_, _said(value, path), 1)
+        return await self._asked(to, type_, _said(value, path, durable=durable), 1)
 
     @final
     async def insist(
@@ -288,7 +306,7 @@ class HypertyClient:
             except BadMessageError as exc:
                 message = Message(*head, uncopied(body))
                 # What is caught here refers to a copy of the body.
-                if exc.code != Code.TOO_LARGE:
+                if exc.code != Code.TOO_LARGE or is_durable(message):
                     # Whoever repeats it lets others run.
                     await trio.lowlevel.checkpoint()
                     return refuse(message, exc.code, exc.reason)

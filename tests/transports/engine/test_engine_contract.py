@@ -379,53 +379,55 @@ async def append(engine, log, *payloads):
     return list(await engine.append_all([Append(log, one) for one in payloads]))
 
 
-async def read_some(channel, count):
-    """Return that many entries of logs, or more if they came together."""
-    found = []
-    while len(found) < count:
-        found += await channel.receive()
-    return found
+async def read_all(engine, log):
+    """Return the payloads of the entries of a log."""
+    return [one.payload for one in await engine.fetch(log, 0, LOG_UNITS)]
 
 
-@pytest.mark.parametrize("log", ["node/a", "log", "x/y.z*>/ü", "/"])
+async def until_reached(channel, wanted):
+    """Wait until the last positions of logs are known, whatever else comes."""
+    found = {}
+    while any(found.get(log) != position for log, position in wanted.items()):
+        batch = await channel.receive()
+        found.update({one.log: one.position for one in batch})
+
+
+@pytest.mark.parametrize("log", ["node/a", "log", "x/y.z*>/ü", "hyperty-runtime://a.b/c", "/"])
 async def test_entries_of_a_log_come_in_order(engine, other, log):
     positions = await append(engine, log, b"1", b"", b"3")
-    async with other.read("") as entries:
-        assert await read_some(entries, 3) == [
-            Entry(log, position, payload)
-            for position, payload in zip(positions, [b"1", b"", b"3"], strict=True)
-        ]
-        (position,) = await append(engine, log, b"4")
-        assert await read_some(entries, 1) == [Entry(log, position, b"4")]
+    await append(engine, f"{log}/x", b"4")
+    entries = [
+        Entry(log, position, payload)
+        for position, payload in zip(positions, [b"1", b"", b"3"], strict=True)
+    ]
+    assert await other.fetch(log, 0, 4) == entries
+    assert await other.fetch(log, 0, 2) == entries[:2]
+    assert await other.fetch(log, positions[0], 9) == entries[1:]
+    assert await other.fetch(log, positions[2], 9) == []
+    assert await other.fetch("none", 0, 9) == []
     assert positions == sorted(positions)
 
 
 async def test_what_is_acknowledged_comes_no_more(engine, other):
     first, second, third = await append(engine, "n/a", b"1", b"2", b"3")
     await append(engine, "n/b", b"4")
-    async with engine.read("n/") as entries:
-        await read_some(entries, 4)
-        await engine.acknowledge({"n/a": second})
-        await engine.acknowledge({"n/a": first, "n/c": third})
-    async with other.read("n/") as entries:
-        found = await read_some(entries, 2)
-    assert [(one.log, one.payload) for one in found] == [("n/a", b"3"), ("n/b", b"4")]
-    await other.acknowledge({one.log: one.position for one in found})
-    async with engine.read("n/") as entries:
-        await append(engine, "n/a", b"5")
-        assert [one.payload for one in await read_some(entries, 1)] == [b"5"]
+    await engine.acknowledge({"n/a": second})
+    await engine.acknowledge({"n/a": first, "n/c": third})
+    assert await read_all(other, "n/a") == [b"3"]
+    assert await read_all(other, "n/b") == [b"4"]
+    await other.acknowledge({"n/a": third})
+    await append(engine, "n/a", b"5")
+    assert await read_all(other, "n/a") == [b"5"]
 
 
-async def test_another_node_reads_the_logs_of_one_that_is_gone(place, engine, other):
-    """A log is named after its node and perhaps more; it outlives the handle that read it."""
-    async with place.open() as dead, dead.read("dead/") as entries:
-        await append(engine, "dead/x", b"1")
-        await append(engine, "live/x", b"2")
-        await append(engine, "dead/y", b"3")
-        await read_some(entries, 2)
-    async with other.read("dead/") as entries:
-        found = await read_some(entries, 2)
-        assert [(one.log, one.payload) for one in found] == [("dead/x", b"1"), ("dead/y", b"3")]
+async def test_who_follows_logs_hears_of_their_entries(engine, other):
+    """The last of each log first, then new ones; not what they hold."""
+    await append(engine, "a", b"1", b"2")
+    (_, last), (only,) = await append(engine, "a", b"3", b"4"), await append(engine, "b", b"1")
+    async with other.follow_logs() as news:
+        await until_reached(news, {"a": last, "b": only})
+        (last,) = await append(engine, "a", b"5")
+        await until_reached(news, {"a": last})
 
 
 async def test_a_log_that_is_full_refuses_and_others_do_not(engine):
@@ -445,11 +447,10 @@ async def test_a_large_entry_takes_as_much_as_small_ones(engine, other):
     units = Append("a", large).units
     written = await append(engine, "a", *[large] * (LOG_UNITS // units + 1))
     assert [isinstance(one, int) for one in written] == [True] * (LOG_UNITS // units) + [False]
-    async with other.read("") as entries:
-        found = await read_some(entries, LOG_UNITS // units)
-        assert {one.payload for one in found} == {large}
-        assert [one.position for one in found] == written[:-1]
-        await other.acknowledge({"a": found[-1].position})
+    found = await other.fetch("a", 0, LOG_UNITS)
+    assert {one.payload for one in found} == {large}
+    assert [one.position for one in found] == written[:-1]
+    await other.acknowledge({"a": found[-1].position})
     assert isinstance((await append(engine, "a", large))[0], int)
 
 
@@ -460,37 +461,36 @@ def test_an_addition_beyond_a_limit_is_our_bug():
         Append("", b"")
 
 
-async def test_a_log_outlives_the_store_and_its_reader_goes_on(place, engine, other):
-    async with other.read("") as entries:
-        await append(engine, "a", b"1", b"2")
-        await read_some(entries, 2)
+async def test_a_log_outlives_the_store_and_who_follows_goes_on(place, engine, other):
+    async with other.follow_logs() as news:
+        (_, last) = await append(engine, "a", b"1", b"2")
+        await until_reached(news, {"a": last})
         await place.stop()
         await until_health(engine, is_up=False)
         await until_health(other, is_up=False)
         assert isinstance((await append(engine, "a", b"lost"))[0], EngineDownError)
         with pytest.raises(EngineDownError):
             await engine.acknowledge({"a": 1})
+        with pytest.raises(EngineDownError):
+            await engine.fetch("a", 0, 1)
         await place.start()
         await until_health(engine, is_up=True)
-        await append(engine, "a", b"3")
-        found = await read_some(entries, 1)
-        while found[-1].payload != b"3":
-            found += await read_some(entries, 1)
-    assert {one.payload for one in found} <= {b"1", b"2", b"3"}
-    async with engine.read("") as entries:
-        assert [one.payload for one in await read_some(entries, 3)] == [b"1", b"2", b"3"]
+        (last,) = await append(engine, "a", b"3")
+        await until_reached(news, {"a": last})
+    assert await read_all(engine, "a") == [b"1", b"2", b"3"]
 
 
 async def test_a_store_that_came_back_empty_has_no_entries(place, engine):
-    (before,) = await append(engine, "a", b"1")
-    async with engine.read("") as entries:
-        await read_some(entries, 1)
+    async with engine.follow_logs() as news:
+        (before,) = await append(engine, "a", b"1")
+        await until_reached(news, {"a": before})
         await place.restart_empty()
         after = EngineDownError("not yet")
         while not isinstance(after, int):
             (after,) = await append(engine, "a", b"2")
             await trio.lowlevel.checkpoint()
-        assert await read_some(entries, 1) == [Entry("a", after, b"2")]
+        await until_reached(news, {"a": after})
+    assert await engine.fetch("a", 0, 2) == [Entry("a", after, b"2")]
     assert after > before
 
 
@@ -583,6 +583,8 @@ async def test_a_closed_handle_says_so(place):
         await engine.publish("a", [b""])
     with pytest.raises(EngineDownError, match="closed"):
         await engine.acknowledge({"a": 1})
+    with pytest.raises(EngineDownError, match="closed"):
+        await engine.fetch("a", 0, 1)
     (added,) = await engine.append_all([Append("a", b"")])
     assert "closed" in str(added)
 
@@ -591,7 +593,11 @@ async def test_channels_end_with_the_handle(place):
     has_ended = []
 
     async def follow(engine, task_status):
-        async with engine.watch() as rows, engine.inbox("a") as inbox, engine.read("") as entries:
+        async with (
+            engine.watch() as rows,
+            engine.inbox("a") as inbox,
+            engine.follow_logs() as entries,
+        ):
             await until_current(rows)
             task_status.started()
             has_ended.append([batch async for batch in rows])

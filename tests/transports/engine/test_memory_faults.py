@@ -114,8 +114,7 @@ async def test_an_entry_goes_after_a_day(autojump_clock, store, engine):
     assert isinstance(full, LogFullError)
     await trio.sleep(2)
     (position,) = await engine.append_all([Append("a", b"3")])
-    async with engine.read("") as entries:
-        assert await entries.receive() == [Entry("a", position, b"3")]
+    assert await engine.fetch("a", 0, 2) == [Entry("a", position, b"3")]
 
 
 @pytest.mark.parametrize("is_done", [True, False])
@@ -125,8 +124,7 @@ async def test_the_outcome_of_an_addition_may_be_hidden(store, engine, is_done):
     await engine.append_all([Append("a", b"2")])
 
     assert lost.is_unknown
-    async with engine.read("") as entries:
-        found = [one.payload for one in await entries.receive()]
+    found = [one.payload for one in await engine.fetch("a", 0, 3)]
     assert found == ([b"1", b"2"] if is_done else [b"2"])
 
 

@@ -1,0 +1,212 @@
+"""Durable messages of a node: kept in the logs of the engine, and delivered from there."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.log import get_logger
+from actors.node.group.messages import (
+    AppendAll,
+    AppendsAnswered,
+    LogsMoved,
+    LogsReady,
+    LogWork,
+    TrimLogs,
+)
+from actors.node.group.refusals import CROWDED, LOG_FULL, NOT_KEPT, UNKNOWN
+from actors.node.group.wire import write_entry
+from actors.node.messages import LogEvent
+from actors.node.session.exchange import Exchange
+from actors.node.session.other_nodes import DurableMessages
+from actors.node.session.session import Session
+from actors.node.trace import ComponentTrace
+from fsm.effects import Refused
+from fsm.group import durable
+from fsm.group.durable import AcceptCore, DeliverCore, Offered
+from fsm.group.homes import Homes
+from fsm.session.node_session_io import OutboundMessage
+from specs.identity import Identity
+from specs.message import DURABLE, Message, reply_to
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.codec import encode
+from transports.engine.contract import Append, Appended, EngineDownError, LogFullError
+
+if TYPE_CHECKING:
+    from actors.kit.supervision.actor import ActorRef
+
+__all__ = ["Durable"]
+
+_log = get_logger("actors.node")
+
+_LINK: Final = "log"
+"""What traces call the way into a log, and out of it."""
+
+
+def _owner(identity: Identity | None, key: str | None) -> str:
+    """Return what a session belongs to, in one text; empty: to the name of its runtime alone.
+
+    Args:
+        identity: Who has logged in; None: nobody.
+        key: Thumbprint of the key that its runtime has proven; None: it showed none.
+    """
+    return key or "" if identity is None else f"{identity.issuer} {identity.user}"
+
+
+@final
+class Durable(DurableMessages):
+    """Host of the cores of durable messages; part of the bus's task.
+
+    Args:
+        exchange: The sessions of this node.
+        trace: Of what goes into logs and comes out of them.
+        objection: Why nothing can be given to the engine now; None: it can.
+        homes: The sessions of other nodes.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        trace: ComponentTrace,
+        objection: Callable[[], Refused | None],
+        homes: Homes,
+    ) -> None:
+        self._exchange: Final = exchange
+        self._trace: Final = trace
+        self._objection: Final = objection
+        self._homes: Final = homes
+        self._accept: Final = AcceptCore()
+        self._deliver: Final = DeliverCore()
+        self._logs: ActorRef[LogWork] | None = None
+        self._trims: dict[str, int] = {}
+
+    # ---- from senders
+
+    @override
+    def keep(self, message: Message, runtime: str, by: str) -> None:
+        entry = write_entry(self._whose(runtime), encode(message))
+        offered = Offered(message, by, runtime, entry)
+        objection = self._objection()
+        if objection is None and not self._accept.offer(offered):
+            objection = CROWDED
+        if objection is not None:
+            self._refuse(offered, objection)
+
+    def _whose(self, runtime: str) -> str:
+        """Return what the session of a runtime belongs to, here or at another node."""
+        session, row = self._exchange.sessions.get(runtime), self._homes.row(runtime)
+        if session is not None:
+            return _owner(session.asker.identity, session.core.key)
+        return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
+
+    def _answered(self, outcomes: Sequence[Appended]) -> None:
+        for offered, outcome in zip(self._accept.answered(), outcomes, strict=True):
+            match outcome:
+                case LogFullError():
+                    self._refuse(offered, LOG_FULL)
+                case EngineDownError(is_unknown=is_unknown):
+                    self._refuse(offered, UNKNOWN if is_unknown else NOT_KEPT)
+                case _:
+                    self._trace.hop(Op.XMIT, offered.message, link=_LINK)
+                    answer = reply_to(offered.message, Code.ACCEPTED)
+                    self._exchange.trace.hop(Op.SYNTH, answer)
+                    self._exchange.send(offered.by, answer)
+
+    def _refuse(self, offered: Offered, refused: Refused) -> None:
+        self._exchange.undeliverable(
+            offered.message, refused.code, refused.why, DropReason.OVERFLOW
+        )
+
+    # ---- to receivers
+
+    @override
+    def attached(self, session: Session) -> None:
+        runtime = session.core.runtime
+        self._feed(durable.Attached(runtime, self._whose(runtime)))
+
+    @override
+    def detached(self, runtime: str) -> None:
+        self._feed(durable.Detached(runtime))
+
+    @override
+    def ends(self, message: Message, by: str) -> bool:
+        if not message.is_response or not self._deliver.awaits(by, message):
+            return False
+        self._exchange.trace.hop(Op.CALLBACK, message)
+        self._feed(durable.Answered(by, message))
+        return True
+
+    def _feed(self, happened: durable.Input) -> None:
+        now, due = trio.current_time(), deque([happened])
+        while due:
+            for effect in self._deliver.feed(due.popleft(), now):
+                match effect:
+                    case durable.Fetch(runtime, number):
+                        if self._logs is None or not self._logs.try_tell(effect):
+                            due.append(durable.Unfetched(runtime, number))
+                    case durable.Deliver(runtime, position, message):
+                        self._give(runtime, position, message)
+                    case durable.Trim(runtime, position):
+                        self._trims[runtime] = position
+                    case durable.GaveUp():
+                        self._given_up(effect)
+                    case _:
+                        assert_never(effect)
+
+    def _given_up(self, gave_up: durable.GaveUp) -> None:
+        _log.warning("durable message given up", runtime=gave_up.runtime, why=gave_up.why)
+        if gave_up.message is None:
+            self._trace.counters.drop(DropReason.MALFORMED)
+        else:
+            self._trace.drop(gave_up.message, DropReason.NO_TARGET)
+
+    def _give(self, runtime: str, position: int, message: Message) -> None:
+        placed = attrs.evolve(message, body={**message.body, DURABLE: position})
+        self._trace.hop(Op.RCV, placed, link=_LINK)
+        self._exchange.hand_out_to((runtime,), OutboundMessage(placed, encode(placed)))
+
+    # ---- news
+
+    @override
+    def heed(self, event: LogEvent) -> None:
+        match event:
+            case LogsReady(logs):
+                self._logs = logs
+                for offered in self._accept.answered():
+                    self._refuse(offered, UNKNOWN)
+                self._feed(durable.Began())
+            case LogsMoved(news):
+                for one in news:
+                    self._feed(one)
+            case AppendsAnswered(outcomes):
+                self._answered(outcomes)
+            case _:
+                pass
+
+    # ---- turns of the bus
+
+    @override
+    def settle(self) -> None:
+        if self._trims:
+            trims, self._trims = self._trims, {}
+            if self._logs is None or not self._logs.try_tell(TrimLogs(trims)):
+                for runtime, position in trims.items():
+                    self._feed(durable.Trimmed(runtime, position, is_done=False))
+        batch = self._accept.batch()
+        if batch:
+            appends = tuple(Append(one.log, one.payload) for one in batch)
+            if self._logs is None or not self._logs.try_tell(AppendAll(appends)):
+                for offered in self._accept.answered():
+                    self._refuse(offered, NOT_KEPT)
+
+    @override
+    def deadline(self) -> float:
+        return self._deliver.deadline()
+
+    @override
+    def tick(self) -> None:
+        self._feed(durable.Tick())
