@@ -76,7 +76,7 @@ class Dispatch:
         """Have a message kept for a runtime, and its sender answered then."""
         durable = self._exchange.durable
         if durable is None or by is None:
-            self._exchange.undeliverable(message, Code.UNAVAILABLE, _NO_LOGS, DropReason.NO_TARGET)
+            self._exchange.undeliverable(message, Code.FORBIDDEN, _NO_LOGS, DropReason.DENIED)
         else:
             durable.keep(message, runtime, by)
 

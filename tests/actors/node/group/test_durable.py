@@ -216,7 +216,7 @@ async def test_a_node_without_an_engine_refuses_it(autojump_clock):
         ledger = await rb.deploy(partial(Ledger, []))
         caller = await ra.deploy(Caller)
         answer = await caller.request(ledger.url, 1, durable=True)
-        assert (answer.code, "no engine" in answer.body["description"]) == (503, True)
+        assert (answer.code, "no engine" in answer.body["description"]) == (403, True)
 
 
 # ---- plain peers
