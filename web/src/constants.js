@@ -334,6 +334,7 @@ export const CARRIED_HOPS = 2;
 export const RECORD_RETRY = 60.0;
 export const NODE_CHANCE = 6;
 export const HAND_OVER_TIMEOUT = 0.5;
+export const MAILBOX_RETRY = 0.05;
 export const CODES = /** @type {const} */ ({"TRYING": 100, "PROGRESS": 183, "OK": 200, "ACCEPTED": 202, "MALFORMED": 400, "UNAUTHENTICATED": 401, "FORBIDDEN": 403, "NOT_FOUND": 404, "TIMEOUT": 408, "CONFLICT": 409, "GONE": 410, "TOO_LARGE": 413, "INTERNAL": 500, "BAD_BACKEND": 502, "UNAVAILABLE": 503, "BACKEND_TIMEOUT": 504});
 export const DROPS = /** @type {const} */ ({"UNMATCHED": "unmatched", "LATE_RESPONSE": "late-response", "LOOP": "loop", "FORGED_STATUS": "forged-status", "NO_TARGET": "no-target", "OVERFLOW": "overflow", "UNSUBSCRIBED": "unsubscribed", "SESSION_GONE": "session-gone", "MALFORMED": "malformed", "DUPLICATE": "duplicate", "OVERTAKEN": "overtaken", "DENIED": "denied", "UNKNOWN_SOURCE": "unknown-source", "CRASHED": "crashed"});
 export const TYPES = /** @type {const} */ (["create", "read", "update", "delete", "subscribe", "unsubscribe", "execute", "forward", "response"]);

@@ -14,7 +14,7 @@ import { codeOf, instanceId, isResponse, requestId, viaOf } from "./message.js";
 const SCHEMA = "protofly.trace/1";
 const VIA_CHARACTERS = 4096;
 const SECRET = new Set([
-  ...["via", "auth", "token", "runtimeToken", "secret", "identity"],
+  ...["via", "auth", "token", "runtimeToken", "secret", "identity", "durable"],
   ...["publicKey", "certificate", "signature", "assertion", "statement"],
 ]);
 
