@@ -147,11 +147,11 @@ def _of_tables(name: str, group: Group, rows: Collection[GroupRow]) -> Iterator[
     here = {one for one, row in sessions.items() if row.holder == holder}
     yield from _unlike(f"the sessions of {name}", _all(group._exchange.sessions), _all(here))
     away = {one: row.holder for one, row in sessions.items() if one not in here}
-    homes = {one: group._homes.row(one) for one in group._homes.runtimes}
+    homes = {one: group.homes.row(one) for one in group.homes.runtimes}
     known = {one: row.holder for one, row in homes.items() if row is not None}
     yield from _unlike(f"what {name} knows of sessions elsewhere", known, away)
     for one in sorted(away):
-        if group._homes.node_of(one) is None:
+        if group.homes.node_of(one) is None:
             yield f"{name} knows no member that has {one}"
     names = {row.name.runtime: row.name for row in rows if isinstance(row, NameRow)}
     yield from _unlike(f"the names at {name}", group._exchange.names._core._names, names)
