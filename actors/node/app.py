@@ -530,7 +530,7 @@ def _sources(plan: Plan) -> "Sources":
         None if plan.policing is None else plan.policing.store,
         "" if catalogue is None else catalogue.domain,
         config.monitor,
-        "" if plan.shared is None else plan.shared.node,
+        None if plan.shared is None else plan.shared.colleagues,
     )
 
 

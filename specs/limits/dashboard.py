@@ -40,3 +40,9 @@ SLOW_ROWS: Final = 10
 
 TEXT_CHARS: Final = 512
 """Characters of a text of a peer in an event (ours)."""
+
+COLLEAGUE_PATIENCE: Final = 2.0
+"""Seconds for which a page waits for what other nodes answer (ours)."""
+
+COLLEAGUE_ROWS: Final = 50
+"""Refusals, and drops, in the answer of one node to another at most (ours: some 200 KB)."""

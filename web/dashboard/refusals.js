@@ -1,6 +1,6 @@
 /** Why was this refused? By the id of a message, or the address of one of its ends. */
 
-import { DataTable, card, clock, el, empty, field, nodeLink, runtimeLink, shortName } from "./dom.js";
+import { DataTable, card, clock, el, empty, field, plural, runtimeLink, say, shortName } from "./dom.js";
 
 export const GROUNDS = {
   form: ["Form", "The message does not have the form that the protocol prescribes."],
@@ -22,7 +22,7 @@ export const DROPS = {
 export function refusalTable(caption, none) {
   return new DataTable({
     caption,
-    id: (row) => `${row.at} ${row.id} ${row.from}`,
+    id: (row) => `${row.node ?? ""} ${row.at} ${row.id} ${row.from}`,
     sort: { key: "at", down: true },
     isEven: true,
     none,
@@ -41,7 +41,8 @@ function messageCell(row) {
     el("p", { class: "small narrow" }, el("time", { text: clock(row.at) })),
     el("p", { class: "mono small", text: `from ${row.from}` }),
     el("p", { class: "mono small", text: `to ${row.to}` }),
-    row.by ? el("p", { class: "small" }, "over ", sender(row.by)) : null);
+    row.by ? el("p", { class: "small" }, "over ", sender(row.by)) : null,
+    row.node ? el("p", { class: "small" }, "at the node ", el("b", { text: row.node })) : null);
 }
 
 /** The session of a runtime, or a link that has none. */
@@ -70,7 +71,7 @@ export function openRefusals(root, { model, connection, announce, argument }) {
     empty("No refusal is remembered for this", "The node remembers the last 1,024 refusals. A message that it delivered was refused by its receiver, if at all."));
   const drops = new DataTable({
     caption: "Dropped messages, the newest first",
-    id: (row) => `${row.at} ${row.id} ${row.from}`,
+    id: (row) => `${row.node ?? ""} ${row.at} ${row.id} ${row.from}`,
     sort: { key: "at", down: true },
     isEven: true,
     size: 10,
@@ -86,31 +87,40 @@ export function openRefusals(root, { model, connection, announce, argument }) {
     event.preventDefault();
     look(true);
   });
-  const elsewhere = el("p", { class: "muted", hidden: true });
+  const elsewhere = el("p", { class: "muted", hidden: !model.about.node, text: "Shown is what this node refused and dropped. To explain a message, the other nodes are asked, too." });
+  let others = { refusals: [], drops: [] };
   root.append(el("h1", { text: "Why was this refused?" }), card("Find a message", form, error, elsewhere),
     card("Refusals", refusals.element), card("Drops", drops.element));
 
-  /** Say where else to ask: each node remembers what it refused itself. */
-  function ask(number) {
-    const hash = number ? `#/refusals/${encodeURIComponent(number)}` : "#/refusals";
-    const others = model.others().flatMap((node, place) => [place ? ", " : "", nodeLink(node.name, node.url, hash)]);
-    elsewhere.hidden = !others.length;
-    elsewhere.replaceChildren(`Shown is what the node ${model.about.node} refused and dropped. Others remember their own: `, ...others);
+  /** Ask the other nodes, each of which remembers what it refused itself; only when somebody asks. */
+  async function askOthers(wanted) {
+    others = { refusals: [], drops: [] };
+    if (!model.about.node) return;
+    const answers = Object.entries((await connection.ask("elsewhere", wanted)).nodes);
+    const silent = [];
+    for (const [node, found] of answers) {
+      if (!found) silent.push(node);
+      for (const kind of Object.keys(others)) others[kind].push(...(found?.[kind] ?? []).map((row) => ({ ...row, node })));
+    }
+    const all = `Shown is what this node and ${plural(answers.length - silent.length, "other", "others")} refused and dropped.`;
+    say(elsewhere, silent.length ? `${all} There is no answer from ${silent.join(", ")}.` : all);
   }
 
   async function look(isAsked) {
+    const wanted = { id: id.value.trim().replace(/^#/, ""), q: text.value.trim() };
     try {
-      const found = await connection.ask("refused", { id: id.value.trim().replace(/^#/, ""), q: text.value.trim() });
+      if (isAsked) await askOthers(wanted);
+      const found = await connection.ask("refused", wanted);
       error.textContent = "";
-      refusals.set(found.refusals);
-      drops.set(found.drops);
-      ask(id.value.trim().replace(/^#/, ""));
-      if (isAsked) announce(`${found.refusals.length} refusals, ${found.drops.length} drops`);
+      const [refused, dropped] = [[...found.refusals, ...others.refusals], [...found.drops, ...others.drops]];
+      refusals.set(refused);
+      drops.set(dropped);
+      if (isAsked) announce(`${refused.length} refusals, ${dropped.length} drops`);
     } catch (problem) {
       error.textContent = problem.message;
     }
   }
-  look(false);
+  look(Boolean(argument));
   let seen = null;
   return {
     /** Look again when more was refused or dropped. */

@@ -162,6 +162,11 @@ class Overview:
             return f"this node is no member of its group: it is {state or State.JOINING}"
         return None
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The ids of the other members."""
+        return tuple(self._membership.others)
+
     def home(self, runtime: str) -> JsonObject | None:
         """Return the node that has the session of a runtime, and its URL; None: no other has it."""
         node = self._homes.node_of(runtime)

@@ -4,10 +4,10 @@ The page itself holds no data, and is served to everybody from the package `web`
 changes anything, and no token, key or body of a message is shown.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
 from http import HTTPStatus
-from typing import Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 import trio
@@ -16,15 +16,19 @@ from typing_extensions import override
 from actors.http.config import HttpConfig
 from actors.http.site import Feed, Gate, HttpService, Page, Visit, json_page
 from actors.http.web_files import WEB
-from actors.kit.counters import BrokenClaim, Drop, Refused
+from actors.kit.counters import BrokenClaim
 from actors.kit.trace import user_digest
 from actors.node.dashboard.board import Board
+from actors.node.dashboard.refused import Wanted
 from actors.policy.store import PolicyStore
 from fsm.dashboard.fleet import is_over
 from fsm.machine_list import MACHINES
 from fsm.registry.records import Row
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.dashboard import STORY_LEASE, STORY_PAGE, TABLE_ROWS, TEXT_CHARS
+from specs.limits.dashboard import STORY_LEASE, STORY_PAGE, TABLE_ROWS
+
+if TYPE_CHECKING:
+    from actors.node.dashboard.colleagues import Colleagues
 
 __all__ = ["DASHBOARD", "Sources", "dashboard_services", "to_page"]
 
@@ -53,17 +57,17 @@ class Sources:
         policies: The policies in force; None: there are none.
         catalogue: Domain of the catalogue that is served; empty: none is.
         is_monitored: Whether the node judges itself.
-        node: Id of the node in its group; empty: it is the only node of its domain.
+        colleagues: Ask the other nodes of the domain; None: there are none.
     """
 
     records: Callable[[], Sequence[Row]] | None
     policies: PolicyStore | None
     catalogue: str
     is_monitored: bool
-    node: str = ""
+    colleagues: "Colleagues | None" = None
 
 
-_View: TypeAlias = Callable[[Visit], Page | Feed]
+_View: TypeAlias = Callable[[Visit], Page | Feed | Awaitable[Page]]
 
 
 @final
@@ -85,7 +89,10 @@ class _DashboardService(HttpService):
     async def answer(self, visit: Visit) -> Page | Feed:
         await trio.lowlevel.checkpoint()
         refusal = self._gate.refusal(visit)
-        return self._view(visit) if refusal is None else refusal
+        if refusal is not None:
+            return refusal
+        shown = self._view(visit)
+        return shown if isinstance(shown, Page | Feed) else await shown
 
     @override
     def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
@@ -116,6 +123,7 @@ def dashboard_services(
         "runtime": views.runtime,
         "story": views.story,
         "refused": views.refused,
+        "elsewhere": views.elsewhere,
         "registrations": views.registrations,
         "policies": views.policies,
         "findings": views.findings,
@@ -152,7 +160,7 @@ class _Views:
                 "policies": self._sources.policies is not None,
                 "records": self._sources.records is not None,
                 "catalogue": self._sources.catalogue,
-                "node": self._sources.node,
+                "node": "" if self._sources.colleagues is None else self._sources.colleagues.node,
             }
         )
 
@@ -208,16 +216,16 @@ class _Views:
 
     def refused(self, visit: Visit) -> Page:
         """Return refusals and drops, the newest first; of one message id, if one is asked for."""
-        id_, text = visit.query.get("id", ""), visit.query.get("q", "")
-        refusals = [_refusal(one) for one in reversed(self._board.counters.refusals())]
-        ledger = self._board.counters.ledger()
-        drops = [_drop(one) for one in reversed(ledger.last)]
-        return _ok(
-            {
-                "refusals": _found(refusals, id_, text),
-                "drops": _found(drops, id_, text),
-            }
-        )
+        wanted = _wanted(visit)
+        return _ok(wanted.among(self._board.counters, TABLE_ROWS))
+
+    async def elsewhere(self, visit: Visit) -> Page:
+        """Return the refusals and drops of the other nodes, by node; null: it did not answer."""
+        group, colleagues = self._board.group, self._sources.colleagues
+        if group is None or colleagues is None:
+            return json_page(HTTPStatus.NOT_FOUND, {"error": "this node knows no others"})
+        answers = await colleagues.ask(group.others, _wanted(visit))
+        return _ok({"nodes": dict[str, Json](answers)})
 
     def registrations(self, visit: Visit) -> Page:
         """Return records of the domain registry that have a text in their address or runtime."""
@@ -281,46 +289,12 @@ def _number(visit: Visit, name: str) -> int:
 _DIGITS: Final = 16
 
 
+def _wanted(visit: Visit) -> Wanted:
+    return Wanted(visit.query.get("id", ""), visit.query.get("q", ""))
+
+
 def _some(texts: Iterable[str]) -> list[Json]:
     return list[Json](sorted(texts)[:TABLE_ROWS])
-
-
-def _found(rows: Iterable[JsonObject], id_: str, text: str) -> list[Json]:
-    found: list[Json] = []
-    for row in rows:
-        ends = (row.get("from"), row.get("to"), row.get("by"))
-        has_text = not text or any(isinstance(end, str) and text in end for end in ends)
-        if has_text and (not id_ or str(row["id"]) == id_):
-            found.append(row)
-    return found[:TABLE_ROWS]
-
-
-def _refusal(one: Refused) -> JsonObject:
-    return {
-        "at": one.wall_ns / _NANO,
-        "where": one.where,
-        "id": one.id,
-        "type": str(one.type),
-        "from": one.from_,
-        "to": one.to,
-        "by": one.by,
-        "code": int(one.code),
-        "ground": str(one.ground),
-        "why": one.why,
-        "rule": one.rule,
-    }
-
-
-def _drop(one: Drop) -> JsonObject:
-    return {
-        "at": one.wall_ns / _NANO,
-        "where": one.where,
-        "id": one.id,
-        "type": str(one.type),
-        "from": one.from_[:TEXT_CHARS],
-        "to": one.to[:TEXT_CHARS],
-        "reason": str(one.reason),
-    }
 
 
 def _record(row: Row) -> JsonObject:

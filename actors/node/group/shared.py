@@ -13,6 +13,7 @@ from actors.kit.counters import Counters
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
 from actors.node.dashboard.overview import Overview
 from actors.node.group.durable import Durable
 from actors.node.group.group import Group
@@ -49,14 +50,20 @@ class Shared:
         node: Id of this node, another one at each start.
         mint: Secret by which all nodes of the domain know the addresses that they made; before
             `reach` the one that this node makes if it is the first of them.
+        colleagues: Ask other nodes for what pages show.
     """
 
     engine: Engine
     node: str
     mint: bytes = attrs.field(repr=False)
     _counters: Counters
+    colleagues: Colleagues = attrs.field(init=False)
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
+
+    @colleagues.default
+    def _asking(self) -> Colleagues:
+        return Colleagues(self.engine, self.node, self._counters)
 
     async def reach(self) -> None:
         """Wait until the engine can be reached, and find the secret of the domain there.
@@ -117,6 +124,9 @@ class Shared:
                 "group-store",
                 partial(GroupStore, self.engine, bus, link, keep_secret),
             )
+        )
+        await supervisor.start_child(
+            ChildSpec("group-questions", partial(QuestionInbox, self.colleagues))
         )
         await bus.ask(Serving)
 

@@ -27,7 +27,8 @@ from tests.support.node.web import get
 
 pytestmark = pytest.mark.timeout(60)
 PATHS = (
-    "events", "about", "runtime", "story", "refused", "registrations", "policies", "findings",
+    "events", "about", "runtime", "story", "refused", "elsewhere", "registrations", "policies",
+    "findings",
 )  # fmt: skip
 
 
@@ -294,7 +295,7 @@ async def test_sources_that_a_node_has_not_are_said_to_be_missing():
     services = dashboard_services(
         HttpConfig("127.0.0.1:0"), board(), Sources(None, None, "", is_monitored=False)
     )
-    for path in ("registrations", "policies", "runtime"):
+    for path in ("registrations", "policies", "runtime", "elsewhere"):
         answer = await services[f"/dashboard/{path}"].answer(
             Visit("GET", f"/dashboard/{path}", (("host", "localhost"),))
         )

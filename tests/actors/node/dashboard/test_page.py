@@ -282,7 +282,7 @@ async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_al
 
 @asynccontextmanager
 async def open_group_page():
-    """Three nodes, a session at each of the first two, and the page of the first."""
+    """Three nodes, sessions at two of them, the page of the first, a refusal of the second."""
     http = HttpConfig("127.0.0.1:0")
     async with (
         open_system_network() as network,
@@ -291,21 +291,22 @@ async def open_group_page():
     ):
         one, two, _ = [await world.node(name) for name in ("berlin", "lisbon", "paris")]
         await one.peer(RA)
-        await (await two.peer(RB)).ask("read", RB, "hyperty://a.ex/nobody")
+        refusal = await (await two.peer(RB)).ask("read", RB, "hyperty://a.ex/nobody")
         await browser.call("script.addPreloadScript", {"functionDeclaration": WATCH})
         page = await browser.new_page()
         await page.goto(f"{one.node.http_url}/dashboard")
         await page.until("() => document.querySelector('#live').dataset.state === 'on'")
-        yield world, page
+        axe = installed("axe-core/axe.min.js")
+        await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
+        yield world, page, refusal
 
 
 async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
-    axe = installed("axe-core/axe.min.js")
-    async with open_group_page() as (world, page):
+    async with open_group_page() as (world, page, refusal):
         one, two, three = world.nodes
-        await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
         story = f"runtime/{quote(RB, safe='')}"
-        for view, said in (("refusals", "lisbon-"), (story, "is at the node lisbon-")):
+        asked = f"refusals/{refusal.id}"
+        for view, said in ((asked, "at the node lisbon-"), (story, "is at the node lisbon-")):
             await go(page, view)
             await shows(page, said)
             assert await page.evaluate(AXE) == []

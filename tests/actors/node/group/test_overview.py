@@ -5,6 +5,7 @@ from urllib.parse import quote, urlsplit
 
 import attrs
 import h11
+import orjson
 import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,8 +14,10 @@ from actors.http.config import HttpConfig
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from fsm.registry.node_rights import Observation
+from specs.limits.dashboard import COLLEAGUE_PATIENCE
 from specs.limits.engine import ENGINE_TIMEOUT, WATCH_BATCH
 from specs.limits.group import GROUP_GONE, GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
+from specs.reply_code import DropReason
 from tests.actors.node.dashboard.dashboard_world import Watching
 from tests.support.node.group_world import TimedTracer, open_group, resumed
 from tests.support.node.node_peer import DOMAIN, RA, RB
@@ -182,6 +185,69 @@ async def test_a_runtime_at_another_node_is_said_to_be_there(autojump_clock):
         await trio.sleep(1)
         assert (await ask(world.network, two.node.http_url, path)).status == 200
         assert (await ask(world.network, one.node.http_url, path)).json["elsewhere"] != place
+
+
+async def elsewhere(world, member, query=""):
+    path = f"/dashboard/elsewhere{query and '?'}{query}"
+    return (await ask(world.network, member.node.http_url, path)).json["nodes"]
+
+
+async def test_why_a_message_was_refused_is_asked_at_all_nodes(autojump_clock):
+    async with group() as world:
+        one, two, three = world.nodes
+        alice = await one.peer(RA)
+        answer = await alice.ask("read", RA, "hyperty://a.ex/nobody")
+        await alice.post("response", RA, "hyperty://a.ex/nobody", code=200)
+        await (await three.peer(RB)).ask("read", RB, "hyperty://a.ex/nobody")
+        names = [await name_of(world, member) for member in world.nodes]
+        found = await elsewhere(world, two, f"id={answer.id}&q={quote(RA, safe='')}")
+        assert set(found) == {names[0], names[2]}
+        (refusal,) = found[names[0]]["refusals"]
+        assert (refusal["ground"], refusal["code"], refusal["by"]) == ("route", 404, RA)
+        assert found[names[2]] == {"refusals": [], "drops": []}
+        everything = await elsewhere(world, two)
+        assert [one["reason"] for one in everything[names[0]]["drops"]] == ["no-target"]
+        assert [one["by"] for one in everything[names[2]]["refusals"]] == [RB]
+
+
+async def test_a_node_that_does_not_answer_is_named(autojump_clock):
+    async with group() as world:
+        one, _, three = world.nodes
+        names = [await name_of(world, member) for member in world.nodes]
+        world.store.stop(three.engine)
+        before = trio.current_time()
+        nothing = {"refusals": [], "drops": []}
+        assert await elsewhere(world, one) == {names[1]: nothing, names[2]: None}
+        assert trio.current_time() - before == COLLEAGUE_PATIENCE
+        world.store.stop()
+        assert await elsewhere(world, one) == {names[1]: None, names[2]: None}
+
+
+async def test_what_is_no_question_and_no_awaited_answer_changes_nothing(autojump_clock):
+    async with group(2) as world:
+        one, two = world.nodes
+        names = [await name_of(world, member) for member in world.nodes]
+        told = [
+            b"no json", b"[]", b"7", orjson.dumps(["question", "a/b", 1, "", ""]),
+            orjson.dumps(["question", 1, 1, "", ""]), orjson.dumps(["answer", names[1], 99, {}]),
+            orjson.dumps(["answer", names[1], 1, {"refusals": [1]}]),
+            orjson.dumps(["answer", "another", 1, {"refusals": [], "drops": []}]),
+        ]  # fmt: skip
+        world.store.stop(two.engine)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep, COLLEAGUE_PATIENCE)
+
+            @nursery.start_soon
+            async def _():
+                assert await elsewhere(world, one) == {names[1]: None}
+
+            await trio.sleep(COLLEAGUE_PATIENCE / 2)
+            world.store.publish(f"{names[0]}/questions", told)
+        assert one.node.drops().counts[DropReason.MALFORMED] == 6
+
+
+async def name_of(world, member):
+    return (await ask(world.network, member.node.http_url, "/dashboard/about")).json["node"]
 
 
 async def test_the_only_node_of_a_domain_shows_no_group(autojump_clock):

@@ -1,0 +1,157 @@
+"""What pages of one node ask the other nodes of its domain: what did they refuse and drop?
+
+Questions and answers go through inboxes of their own, so that they delay no message. Both are
+sent at most once; a node that does not answer in time is named.
+"""
+
+import itertools
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Final, Never, final
+
+import attrs
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.kit.counters import Counters
+from actors.kit.supervision.actor import Actor
+from actors.node.dashboard.refused import Wanted
+from fsm.group.kinds import is_node_id
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.dashboard import COLLEAGUE_PATIENCE, COLLEAGUE_ROWS
+from specs.reply_code import DropReason
+from transports.engine.contract import Engine, EngineDownError
+
+__all__ = ["Colleagues", "QuestionInbox"]
+
+_QUESTION: Final = "question"
+_ANSWER: Final = "answer"
+
+
+def _inbox(node: str) -> str:
+    # No id of a node has a slash.
+    return f"{node}/questions"
+
+
+@final
+@attrs.define
+class _Asked:
+    """A question that is open, with the answers that have come."""
+
+    answers: dict[str, JsonObject | None]
+    is_answered: trio.Event = attrs.field(factory=trio.Event)
+
+    def take(self, node: str, answer: JsonObject) -> None:
+        """Take the answer of a node; of one that was not asked it does not count."""
+        if node in self.answers:
+            self.answers[node] = answer
+            if None not in self.answers.values():
+                self.is_answered.set()
+
+
+@final
+class Colleagues:
+    """Asks other nodes, and answers what they ask.
+
+    Args:
+        engine: The engine that all nodes share.
+        node: Id of this node.
+        counters: Counters of this node, from which it answers.
+    """
+
+    def __init__(self, engine: Engine, node: str, counters: Counters) -> None:
+        self.engine: Final = engine
+        self.node: Final = node
+        self.counters: Final = counters
+        self._open: Final = dict[int, _Asked]()
+        self._numbers: Final = itertools.count(1)
+
+    async def ask(self, nodes: Collection[str], wanted: Wanted) -> Mapping[str, JsonObject | None]:
+        """Ask nodes what they refused and dropped, and return their answers; None: there is none.
+
+        If cancelled, answers that come are not awaited any more.
+
+        Args:
+            nodes: The nodes.
+            wanted: What is looked for.
+        """
+        if not nodes:
+            return {}
+        number = next(self._numbers)
+        asked = self._open[number] = _Asked(dict.fromkeys(nodes))
+        question = orjson.dumps([_QUESTION, self.node, number, wanted.id, wanted.text])
+        try:
+            with trio.move_on_after(COLLEAGUE_PATIENCE), suppress(EngineDownError):
+                for node in nodes:
+                    await self.engine.publish(_inbox(node), (question,))
+                await asked.is_answered.wait()
+        finally:
+            del self._open[number]
+        return asked.answers
+
+    async def take(self, payload: bytes) -> None:
+        """Answer a question, or take an answer.
+
+        If cancelled, the question may have no answer.
+
+        Args:
+            payload: What another node has sent.
+        """
+        match _read(payload):
+            case [str(kind), str(node), int(number), str(id_), str(text)] if (
+                kind == _QUESTION and is_node_id(node)
+            ):
+                await self._answer(node, number, Wanted(id_, text))
+            case [str(kind), str(node), int(number), dict(found)] if kind == _ANSWER and all(
+                map(_are_rows, found.values())
+            ):
+                if (asked := self._open.get(number)) is not None:
+                    asked.take(node, found)
+            case _:
+                self.counters.drop(DropReason.MALFORMED)
+
+    async def _answer(self, node: str, number: int, wanted: Wanted) -> None:
+        found = wanted.among(self.counters, COLLEAGUE_ROWS)
+        answer = orjson.dumps([_ANSWER, self.node, number, found])
+        with suppress(EngineDownError):
+            await self.engine.publish(_inbox(node), (answer,))
+
+
+def _are_rows(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _read(payload: bytes) -> Json:
+    try:
+        read: Json = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return None
+    return read
+
+
+@final
+class QuestionInbox(Actor[Never]):
+    """Receives what other nodes ask and answer.
+
+    Args:
+        colleagues: Takes it.
+    """
+
+    def __init__(self, colleagues: Colleagues) -> None:
+        self._colleagues: Final = colleagues
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._receive)
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """Do nothing: this actor gets no messages."""
+
+    async def _receive(self) -> None:
+        colleagues = self._colleagues
+        async with colleagues.engine.inbox(_inbox(colleagues.node)) as came:
+            async for batch in came:
+                for payload in batch:
+                    await colleagues.take(payload)
