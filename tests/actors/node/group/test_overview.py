@@ -20,7 +20,7 @@ from specs.limits.group import GROUP_GONE, GROUP_LEASE, GROUP_PATIENCE, GROUP_RE
 from specs.reply_code import DropReason
 from tests.actors.node.dashboard.dashboard_world import Watching
 from tests.support.node.group_world import TimedTracer, open_group, resumed
-from tests.support.node.node_peer import DOMAIN, RA, RB
+from tests.support.node.node_peer import DOMAIN, DR, RA, RB
 from tests.support.node.web import exchange
 from transports.engine.memory import open_memory_store
 from transports.link import Kind, Link
@@ -185,6 +185,18 @@ async def test_a_runtime_at_another_node_is_said_to_be_there(autojump_clock):
         await trio.sleep(1)
         assert (await ask(world.network, two.node.http_url, path)).status == 200
         assert (await ask(world.network, one.node.http_url, path)).json["elsewhere"] != place
+
+
+async def test_each_node_lists_the_registrations_of_the_domain(autojump_clock):
+    async with group() as world:
+        alice = await world.nodes[0].peer(RA)
+        (own,) = await alice.allocate()
+        record = {"url": own, "runtime": RA, "status": "live", "expires": 3600}
+        assert (await alice.ask("create", RA, DR, value=record)).code == 200
+        await trio.sleep(1)
+        for member in world.nodes:
+            page = await ask(world.network, member.node.http_url, "/dashboard/registrations")
+            assert [one["url"] for one in page.json["records"]] == [own]
 
 
 async def elsewhere(world, member, query=""):
