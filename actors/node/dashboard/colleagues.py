@@ -7,6 +7,7 @@ sent at most once; a node that does not answer in time is named.
 import itertools
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from enum import StrEnum, unique
 from typing import Final, Never, final
 
 import attrs
@@ -25,8 +26,14 @@ from transports.engine.contract import Engine, EngineDownError
 
 __all__ = ["Colleagues", "QuestionInbox"]
 
-_QUESTION: Final = "question"
-_ANSWER: Final = "answer"
+
+@final
+@unique
+class _Form(StrEnum):
+    """What one node sends to another."""
+
+    QUESTION = "question"
+    ANSWER = "answer"
 
 
 def _inbox(node: str) -> str:
@@ -80,7 +87,7 @@ class Colleagues:
             return {}
         number = next(self._numbers)
         asked = self._open[number] = _Asked(dict.fromkeys(nodes))
-        question = orjson.dumps([_QUESTION, self.node, number, wanted.id, wanted.text])
+        question = orjson.dumps([_Form.QUESTION, self.node, number, wanted.id, wanted.text])
         try:
             with trio.move_on_after(COLLEAGUE_PATIENCE), suppress(EngineDownError):
                 for node in nodes:
@@ -99,13 +106,9 @@ class Colleagues:
             payload: What another node has sent.
         """
         match _read(payload):
-            case [str(kind), str(node), int(number), str(id_), str(text)] if (
-                kind == _QUESTION and is_node_id(node)
-            ):
+            case [_Form.QUESTION, str(node), int(number), str(id_), str(text)] if is_node_id(node):
                 await self._answer(node, number, Wanted(id_, text))
-            case [str(kind), str(node), int(number), dict(found)] if kind == _ANSWER and all(
-                map(_are_rows, found.values())
-            ):
+            case [_Form.ANSWER, str(node), int(number), dict(found)] if _has_rows(found):
                 if (asked := self._open.get(number)) is not None:
                     asked.take(node, found)
             case _:
@@ -113,13 +116,15 @@ class Colleagues:
 
     async def _answer(self, node: str, number: int, wanted: Wanted) -> None:
         found = wanted.among(self.counters, COLLEAGUE_ROWS)
-        answer = orjson.dumps([_ANSWER, self.node, number, found])
+        answer = orjson.dumps([_Form.ANSWER, self.node, number, found])
         with suppress(EngineDownError):
             await self.engine.publish(_inbox(node), (answer,))
 
 
-def _are_rows(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+def _has_rows(found: JsonObject) -> bool:
+    lists = [one for one in found.values() if isinstance(one, list)]
+    rows = [row for one in lists for row in one]
+    return len(lists) == len(found) and all(isinstance(row, dict) for row in rows)
 
 
 def _read(payload: bytes) -> Json:

@@ -217,7 +217,9 @@ async def test_why_a_message_was_refused_is_asked_at_all_nodes(autojump_clock):
         (refusal,) = found[names[0]]["refusals"]
         assert (refusal["ground"], refusal["code"], refusal["by"]) == ("route", 404, RA)
         assert found[names[2]] == {"refusals": [], "drops": []}
+        before = trio.current_time()
         everything = await elsewhere(world, two)
+        assert trio.current_time() == before
         assert [one["reason"] for one in everything[names[0]]["drops"]] == ["no-target"]
         assert [one["by"] for one in everything[names[2]]["refusals"]] == [RB]
 
