@@ -39,6 +39,8 @@ __all__ = [
     "Tracer",
     "Where",
     "digest",
+    "digest_from",
+    "ends_hash",
     "further_fields",
     "message_fact",
     "message_fields",
@@ -103,12 +105,12 @@ def _redacted(key: str, value: Json) -> Json:
         case list():
             return [_redacted(key, part) for part in value]
         case str():
-            return _text(key, value)
+            return _redacted_text(key, value)
         case _:
             return value
 
 
-def _text(key: str, value: str) -> str:
+def _redacted_text(key: str, value: str) -> str:
     if _ADDRESS.fullmatch(value) or key in _WORDS or value in _STATUSES:
         return value
     if key in _NAMES and "/" not in value:
@@ -125,6 +127,8 @@ _SECRET: Final = frozenset(
 """Body keys that never count for a digest; their values are not recorded, except for `via`."""
 
 _NO_KEYS: Final[frozenset[str]] = frozenset()
+
+_DIGEST_BYTES: Final = 8
 
 _USER_DIGITS: Final = 16
 """Hexadecimal digits of the digest of a user (ours): 64 bits, so that no two users of a deployment
@@ -335,27 +339,59 @@ def _via(message: Message) -> str:
 
 def digest(message: Message) -> str:
     """Return a short hash of type, ends and body, equal at every hop of the message."""
-    body = message.body
+    try:
+        return digest_from(ends_hash(message), message.body)
+    except TypeError:
+        # No wire would carry it: text that is no Unicode.
+        body = _digested(message.body, _SECRET)
+        return _hashed(_text([message.type, message.from_, message.to, body]))
+
+
+def ends_hash(message: Message) -> blake2b:
+    """Return the part of a digest that is the same for all messages of these ends and this type.
+
+    Raises:
+        TypeError: Text is no Unicode.
+    """
+    ends = orjson.dumps([message.type, message.from_, message.to])
+    return blake2b(ends[:-1] + b",", digest_size=_DIGEST_BYTES)
+
+
+def digest_from(ends: blake2b, body: JsonObject) -> str:
+    """Return the digest of a message.
+
+    Args:
+        ends: What `ends_hash` returns of it; it stays as it is.
+        body: Its body.
+
+    Raises:
+        TypeError: Text is no Unicode.
+    """
     if "via" in body:
         # Half of all messages have crossed a stub, and most have nothing else to be left out.
         body = body.copy()
         del body["via"]
     digested = body if _is_plain(body) else _digested(body, _SECRET)
-    return _hash([message.type, message.from_, message.to, digested])
+    whole = ends.copy()
+    whole.update(orjson.dumps(digested, option=orjson.OPT_SORT_KEYS) + b"]")
+    return whole.hexdigest()
 
 
 def value_digest(value: Json) -> str:
     """Return a short hash of any value: the same wherever it came to be."""
-    return _hash(_digested(value, _NO_KEYS))
+    return _hashed(_text(_digested(value, _NO_KEYS)))
 
 
-def _hash(value: Json) -> str:
+def _text(value: Json) -> bytes:
     try:
-        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
         # No wire would carry it: text that is no Unicode.
-        text = json.dumps(value, sort_keys=True).encode()
-    return blake2b(text, digest_size=8).hexdigest()
+        return json.dumps(value, sort_keys=True).encode()
+
+
+def _hashed(text: bytes) -> str:
+    return blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _digested(value: Json, left_out: frozenset[str]) -> Json:
@@ -417,12 +453,18 @@ class Hop:
         more: Further fields; of a ruling, all of its fields.
         heads: Its part of the record of each `Op`, or of the ruling, as a tracer writes it; that
             tracer makes them with the first message.
+        is_whole: Whether a record has all fields of the message: that of a ruling has its name.
     """
 
     actor: str
     ops: tuple[Op, ...]
     more: More | Ruling = attrs.field(factory=More)
     heads: tuple[str, ...] = ()
+    is_whole: bool = attrs.field(init=False)
+
+    @is_whole.default
+    def _is_whole(self) -> bool:
+        return bool(self.ops)
 
 
 REMEMBERED: Final = 1024

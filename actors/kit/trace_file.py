@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns, time_ns
@@ -32,7 +33,8 @@ from actors.kit.trace import (
     More,
     Ruling,
     Tracer,
-    digest,
+    digest_from,
+    ends_hash,
     further_fields,
     step_fields,
 )  # fmt: skip
@@ -196,7 +198,7 @@ class FileTracer(Tracer):
         self._process = _inside({"run": self.run, "node": node})
         self._hops: dict[tuple[object, ...], Hop] = {}
         self._heads: dict[tuple[str | None, ...], str] = {}
-        self._ends: dict[tuple[MessageType, str, str], tuple[str, str, str]] = {}
+        self._ends: dict[tuple[MessageType, str, str], tuple[str, str, str, blake2b]] = {}
         self._now = trio.lowlevel.current_clock().current_time
         self._stamp, self._stale = "", -math.inf
         self._last = 0
@@ -294,9 +296,10 @@ class FileTracer(Tracer):
             try:
                 if type(what) is Hop:
                     heads = what.heads or _headed(what)
-                    texts = known.get(id(about)) or self._texts(about)  # type: ignore[arg-type] # a message
-                    known[id(about)] = texts
-                    text = texts[bool(what.ops)]
+                    texts = known.get(id(about))
+                    if texts is None:
+                        texts = known[id(about)] = self._texts(about)  # type: ignore[arg-type] # a message
+                    text = texts[what.is_whole]
                     if seq:
                         text = f'{text},"seq":{seq}'
                 elif type(about) is Step:
@@ -326,11 +329,13 @@ class FileTracer(Tracer):
     def _texts(self, message: Message) -> tuple[str, str]:
         """Return the name of a message, and all its fields, as `message_fields` has them."""
         kind = (message.type, message.from_, message.to)
-        from_, to, ends = self._ends.get(kind) or _remembered(self._ends, kind, _ends(message))
-        number = message.id
+        from_, to, ends, hashed = self._ends.get(kind) or _remembered(
+            self._ends, kind, (*_ends(message), ends_hash(message))
+        )
+        number, body = message.id, message.body
         if message.is_response:
             code = message.code
-            if FIRST_FINAL <= code < _ANSWERED and "source" not in message.body:
+            if FIRST_FINAL <= code < _ANSWERED and "source" not in body:
                 name = f'"mid":"{to}#{number}>{from_}!{code}"'
             else:
                 name = f'"mid":{dumps(instance_id(message)).decode()}'
@@ -340,7 +345,9 @@ class FileTracer(Tracer):
             name = f'"mid":"{from_}#{number}"'
         if code:
             answered = f'{answered},"code":{dumps(code).decode()}'
-        text = f'{name}{ends}"id":{number},"digest":"{digest(message)}"{answered}'
+        text = f'{name}{ends}"id":{number},"digest":"{digest_from(hashed, body)}"{answered}'
+        if not (self.bodies or "via" in body or message.identity is not None):
+            return name, text
         more = further_fields(message, has_body=self.bodies, has_name=self.names)
         return name, f"{text},{dumps(more)[1:-1].decode()}" if more else text
 
