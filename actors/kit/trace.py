@@ -24,14 +24,13 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.identity import IDENTITY
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import MAX_ID
+from specs.limits.protocol import MAX_ID, TRACE_PLACES
 from specs.message import DURABLE, Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = [
     "NULL_TRACER",
     "REDACTED",
-    "REMEMBERED",
     "Hop",
     "Hops",
     "More",
@@ -105,12 +104,12 @@ def _redacted(key: str, value: Json) -> Json:
         case list():
             return [_redacted(key, part) for part in value]
         case str():
-            return _redacted_text(key, value)
+            return _text(key, value)
         case _:
             return value
 
 
-def _redacted_text(key: str, value: str) -> str:
+def _text(key: str, value: str) -> str:
     if _ADDRESS.fullmatch(value) or key in _WORDS or value in _STATUSES:
         return value
     if key in _NAMES and "/" not in value:
@@ -342,9 +341,8 @@ def digest(message: Message) -> str:
     try:
         return digest_from(ends_hash(message), message.body)
     except TypeError:
-        # No wire would carry it: text that is no Unicode.
         body = _digested(message.body, _SECRET)
-        return _hashed(_text([message.type, message.from_, message.to, body]))
+        return _hash([message.type, message.from_, message.to, body])
 
 
 def ends_hash(message: Message) -> blake2b:
@@ -379,18 +377,15 @@ def digest_from(ends: blake2b, body: JsonObject) -> str:
 
 def value_digest(value: Json) -> str:
     """Return a short hash of any value: the same wherever it came to be."""
-    return _hashed(_text(_digested(value, _NO_KEYS)))
+    return _hash(_digested(value, _NO_KEYS))
 
 
-def _text(value: Json) -> bytes:
+def _hash(value: Json) -> str:
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
         # No wire would carry it: text that is no Unicode.
-        return json.dumps(value, sort_keys=True).encode()
-
-
-def _hashed(text: bytes) -> str:
+        text = json.dumps(value, sort_keys=True).encode()
     return blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
@@ -453,22 +448,12 @@ class Hop:
         more: Further fields; of a ruling, all of its fields.
         heads: Its part of the record of each `Op`, or of the ruling, as a tracer writes it; that
             tracer makes them with the first message.
-        is_whole: Whether a record has all fields of the message: that of a ruling has its name.
     """
 
     actor: str
     ops: tuple[Op, ...]
     more: More | Ruling = attrs.field(factory=More)
     heads: tuple[str, ...] = ()
-    is_whole: bool = attrs.field(init=False)
-
-    @is_whole.default
-    def _is_whole(self) -> bool:
-        return bool(self.ops)
-
-
-REMEMBERED: Final = 1024
-"""Places of hops that one component remembers at most; each is some 200 bytes (ours)."""
 
 
 @final
@@ -490,7 +475,7 @@ class Hops(dict[str, Hop]):
         self._ops = ops
 
     def __missing__(self, value: str) -> Hop:
-        if len(self) >= REMEMBERED:
+        if len(self) >= TRACE_PLACES:
             self.clear()
         more: More = {self._name: value}  # type: ignore[misc] # one of its fields
         hop = self[value] = Hop(self._actor, self._ops, more)

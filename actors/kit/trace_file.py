@@ -13,11 +13,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns, time_ns
-from typing import Final, Protocol, TypeAlias, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, Unpack, final
 from uuid import uuid4
 
 import attrs
@@ -28,7 +27,6 @@ from typing_extensions import override
 from actors.kit.errors import TraceDirectoryError
 from actors.kit.log import get_logger
 from actors.kit.trace import (
-    REMEMBERED,
     Hop,
     More,
     Ruling,
@@ -44,6 +42,9 @@ from specs.limits import protocol as limits
 from specs.message import Message, MessageType, instance_id
 from specs.reply_code import FIRST_FINAL
 from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
+
+if TYPE_CHECKING:
+    from hashlib import blake2b
 
 __all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
 
@@ -296,10 +297,9 @@ class FileTracer(Tracer):
             try:
                 if type(what) is Hop:
                     heads = what.heads or _headed(what)
-                    texts = known.get(id(about))
-                    if texts is None:
-                        texts = known[id(about)] = self._texts(about)  # type: ignore[arg-type] # a message
-                    text = texts[what.is_whole]
+                    texts = known.get(id(about)) or self._texts(about)  # type: ignore[arg-type] # a message
+                    known[id(about)] = texts
+                    text = texts[bool(what.ops)]
                     if seq:
                         text = f'{text},"seq":{seq}'
                 elif type(about) is Step:
@@ -358,7 +358,7 @@ _V = TypeVar("_V")
 
 def _remembered(known: dict[_K, _V], key: _K, value: _V) -> _V:
     """Keep what the text of records has again and again, and return it."""
-    if len(known) >= REMEMBERED:
+    if len(known) >= limits.TRACE_PLACES:
         known.clear()
     known[key] = value
     return value

@@ -6,7 +6,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.trace import REMEMBERED, Hop
+from actors.kit.trace import Hop
+from specs.limits.protocol import TRACE_PLACES
 from specs.message import Message
 
 __all__ = ["Decision", "Ruling", "RulingHops"]
@@ -74,7 +75,7 @@ class RulingHops:
         return self._known.get(told) or self._learnt(told)
 
     def _learnt(self, told: _Told) -> Hop:
-        if len(self._known) >= REMEMBERED:
+        if len(self._known) >= TRACE_PLACES:
             self._known.clear()
         direction, decision, policy, version, obligations, why = told
         hop = self._known[told] = Hop(

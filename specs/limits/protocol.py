@@ -153,6 +153,9 @@ TRACE_BUFFER: Final = 65_536
 TRACE_PAGE: Final = 256
 """Trace records encoded at a time (ours): as text they fit into the cache of a core."""
 
+TRACE_PLACES: Final = 1024
+"""Places of hops that one component remembers at most; each is some 200 bytes (ours)."""
+
 TRACE_TICK: Final = 50e-6
 """Seconds for which records have the time of the first of them (ours)."""
 

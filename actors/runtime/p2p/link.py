@@ -86,7 +86,7 @@ class P2PLink:
         self._pipe = proven.pipe
         self._use = use
         self._core = P2PTransferCore(trio.current_time())
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[tuple[bytes, Message]] = deque()
         self._wake = trio.Event()
         self._is_waiting = False
         self._had_company = False
@@ -106,12 +106,13 @@ class P2PLink:
         Raises:
             BadMessageError: It cannot be written at all; 413: it is too large.
         """
-        line = encode(stamped(message, self._use.stub))
+        leaving = stamped(message, self._use.stub)
+        line = encode(leaving)
         if len(line) > MAX_MESSAGE_BYTES:
             raise BadMessageError(f"larger than {MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
         if not self._core.send(message):
             return False
-        self._lines.append(line)
+        self._lines.append((line, leaving))
         return True
 
     async def take(self, delivery: Delivery) -> bool:
@@ -304,8 +305,9 @@ class P2PLink:
         lines: list[bytes] = []
         for item in written:
             if isinstance(item, Numbered):
-                self._trace_sent(item)
-                lines.append(self._lines.popleft())
+                line, leaving = self._lines.popleft()
+                self._trace(Op.XMIT, leaving, item.seq)
+                lines.append(line)
             elif isinstance(item, Behind):
                 lines.append(write_behind(item))
             else:
@@ -328,10 +330,6 @@ class P2PLink:
         self._scope.cancel()
 
     # --- evidence -------------------------------------------------------------------------
-
-    def _trace_sent(self, item: Numbered) -> None:
-        if self._use.tracer.hops:
-            self._trace(Op.XMIT, stamped(item.message, self._use.stub), item.seq)
 
     def _trace(self, op: Op, message: Message, seq: int) -> None:
         tracer = self._use.tracer

@@ -4,11 +4,11 @@ import attrs
 import orjson
 import pytest
 
-from actors.kit.trace import REMEMBERED, Hop, Hops, ruling_fact, step_fact
+from actors.kit.trace import Hop, Hops, ruling_fact, step_fact
 from actors.kit.trace_file import FileTracer
 from fsm.engine import Step
 from specs.identity import SenderIdentity
-from specs.limits.protocol import TRACE_TICK
+from specs.limits.protocol import TRACE_PLACES, TRACE_TICK
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code
 from specs.trace import Op
@@ -69,14 +69,14 @@ async def test_a_tracer_that_knows_no_hops_keeps_them_as_what_they_stand_for():
 async def test_what_is_remembered_of_hops_is_bounded():
     hops = Hops("bus", "by", Op.ADMIT)
     tracer = FileTracer("ra", buffer=1)
-    for number in range(3 * REMEMBERED):
+    for number in range(3 * TRACE_PLACES):
         assert hops[str(number)].more == {"by": str(number)}
         tracer.message(
             "bus", Op.RCV, attrs.evolve(REQUEST, to=f"hyperty://{number}"), why=f"{number}"
         )
         tracer.take()
-    assert len(hops) <= REMEMBERED
-    assert max(map(len, (tracer._hops, tracer._ends))) <= REMEMBERED
+    assert len(hops) <= TRACE_PLACES
+    assert max(map(len, (tracer._hops, tracer._ends))) <= TRACE_PLACES
 
 
 @pytest.mark.parametrize(
