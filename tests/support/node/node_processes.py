@@ -50,9 +50,14 @@ class NodeProcesses:
     nodes: list[Serving]
 
     @asynccontextmanager
-    async def runtime(self, name: str, at: int) -> AsyncIterator[actors.Runtime]:
-        """Open a runtime that prefers a node, and goes to the next one in turn."""
-        urls = [node.url for node in (*self.nodes[at:], *self.nodes[:at])]
+    async def runtime(
+        self, name: str, at: int, urls: list[str] | None = None
+    ) -> AsyncIterator[actors.Runtime]:
+        """Open a runtime that prefers a node, and goes to the next one in turn.
+
+        `urls`: the nodes that it can reach instead, which may change.
+        """
+        urls = urls or [node.url for node in (*self.nodes[at:], *self.nodes[:at])]
         config = actors.RuntimeConfig(
             domain=DOMAIN,
             name=name,
