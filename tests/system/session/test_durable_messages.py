@@ -84,31 +84,31 @@ async def test_none_is_lost_or_doubled_while_nodes_and_the_engine_are_killed(tmp
         open_nodes(tmp_path, server, 3) as group,
         group.runtime("ra", 0) as ra,
         group.runtime("rb", 1) as rb,
+        open_background() as nursery,
     ):
-        async with open_background() as nursery:
-            ledger = await rb.deploy(partial(Ledger, kept))
-            caller = await ra.deploy(Caller)
-            is_over = trio.Event()
+        ledger = await rb.deploy(partial(Ledger, kept))
+        caller = await ra.deploy(Caller)
+        is_over = trio.Event()
 
-            async def send():
-                number = 0
-                while not is_over.is_set():
-                    answer = await caller.request(ledger.url, number, durable=True)
-                    (accepted if answer.code == 202 else refused).append(number)
-                    number += 1
+        async def send():
+            number = 0
+            while not is_over.is_set():
+                answer = await caller.request(ledger.url, number, durable=True)
+                (accepted if answer.code == 202 else refused).append(number)
+                number += 1
 
-            nursery.start_soon(send)
-            await until(lambda: len(accepted) > 100)
-            server.kill()
-            await until(lambda: refused)
-            server.start()
-            await until(lambda: len(accepted) > 200)
-            for node in group.nodes[1], group.nodes[0]:
-                before = len(accepted)
-                await node.stop(signal.SIGKILL)
-                await until(lambda enough=before + 100: len(accepted) > enough)
-            is_over.set()
-            await until(lambda: set(accepted) <= set(kept))
+        nursery.start_soon(send)
+        await until(lambda: len(accepted) > 100)
+        server.kill()
+        await until(lambda: refused)
+        server.start()
+        await until(lambda: len(accepted) > 200)
+        for node in group.nodes[1], group.nodes[0]:
+            before = len(accepted)
+            await node.stop(signal.SIGKILL)
+            await until(lambda enough=before + 100: len(accepted) > enough)
+        is_over.set()
+        await until(lambda: set(accepted) <= set(kept))
     assert len(kept) == len(set(kept))
     assert kept == sorted(kept)
     assert set(kept) <= {*accepted, *refused}
