@@ -96,8 +96,10 @@ class NodeSessionCore:
         "_entity",
         "_is_emptied",
         "_is_fixed",
+        "_is_lost",
         "_is_taken_up",
         "_liveness",
+        "_missing",
         "_pinged",
         "_previous",
         "_queue",
@@ -117,6 +119,8 @@ class NodeSessionCore:
         self._previous = b""
         self._is_fixed = True
         self._is_emptied = False
+        self._is_lost = False
+        self._missing = 0
         self._reopened_token = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
@@ -172,9 +176,14 @@ class NodeSessionCore:
         if self._is_taken_up and not self._previous:
             return False
         self._is_taken_up = True
-        self._is_emptied = False
+        self._is_emptied = self._is_lost = False
+        self._missing = 0
         self._previous = b""
         return not self._is_fixed
+
+    def miss(self, count: int = 1) -> None:
+        """Note that messages for the runtime were given up; it is told when it re-opens."""
+        self._missing += count
 
     def _alive(self, now: float) -> None:
         self._since = now
@@ -268,6 +277,7 @@ class NodeSessionCore:
         self._credentials = kept.credentials
         self.key = kept.key
         self._is_fixed, self._is_emptied = False, True
+        self._is_lost = not resumed.is_followed
         self._is_taken_up = kept.is_taken_up
         self._since = now
         whose = "another node" if resumed.is_of_other else "the node's earlier process"
@@ -305,6 +315,7 @@ class NodeSessionCore:
         self._credentials = asked.credentials
         self.key = asked.key
         self._is_taken_up = False
+        self._missing = 0
 
     def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
         if self._digest and not (self._reopened_token and self.link is None):
@@ -319,19 +330,37 @@ class NodeSessionCore:
         self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
     ) -> list[Effect]:
         if asked.link == self.link:
-            return [Granted(asked.link, token, (), self._is_lasting(token), self._is_emptied)]
+            return [self._granted(asked.link, token, (), is_resumed=True)]
         fenced = self._cut("a newer link of the runtime took over", now)
         step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
-        return [*fenced, step, self._attach(asked, token, now)]
+        return [*fenced, step, self._attach(asked, token, now, is_resumed=True)]
 
     def _attach(
-        self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
+        self,
+        asked: OpenAsked | ReopenAsked | ClaimAsked,
+        token: str,
+        now: float,
+        *,
+        is_resumed: bool = False,
     ) -> Granted:
         self.link = asked.link
         self._liveness = asked.liveness
         self._alive(now)
-        waiting = self._emptied()
-        return Granted(asked.link, token, waiting, self._is_lasting(token), self._is_emptied)
+        return self._granted(asked.link, token, self._emptied(), is_resumed=is_resumed)
+
+    def _granted(
+        self, link: int, token: str, waiting: tuple[OutboundMessage, ...], *, is_resumed: bool
+    ) -> Granted:
+        is_whole = not self._is_lost and not self._missing
+        return Granted(
+            link,
+            token,
+            waiting,
+            self._is_lasting(token),
+            self._is_emptied,
+            is_whole if is_resumed else None,
+            self._missing,
+        )
 
     def _is_lasting(self, token: str) -> bool:
         return bool(token) and not self._is_fixed
@@ -351,6 +380,7 @@ class NodeSessionCore:
     def _keep(self, entry: OutboundMessage) -> Queued | Overflowed:
         size = len(entry.line)
         if len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES:
+            self.miss()
             return Overflowed(entry.message)
         self._queue.append(entry)
         self._bytes += size
@@ -369,7 +399,9 @@ class NodeSessionCore:
     def _queued(self, happened: Wait | Shed) -> list[Effect]:
         if isinstance(happened, Wait):
             return [self._keep(happened.entry)]
-        return [Overflowed(entry.message) for entry in self._emptied()]
+        shed = self._emptied()
+        self.miss(len(shed))
+        return [Overflowed(entry.message) for entry in shed]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():

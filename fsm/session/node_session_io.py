@@ -190,10 +190,12 @@ class Resumed:
 
     Attributes:
         is_of_other: Whether another node had it.
+        is_followed: Whether what waits for the runtime there is handed over.
     """
 
     kept: KeptSession
     is_of_other: bool = False
+    is_followed: bool = False
 
 
 @final
@@ -274,6 +276,9 @@ class Granted:
             answered.
         is_emptied: Whether the node has started again meanwhile: the session owns and
             subscribes to nothing.
+        is_recovered: Whether all that waited for the session comes, as far as this node knows;
+            None: it is a new one.
+        missing: How many messages were given up, as far as this node knows.
     """
 
     link: int
@@ -281,6 +286,8 @@ class Granted:
     waiting: tuple[OutboundMessage, ...]
     is_lasting: bool = False
     is_emptied: bool = False
+    is_recovered: bool | None = None
+    missing: int = 0
 
 
 @final

@@ -95,6 +95,8 @@ class SessionAnswered:
     Attributes:
         token: The session's token, if the answer brought one.
         is_emptied: Whether the node has forgotten what the session owned and subscribed to.
+        is_recovered: Whether all that waited for the session comes; None: the node did not say.
+        missing: How many messages for it the node knows to be given up.
         is_lasting: Whether another attempt does not help, for any code.
         challenge: The text that the runtime's key has to sign, if the answer brought one.
         sender: Runtime and user, as the node tells the receivers of its messages.
@@ -106,6 +108,8 @@ class SessionAnswered:
     token: str | None = attrs.field(default=None, repr=False)
     why: str = ""
     is_emptied: bool = False
+    is_recovered: bool | None = None
+    missing: int = 0
     is_lasting: bool = False
     challenge: str | None = None
     sender: SenderIdentity | None = None

@@ -87,6 +87,9 @@ class SessionGranted:
         session_token: The token that resumes the session from now on.
         emptied: Whether the node has started again meanwhile: the session is the same, and what
             it owned and subscribed to is forgotten.
+        recovered: Whether all that waited for a session that goes on comes, as far as the node
+            knows; absent: the session is a new one.
+        missing: How many messages for it were given up, as far as the node knows; absent: none.
         statement: What the domain states of the runtime and its key, signed.
         domain_keys: The public keys of the domain, as a JSON Web Key Set.
         identity: The runtime and its user, as the node tells the receivers of its messages.
@@ -96,6 +99,8 @@ class SessionGranted:
 
     session_token: Filled = attrs.field(metadata=wire(SESSION_TOKEN))
     emptied: bool | None = None
+    recovered: bool | None = None
+    missing: Annotated[int, Whole(1, MAX_ID)] | None = None
     statement: str | None = None
     domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
     identity: JsonObject | None = None

@@ -159,6 +159,9 @@ class Durable(DurableMessages):
 
     def _given_up(self, gave_up: durable.GaveUp) -> None:
         _log.warning("durable message given up", runtime=gave_up.runtime, why=gave_up.why)
+        session = self._exchange.sessions.get(gave_up.runtime)
+        if session is not None:
+            session.core.miss()
         if gave_up.message is None:
             self._trace.counters.drop(DropReason.MALFORMED)
         else:

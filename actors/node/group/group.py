@@ -437,7 +437,8 @@ class Group(OtherNodes):
                 kept, credentials=Credentials(identity.user, identity.issuer, until)
             )
         session = exchange.begin(row.stub, Asker(runtime, identity), runtime)
-        exchange.feed(session, Resumed(kept, is_of_other=True))
+        is_followed = self.homes.node_of(runtime) is not None
+        exchange.feed(session, Resumed(kept, is_of_other=True, is_followed=is_followed))
         return session
 
     @override

@@ -79,9 +79,8 @@ class Overload:
     def lasting(self, unsent: list[OutboundMessage]) -> list[OutboundMessage]:
         """Return what a link did not write and its session is to get over the next.
 
-        What session control said is left out, it was that link's own business: a token that
-        it was to get means the wrong thing over another link, an answer to a ping nothing. What a
-        log has kept is read from there again.
+        What session control said was that link's own business: over another one a token means the
+        wrong thing, an answer to a ping nothing. What a log has kept is read from there again.
         """
         manager = self._exchange.tables.addresses.session
         unsent = [entry for entry in unsent if position_of(entry.message) is None]
@@ -150,6 +149,7 @@ class Overload:
         unsent = holder.cut(CloseReason.SLOW_CONSUMER, LinkEnd.SHED)
         self._exchange.ports.pop(holder.number, None)
         if session is not None:
+            session.core.miss(len(unsent))
             self._let_go(session, holder)
         for entry in unsent:
             self._exchange.undeliverable(

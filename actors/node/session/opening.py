@@ -374,6 +374,8 @@ class Opening:
         value = SessionGranted(
             granted.token,
             emptied=True if granted.is_emptied else None,
+            recovered=granted.is_recovered,
+            missing=granted.missing or None,
             identity=None if sender is None else write_sender(sender),
             statement=self._statements.about(session),
             domain_keys=None if request.shown is None else self._statements.keys,

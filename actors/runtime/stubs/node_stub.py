@@ -225,6 +225,10 @@ class NodeStub(Actor[NodeStubMessage]):
                 self._context.own.logged_in(shown)
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None
+        if answer.is_recovered is False:
+            # Of a node that is gone, nobody knows how many.
+            missing = answer.missing or "unknown"
+            _log.warning("messages missing", domain=self._context.config.domain, count=missing)
         self._log_refusal(answer)
         # With a login, the name belongs to another user, and the token is used up.
         is_lasting = self._logs_in and answer.code == Code.CONFLICT

@@ -273,6 +273,8 @@ def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
             answer.code,
             granted.session_token,
             is_emptied=bool(granted.emptied),
+            is_recovered=granted.recovered,
+            missing=granted.missing or 0,
             sender=read_sender(granted.identity),
             pace=pace_of(granted),
         )

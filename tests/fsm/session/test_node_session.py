@@ -27,6 +27,7 @@ from fsm.session.node_session_io import (
     Queued,
     Refused,
     ReopenAsked,
+    Shed,
     Tick,
     Wait,
 )
@@ -149,7 +150,7 @@ def test_upstreams_open_gets_the_detached_session_its_token_and_what_waited():
     step, granted = core.feed(unproved(2), 1.0)
 
     assert (step.old, step.new) == ("detached", "open")
-    assert granted == Granted(2, TOKEN, (waiting,))
+    assert granted == Granted(2, TOKEN, (waiting,), is_recovered=True)
     assert core.knows(TOKEN)
     assert not core.knows("f" * 64)
 
@@ -191,7 +192,7 @@ def test_a_claimed_session_goes_to_its_next_claimer():
 
     assert kinds(core.feed(ClaimAsked(1), 0.0)) == [Step, Granted]
     assert kinds(core.feed(ClaimAsked(2), 0.0)) == [LinkCut, Step, Step, Granted]
-    assert core.feed(ClaimAsked(2), 0.0) == [Granted(2, "", ())]
+    assert core.feed(ClaimAsked(2), 0.0) == [Granted(2, "", (), is_recovered=True)]
 
 
 def test_a_newer_link_cuts_the_older_before_it_is_granted():
@@ -326,3 +327,27 @@ def test_an_alarm_can_be_taken_back():
     alarms.set("a", float("inf"))
 
     assert alarms.deadline() == float("inf")
+
+
+# ---- what a session that goes on has lost
+
+
+@pytest.mark.parametrize("extra", [0, 3])
+def test_a_session_says_how_many_messages_found_no_room_until_its_runtime_has_heard_it(extra):
+    core = detached()
+    for n in range(SESSION_QUEUE + extra):
+        core.feed(Wait(entry(n + 1)), 1.0)
+    granted = core.feed(ReopenAsked(2, TOKEN, fresh="t2"), 2.0)[-1]
+    assert (granted.is_recovered, granted.missing) == (extra == 0, extra)
+    again = core.feed(ReopenAsked(3, TOKEN, fresh="t3"), 2.0)[-1]
+    assert again.missing == extra
+    core.heard(3.0)
+    assert core.feed(ReopenAsked(4, "t3", fresh="t4"), 4.0)[-1].is_recovered
+
+
+def test_what_is_shed_is_missing():
+    core = detached()
+    core.feed(Wait(entry()), 1.0)
+    core.feed(Shed(), 1.0)
+    core.miss(2)
+    assert core.feed(ReopenAsked(2, TOKEN, fresh="t2"), 2.0)[-1].missing == 3

@@ -68,7 +68,9 @@ def test_the_owner_of_a_session_gets_waiting_messages():
     entry = OutboundMessage(Message(1, MessageType.CREATE, "a://b/c", R), b"x")
     assert core.feed(Wait(entry), 1.0) == [Queued(entry.message)]
 
-    assert login(core, 2, alice())[-1] == Granted(2, SECOND, (entry,), is_lasting=True)
+    assert login(core, 2, alice())[-1] == Granted(
+        2, SECOND, (entry,), is_lasting=True, is_recovered=True
+    )
 
 
 @pytest.mark.parametrize("make", [opened, detached])
@@ -141,7 +143,9 @@ def test_a_new_login_after_that_resumes_it():
 def test_a_login_over_the_link_that_has_it_lengthens_it():
     core = opened()
 
-    assert login(core, 1, alice(5000.0)) == [Granted(1, SECOND, (), is_lasting=True)]
+    assert login(core, 1, alice(5000.0)) == [
+        Granted(1, SECOND, (), is_lasting=True, is_recovered=True)
+    ]
     assert not core.is_over(4999.0)
 
 

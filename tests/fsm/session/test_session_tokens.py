@@ -109,7 +109,7 @@ def test_a_later_process_resumes_a_session_and_says_that_it_owns_nothing():
     assert again.state == "detached"
 
     granted = again.feed(ReopenAsked(1, T0, fresh=T1), 101.0)[-1]
-    assert granted == Granted(1, T1, (), is_lasting=True, is_emptied=True)
+    assert granted == Granted(1, T1, (), is_lasting=True, is_emptied=True, is_recovered=False)
 
 
 def test_it_says_so_again_if_the_answer_was_lost():

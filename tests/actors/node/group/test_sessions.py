@@ -36,6 +36,20 @@ async def test_a_session_is_resumed_at_another_node(autojump_clock):
         assert await two.states() == {RA: "open"}
 
 
+@pytest.mark.parametrize("is_dead", [False, True])
+async def test_a_session_that_moves_says_whether_what_waited_follows(autojump_clock, is_dead):
+    async with open_group() as world:
+        one, two = world.nodes
+        peer = await one.peer(RA)
+        if is_dead:
+            await world.kill(one)
+            await trio.sleep(GROUP_LEASE + 1)
+        again = await two.outsider(RA)
+        answer = await again.control("re-open", runtimeURL=RA, token=peer.token)
+        assert answer.body["value"]["recovered"] is not is_dead
+        assert "missing" not in answer.body["value"]
+
+
 async def test_a_session_goes_there_and_back(autojump_clock):
     async with open_group() as world:
         one, two = world.nodes

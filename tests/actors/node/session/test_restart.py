@@ -38,6 +38,7 @@ async def test_a_session_outlives_its_node(path):
 
         assert answer.code == 200
         assert answer.body["value"]["emptied"] is True
+        assert answer.body["value"]["recovered"] is False
         assert answer.body["value"]["sessionToken"] != token
         assert await world.states() == {RA: "open"}
 
