@@ -44,5 +44,6 @@ TEXT_CHARS: Final = 512
 COLLEAGUE_PATIENCE: Final = 2.0
 """Seconds for which a page waits for what other nodes answer (ours)."""
 
-COLLEAGUE_ROWS: Final = 50
-"""Refusals, and drops, in the answer of one node to another at most (ours: some 200 KB)."""
+COLLEAGUE_ROWS: Final = 25
+"""Refusals, and drops, in the answer of one node to another at most (ours: whatever peers wrote,
+they are below `PUBLISHED_BYTES`)."""

@@ -11,13 +11,15 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.http.config import HttpConfig
+from actors.kit.counters import Refused
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from fsm.registry.node_rights import Observation
-from specs.limits.dashboard import COLLEAGUE_PATIENCE
+from specs.limits.dashboard import COLLEAGUE_PATIENCE, COLLEAGUE_ROWS
 from specs.limits.engine import ENGINE_TIMEOUT, WATCH_BATCH
 from specs.limits.group import GROUP_GONE, GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
-from specs.reply_code import DropReason
+from specs.message import Message, MessageType
+from specs.reply_code import DropReason, Ground
 from tests.actors.node.dashboard.dashboard_world import Watching
 from tests.support.node.group_world import TimedTracer, open_group, resumed
 from tests.support.node.node_peer import DOMAIN, DR, RA, RB
@@ -222,6 +224,23 @@ async def test_why_a_message_was_refused_is_asked_at_all_nodes(autojump_clock):
         assert trio.current_time() == before
         assert [one["reason"] for one in everything[names[0]]["drops"]] == ["no-target"]
         assert [one["by"] for one in everything[names[2]]["refusals"]] == [RB]
+
+
+async def test_an_answer_has_room_for_whatever_peers_wrote(autojump_clock):
+    """Characters that take six bytes each, in all texts of all rows."""
+    odd = "\x01" * 1000
+    message = Message(1, MessageType.READ, odd, odd, {})
+    refusal = Refused(
+        wall_ns=0, where="bus", id=1, type="read", from_=odd, to=odd, by=odd, code=404,
+        ground=Ground.ROUTE, why=odd, rule=odd,
+    )  # fmt: skip
+    async with group(2) as world:
+        one, two = world.nodes
+        for _ in range(2 * COLLEAGUE_ROWS):
+            one.node.counters.refuse(refusal)
+            one.node.counters.drop(DropReason.NO_TARGET, message)
+        (found,) = (await elsewhere(world, two)).values()
+        assert [len(rows) for rows in found.values()] == [COLLEAGUE_ROWS] * 2
 
 
 async def test_a_node_that_does_not_answer_is_named(autojump_clock):
