@@ -53,7 +53,7 @@ GROUP_ADDRESS: Final = 900
 runtime (ours: with the kind and the id of a node it is below `ROW_KEY`)."""
 
 GROUP_FIGURES: Final = 64
-"""Figures in what a node says of itself (ours: 5 KB at most with each renewal of its lease)."""
+"""Figures in what a node says of itself (ours: 6 KB at most with each renewal of its lease)."""
 
 GROUP_GONE: Final = 8
 """Nodes that are gone, of which a node still knows for `GROUP_PATIENCE` that they were there
