@@ -238,7 +238,7 @@ CATALOGUE: Final[tuple[Claim, ...]] = (
     Claim("I-M13", "who answers", Reach.SAFETY,
           "a component of a node answers from the address it listens on"),
     Claim("I-M14", "order per object", Reach.SAFETY,
-          "updates of one object leave a node in the order they came"),
+          "updates of one object leave a node to each receiver in the order they came"),
     Claim("I-M15", "members serve", Reach.SAFETY,
           "a node of a group opens sessions only while it is a member"),
     Claim("I-D1", "single writer", Reach.SAFETY,

@@ -37,6 +37,7 @@ __all__ = [
     "IdTaken",
     "Input",
     "Join",
+    "LeaseAnswer",
     "LeaseRefused",
     "LeaseUnanswered",
     "LeaseWritten",
@@ -48,6 +49,7 @@ __all__ = [
     "NodeNews",
     "NodeSeen",
     "PutLease",
+    "Renew",
     "Tick",
 ]
 
@@ -107,6 +109,9 @@ class LeaseUnanswered:
     why: str = ""
 
 
+LeaseAnswer: TypeAlias = LeaseWritten | LeaseRefused | LeaseUnanswered
+
+
 @final
 @attrs.frozen(slots=True)
 class NodeSeen:
@@ -136,13 +141,17 @@ class Gone:
 
 @final
 @attrs.frozen(slots=True)
+class Renew:
+    """Renew the lease now: the engine answers again, or may have lost the node's row."""
+
+
+@final
+@attrs.frozen(slots=True)
 class Tick:
     """The deadline has passed."""
 
 
-Input: TypeAlias = (
-    Join | LeaseWritten | LeaseRefused | LeaseUnanswered | NodeSeen | Leave | Gone | Tick
-)
+Input: TypeAlias = Join | LeaseAnswer | NodeSeen | Leave | Gone | Renew | Tick
 
 
 @final
@@ -319,7 +328,9 @@ class MembershipCore:
                 effects = self._seen(happened, now)
             case Leave() | Gone():
                 effects = self._left(happened, now)
-            case Tick():
+            case Renew() | Tick():
+                if isinstance(happened, Renew) and self._next < math.inf:
+                    self._next = now
                 effects = []
             case _:
                 assert_never(happened)
@@ -338,9 +349,7 @@ class MembershipCore:
         row = NodeRow(self.holder, self._address, self._entity.state is State.LEAVING)
         return PutLease(self._number, row, self._revision)
 
-    def _answered(
-        self, answer: LeaseWritten | LeaseRefused | LeaseUnanswered, now: float
-    ) -> list[Effect]:
+    def _answered(self, answer: LeaseAnswer, now: float) -> list[Effect]:
         if answer.number != self._number or self._sent is None:
             return []
         sent, self._sent = self._sent, None

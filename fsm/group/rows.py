@@ -267,6 +267,9 @@ class RowsCore:
     # ---- answers
 
     def _answered(self, answer: Written | Conflicted | Unanswered, now: float) -> list[Effect]:
+        if answer.number is None:
+            each = [Unanswered(number) for number in self._keys]
+            return [effect for one in each for effect in self._answered(one, now)]
         key = self._keys.pop(answer.number, None)
         if key is None:
             return []

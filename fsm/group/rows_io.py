@@ -124,10 +124,10 @@ class Unanswered:
     """A write was not made, or nobody knows whether it was.
 
     Attributes:
-        number: Number of the `Put`.
+        number: Number of the `Put`; None: none that is under way will be answered.
     """
 
-    number: int
+    number: int | None = None
 
 
 @final

@@ -113,10 +113,7 @@ class Overview:
         figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
         return NodeReport(trio.current_time() - self._began, figures)
 
-    def answered(
-        self,
-        renewal: membership.LeaseWritten | membership.LeaseRefused | membership.LeaseUnanswered,
-    ) -> None:
+    def answered(self, renewal: membership.LeaseAnswer) -> None:
         """Note what has become of a renewal of this node's lease."""
         match renewal:
             case membership.LeaseUnanswered(_, why):

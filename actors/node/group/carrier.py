@@ -1,7 +1,7 @@
 """Messages from node to node of a domain: one hop, once for all receivers at a node."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 import trio
@@ -24,6 +24,7 @@ from specs.trace import Op
 from transports.codec import BadLine, decode_line
 
 if TYPE_CHECKING:
+    from actors.kit.trace import Where
     from specs.dialects.dialect import Dialect
 
 __all__ = ["Carrier"]
@@ -162,7 +163,10 @@ class Carrier:
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         if self._outboxes[node].put(Outgoing(write_head(head), entry)):
-            self._trace.hop(Op.XMIT, entry.message, link=f"{self._node}>{node}")
+            where: Where = {"link": f"{self._node}>{node}"}
+            if head.to is not None:
+                where["listener"] = head.to
+            self._trace.hop(Op.XMIT, entry.message, **where)
         else:
             self._answer(entry.message, _OVERRUN, DropReason.OVERFLOW)
 
@@ -170,6 +174,11 @@ class Carrier:
         self, message: Message, why: str, reason: DropReason = DropReason.SESSION_GONE
     ) -> None:
         self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
+
+    def _answer_all(self, messages: Iterable[Outgoing], why: str) -> None:
+        for one in messages:
+            if one.entry is not None:
+                self._answer(one.entry.message, why)
 
     # ---- turns of the bus
 
@@ -197,28 +206,24 @@ class Carrier:
         """Answer what waits for a node that is gone."""
         self.left_behind.lose(node)
         outbox = self._outboxes.pop(node, None)
-        for one in () if outbox is None else outbox.waiting:
-            if one.entry is not None:
-                self._answer(one.entry.message, _HOMELESS)
+        self._answer_all(() if outbox is None else outbox.waiting, _HOMELESS)
 
     def lose_all(self) -> None:
         """Count what waits for any node: this one is no member any more."""
         for node in tuple(self._outboxes):
             self.lose(node)
 
-    def not_carried(self, back: NotCarried) -> None:
-        """Answer what the engine did not take."""
-        for one in back.messages:
-            if one.entry is not None:
-                self._answer(one.entry.message, _NOT_CARRIED)
+    # ---- news
 
-    # ---- messages of other nodes
-
-    def arrived(self, arrivals: Arrivals) -> None:
-        """Take in what other nodes sent, in order."""
-        for payload in arrivals.payloads:
-            for head, line in pairs(payload):
-                self._came(head, line)
+    def heed(self, event: Arrivals | NotCarried) -> None:
+        """Take in what other nodes sent, in order, or answer what the engine did not take."""
+        match event:
+            case Arrivals(payloads):
+                for payload in payloads:
+                    for head, line in pairs(payload):
+                        self._came(head, line)
+            case NotCarried(_, messages):
+                self._answer_all(messages, _NOT_CARRIED)
 
     def _came(self, head: bytes, line: bytes) -> None:
         about = read_head(head)

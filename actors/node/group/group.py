@@ -28,6 +28,7 @@ from actors.node.group.held_links import HeldLinks
 from actors.node.group.messages import (
     Arrivals,
     Carry,
+    EngineBack,
     LeaseAnswered,
     NotCarried,
     RowsAnswered,
@@ -114,7 +115,6 @@ class Group(OtherNodes):
         self.homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
         self._store: StoreRef | None = None
         self._link: ActorRef[Carry] | None = None
-        self._awaited: dict[int, None] = {}
         self._held: Final = HeldLinks(exchange.ports)
         self._handover: Final = Handover(exchange)
         self._refusals: Final = RowRefusals(trace.counters)
@@ -142,15 +142,14 @@ class Group(OtherNodes):
             case Serving(reply):
                 self._starting.append(reply)
                 self._look_current()
-            case Arrivals():
-                self._carrier.arrived(event)
-            case NotCarried():
-                self._carrier.not_carried(event)
+            case Arrivals() | NotCarried():
+                self._carrier.heed(event)
             case RowsCame() | RowsAnswered():
                 self._rows_moved(event)
             case LeaseAnswered(answer):
-                self.overview.answered(answer)
-                self._member(self._membership.feed(answer, self._now))
+                self._lease_answered(answer)
+            case EngineBack():
+                self._renew()
             case _:
                 pass
 
@@ -164,7 +163,6 @@ class Group(OtherNodes):
                 self._look_current()
             case RowsAnswered(answers):
                 for answer in answers:
-                    self._awaited.pop(answer.number, None)
                     self._applied(self._rows.feed(answer, self._now))
 
     @property
@@ -174,9 +172,7 @@ class Group(OtherNodes):
     def _begin(self, store: StoreRef, link: ActorRef[Carry]) -> None:
         """Work with the actors, which have started, perhaps again."""
         self._store, self._link = store, link
-        for number in tuple(self._awaited):
-            self._applied(self._rows.feed(rows.Unanswered(number), self._now))
-        self._awaited.clear()
+        self._applied(self._rows.feed(rows.Unanswered(), self._now))
         if self._membership.state is None:
             self._join()
 
@@ -221,10 +217,21 @@ class Group(OtherNodes):
         self._look_current()
         self._tidy_paths()
 
+    def _renew(self) -> None:
+        self._member(self._membership.feed(membership.Renew(), self._now))
+
+    def _lease_answered(self, answer: membership.LeaseAnswer) -> None:
+        self.overview.answered(answer)
+        if isinstance(answer, membership.LeaseWritten):
+            with self._applying():
+                self._owners.renewed()
+        self._member(self._membership.feed(answer, self._now))
+
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         if isinstance(work, membership.PutLease):
             report = self.overview.report(self._trace.counters.figures())
             work = attrs.evolve(work, row=attrs.evolve(work.row, report=report))
+            self._owners.asked()
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
             late = membership.LeaseUnanswered(work.number)
@@ -260,8 +267,8 @@ class Group(OtherNodes):
             port.finish(CloseReason.GOING_AWAY)
         exchange.ports.clear()
         self._held.clear()
-        self._awaited.clear()
         self._carrier.lose_all()
+        self._owners.forget()
         self._applied(self._rows.feed(rows.Forget(), self._now))
         self._forget_all()
         if not self._is_leaving and self._store is not None:
@@ -338,9 +345,12 @@ class Group(OtherNodes):
                 self._member(self._membership.feed(gone, self._now))
             case SessionRow(runtime):
                 self._session(runtime, None, said)
-            case OwnerRow():
+            case OwnerRow(_, runtime):
+                is_kept = isinstance(said, rows.Withdrawn) and runtime in self._exchange.sessions
                 with self._applying():
-                    self._owners.gone(row)
+                    (self._owners.missing if is_kept else self._owners.gone)(row)
+                if is_kept:
+                    self._renew()
             case PathRow():
                 self._paths.gone(row)
             case NameRow(name):
@@ -547,12 +557,8 @@ class Group(OtherNodes):
 
     def _write_rows(self, store: StoreRef, now: float) -> None:
         puts = self._rows.writes(now)
-        if not puts:
-            return
-        self._awaited.update(dict.fromkeys(one.number for one in puts))
-        if not store.try_tell(WriteRows(puts)):
+        if puts and not store.try_tell(WriteRows(puts)):
             for one in puts:
-                self._awaited.pop(one.number)
                 self._applied(self._rows.feed(rows.Unanswered(one.number), now))
 
     def _go(self) -> None:

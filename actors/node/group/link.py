@@ -14,6 +14,7 @@ from actors.node.group.messages import (
     AppendsAnswered,
     Arrivals,
     Carry,
+    EngineBack,
     LeaseAnswered,
     LogsMoved,
     LogsReady,
@@ -31,7 +32,14 @@ from actors.node.group.wire import pairs, payloads, read_entry
 from actors.node.messages import BusMessage
 from fsm.group import durable
 from fsm.group.kinds import Kind, NodeRow, RowRefusedError, read_row, write_row
-from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
+from fsm.group.membership import (
+    DropLease,
+    LeaseAnswer,
+    LeaseRefused,
+    LeaseUnanswered,
+    LeaseWritten,
+    PutLease,
+)
 from fsm.group.rows_io import (
     Conflicted,
     Current,
@@ -125,6 +133,7 @@ class GroupStore(Actor[StoreWork]):
     @override
     async def start(self) -> None:
         await self._bus.tell(StoreReady(self.me, self._link))
+        self.spawn(self._notice)
         self._watch_anew()
 
     @override
@@ -143,6 +152,12 @@ class GroupStore(Actor[StoreWork]):
                 self._watch_anew()
             case _:
                 assert_never(message)
+
+    async def _notice(self) -> None:
+        while True:
+            health = await self._engine.health_changed()
+            if health.is_up:
+                await self._bus.tell(EngineBack())
 
     def _watch_anew(self) -> None:
         for scope in self._watching:
@@ -168,7 +183,7 @@ class GroupStore(Actor[StoreWork]):
 
     async def _renew(self, lease: PutLease) -> None:
         key, value = lease.row.key, write_row(lease.row)
-        answer: LeaseWritten | LeaseRefused | LeaseUnanswered
+        answer: LeaseAnswer
         try:
             revision = await self._engine.put(key, value, lease.expected, GROUP_LEASE)
             answer = LeaseWritten(lease.number, revision)

@@ -8,7 +8,7 @@ import attrs
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Fetch, Fetched, Reached, Trimmed, Unfetched
-from fsm.group.membership import DropLease, LeaseRefused, LeaseUnanswered, LeaseWritten, PutLease
+from fsm.group.membership import DropLease, LeaseAnswer, PutLease
 from fsm.group.rows_io import Conflicted, Current, Gap, Put, Read, Seen, Unanswered, Written
 from fsm.session.node_session_io import OutboundMessage
 from transports.engine.contract import Append, Appended
@@ -18,6 +18,7 @@ __all__ = [
     "AppendsAnswered",
     "Arrivals",
     "Carry",
+    "EngineBack",
     "LeaseAnswered",
     "LogWork",
     "LogsMoved",
@@ -169,7 +170,13 @@ class RowsAnswered(GroupEvent):
 class LeaseAnswered(GroupEvent):
     """A renewal of the node's lease is answered."""
 
-    answer: LeaseWritten | LeaseRefused | LeaseUnanswered
+    answer: LeaseAnswer
+
+
+@final
+@attrs.frozen(slots=True)
+class EngineBack(GroupEvent):
+    """The engine answers again."""
 
 
 @final

@@ -36,12 +36,15 @@ class OwnerRows:
         self._sessions: Final = sessions
         self._write: Final = write
         self._hold: Final = hold
+        self._missing: Final = dict[str, OwnerRow]()
+        self._asked_about: Final = dict[str, OwnerRow]()
 
     # ---- of this node
 
     def changed(self, changed: RowChanged) -> None:
         """Write that an address has an owner, or none any more."""
         address, runtime = changed.key, str(changed.val)
+        self._found(owner_key(address))
         link = self._hold(runtime)
         if changed.op is Op.DEL:
             self._write(Remove(owner_key(address), link))
@@ -70,9 +73,40 @@ class OwnerRows:
 
     def there(self, row: OwnerRow) -> None:
         """Apply a row."""
+        self._found(row.key)
         owned = Mirrored(row.runtime, row.address, row.block, row.is_bound)
         self._tables.mirror(owned, row.offers)
 
     def gone(self, row: OwnerRow) -> None:
         """Apply that there is none any more."""
         self._tables.own(MirrorGone(row.address))
+
+    # ---- of a session of this node, removed by another
+
+    def missing(self, row: OwnerRow) -> None:
+        """Note that a row has gone: it was removed, or the engine has lost all rows.
+
+        In the second case the node is about to be fenced, and until then its sessions keep what
+        they own. Which case it is the next renewal of the node's lease tells.
+        """
+        self._missing[row.key] = row
+
+    def asked(self) -> None:
+        """Note that the lease is renewed, which the engine does only if it has its row."""
+        self._asked_about.update(self._missing)
+        self._missing.clear()
+
+    def renewed(self) -> None:
+        """Apply what had gone before: the engine has not lost all rows."""
+        for row in self._asked_about.values():
+            self.gone(row)
+        self._asked_about.clear()
+
+    def _found(self, key: str) -> None:
+        self._missing.pop(key, None)
+        self._asked_about.pop(key, None)
+
+    def forget(self) -> None:
+        """Apply nothing of that: the node is fenced."""
+        self._missing.clear()
+        self._asked_about.clear()

@@ -167,10 +167,13 @@ class WhoAnswers(Fold, claims=("I-M13",), place=Place.NODE):
 
 @final
 class OrderPerObject(Fold, claims=("I-M14",), place=Place.NODE):
-    """Changes of one object leave by each link in the order they came (I-M14)."""
+    """Changes of one object leave to each receiver in the order they came (I-M14).
+
+    A link to another node of the domain serves several: one runtime, or all that subscribe there.
+    """
 
     _came: dict[str | None, int] = attrs.field(factory=dict)
-    _last: Counter[tuple[str | None, str | None, str | None]] = attrs.field(factory=Counter)
+    _last: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
 
     @on(msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -180,7 +183,8 @@ class OrderPerObject(Fold, claims=("I-M14",), place=Place.NODE):
     def sent(self, record: TraceLine) -> None:
         if record.mid not in self._came or not (record.to or "").endswith("/changes"):
             return
-        at, came = (record.link, record.from_, record.to), self._came[record.mid]
+        at = (record.link, record.listener, record.from_, record.to)
+        came = self._came[record.mid]
         if came < self._last[at]:
             self.broken(record, "what came later to leave later")
         self._last[at] = max(self._last[at], came)

@@ -21,6 +21,7 @@ from fsm.group.membership import (
     NodeGone,
     NodeSeen,
     PutLease,
+    Renew,
     Tick,
 )
 from fsm.group.rows_io import Rejected
@@ -143,6 +144,24 @@ def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
     renewed = put_of(core.feed(LeaseRefused(again.number, mine, 2), 5.0))
     assert renewed.expected == 2
     assert core.state is State.MEMBER
+
+
+@pytest.mark.parametrize("core", [joined(), MembershipCore("a")], ids=["member", "joining"])
+def test_a_node_renews_its_lease_at_once_when_the_engine_answers_again(core):
+    put = put_of(core.feed(Tick(), GROUP_RENEWAL) if core.state else core.feed(Join(1), 3.0))
+    core.feed(LeaseUnanswered(put.number), 3.0)
+    assert not of(core.feed(Tick(), 3.1), PutLease)
+
+    again = put_of(core.feed(Renew(), 3.1))
+    assert (again.row, again.expected) == (put.row, put.expected)
+    assert not of(core.feed(Renew(), 3.2), PutLease)
+
+
+@pytest.mark.parametrize("last", [Gone(), NodeSeen("a", None, 5)])
+def test_a_node_that_has_no_lease_renews_none(last):
+    core = joined()
+    core.feed(last, 1.0)
+    assert not of(core.feed(Renew(), 2.0), PutLease)
 
 
 def test_a_join_of_unknown_outcome_is_recognised_too():

@@ -294,6 +294,17 @@ def test_a_late_answer_to_an_attempt_that_was_given_up_counts_for_nothing(core):
     assert core.feed(Written(again.number, 3), 1.0) == [Done(K, (1,))]
 
 
+def test_if_nothing_under_way_is_answered_any_more_all_of_it_is_made_again(core):
+    put = sent(core)
+    core.feed(Change(OwnerRow("hyperty://a.ex/h2", "mine"), 2), 0.0)
+    (other,) = core.writes(0.0)
+
+    assert core.feed(Unanswered(), 1.0) == []
+    assert core.feed(Written(put.number, 1), 1.0) == []
+    again = core.writes(1.0 + GROUP_RETRY)
+    assert [one.key for one in again] == [put.key, other.key]
+
+
 @pytest.mark.parametrize("first", ["news", "silence"])
 def test_a_watch_tells_an_unknown_outcome(core, first):
     put = sent(core)

@@ -9,7 +9,7 @@ from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from fsm.group.kinds import PathRow, SessionRow, read_row, write_row
 from fsm.session.node_session_io import PeerForm
-from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE
+from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.issuer import ALICE, BOB, FakeKeySource, Issuer, login_by
 from tests.support.node.issuer import opened as login_with
@@ -189,6 +189,43 @@ async def test_an_engine_that_comes_back_empty_is_filled_again(autojump_clock):
         again = await (await two.outsider(RA)).control("open", runtimeURL=RA)
         assert again.code == 200
         assert world.store.row("secret/mint").value == secret
+
+
+async def test_a_runtime_that_is_away_keeps_what_it_owns_until_its_node_is_fenced(autojump_clock):
+    """I-M3: an engine that has lost all rows is known by the row of the node."""
+    async with open_group(0) as world:
+        one, two = await world.node("one"), await world.node("two")
+        peer = await one.peer(RA)
+        (address,) = await peer.allocate()
+        await peer.link.aclose()
+        await world.has(one, RA, "detached")
+        (mine,) = [row.key for row in world.store.rows("node/") if "one-" in row.key]
+        world.store.slow(0.5, one.engine)
+        await two.engine.delete(f"owner/{address}")
+        await trio.sleep(0.7)  # the node has heard of it
+        await two.engine.delete(mine)
+        await world.has(one, RA, None)
+        world.store.slow(0, one.engine)
+        await world.until(lambda: serves(one))
+        assert not world.store.rows("owner/")
+
+
+async def test_an_address_that_is_released_by_another_node_is_released(autojump_clock):
+    """Such as by a late write of the node that had the session before."""
+    async with open_group() as world:
+        one, two = world.nodes
+        peer, other = await one.peer(RA), await one.peer(RB)
+        (address,) = await peer.allocate()
+        await two.engine.delete(f"owner/{address}")
+
+        async def is_released() -> bool:
+            rows = [row for row in one.tracer.lines if (row.table, row.key) == ("alloc", address)]
+            return rows[-1].op == "del"
+
+        await world.until(is_released, GROUP_RENEWAL, step=0.1)
+        assert (await other.ask("read", f"{RB}/sm", address)).code == 404
+        assert not world.store.rows("owner/")
+        assert (await peer.control("ping")).code == 200
 
 
 async def test_a_node_that_goes_down_leaves_its_sessions_to_others(autojump_clock):

@@ -96,6 +96,11 @@ _A_LEFT, _B_LEFT = (
 _OWNED = "bus add alloc O1 RC\n"
 _FREED = "bus del alloc O1 RC\n"
 _PUBLISHED = _NODE + _OWNED + _HAS_LINK + _SUBSCRIBED + _CHANGE + _NEXT + _A_LEFT + _B_LEFT + _FREED
+_CARRIED = _PUBLISHED.replace(_LAST_XMIT.format(1), "").replace(
+    _LAST_XMIT.format(2),
+    "bus xmit update 2 O1>O1/changes link=n1>n2\n"
+    "bus xmit update 1 O1>O1/changes link=n1>n2 listener=RA\n",
+)
 _OUT_IN = """
 idm relay execute 1 RA/ua>MN/sm direction=out
 idm relay 200 1 MN/sm>RA/ua direction=in
@@ -126,6 +131,7 @@ FAN_OUT = (
         (_LAST_XMIT.format(1), ""),
         (_LAST_XMIT.format(2), _LAST_XMIT.format(2) + _LAST_XMIT.format(1)),
     ),
+    case("I-M14", _CARRIED, (" listener=RA", "")),
 )
 
 _OBSERVED = "HB step observer_copy O1|HB [*] observe syncing\n"
