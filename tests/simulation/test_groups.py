@@ -15,6 +15,9 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 5
 LONG = 100
 
+FOUND = 430, 443
+"""Seeds that once broke a claim: addresses of a runtime that was away, and the order of updates."""
+
 PLAN = Plan(seed=1, runtimes=(("r0", 0), ("r1", 0)), members=3)
 FAULTS = [
     Fault(4.0, Wrong.NODE, "n0a", lasts=2.0),
@@ -34,6 +37,12 @@ def test_runs_of_these_seeds_keep_every_rule(first):
 @pytest.mark.parametrize("first", range(SEEDS, LONG, CHUNK))
 def test_runs_of_more_seeds_keep_every_rule(first):
     assert broken_by(range(first, first + CHUNK), group_plan_of) == {}
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_seed_that_found_a_defect_passes(seed):
+    """I-M3, I-M14."""
+    assert run(group_plan_of(seed)).breaches == ()
 
 
 def stepped(*faults):
