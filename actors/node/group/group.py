@@ -305,7 +305,8 @@ class Group(OtherNodes):
                     self._row(row, effect)
                 case rows.Withdrawn(row):
                     self._row_gone(row, effect)
-                case rows.Done(_, tickets):
+                case rows.Done(key, tickets):
+                    self._carrier.left_behind.written(key, self._now)
                     self._held.release_all(tickets)
                 case rows.Lost():
                     self._lost(effect)

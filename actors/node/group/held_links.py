@@ -11,6 +11,8 @@ from typing import Final, final
 import attrs
 
 from actors.node.links.port import Port
+from fsm.group.kinds import Kind
+from specs.limits.group import GROUP_TERM
 from specs.limits.node import HAND_OVER_TIMEOUT
 
 __all__ = ["HeldLinks", "LeftBehind"]
@@ -97,7 +99,21 @@ class LeftBehind:
             now: Seconds on the host's clock.
         """
         self.over(runtime)
-        self._awaited[runtime] = _Awaited(node, link, now + HAND_OVER_TIMEOUT)
+        # The other node does not know yet; this one is fenced if it cannot say so.
+        self._awaited[runtime] = _Awaited(node, link, now + GROUP_TERM)
+
+    def written(self, key: str, now: float) -> None:
+        """Note that a row is written: if it is a session's, the other node can know of it.
+
+        Args:
+            key: Key of the row.
+            now: Seconds on the host's clock.
+        """
+        kind, _, runtime = key.partition("/")
+        awaited = self._awaited.get(runtime) if kind == Kind.SESSION else None
+        if awaited is not None:
+            until = min(awaited.until, now + HAND_OVER_TIMEOUT)
+            self._awaited[runtime] = attrs.evolve(awaited, until=until)
 
     def is_from(self, runtime: str, node: str) -> bool:
         """Return whether what a node sends for a runtime was left there.
@@ -123,7 +139,7 @@ class LeftBehind:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return next((one.until for one in self._awaited.values()), math.inf)
+        return min((one.until for one in self._awaited.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
         """Wait no longer for nodes that take too long.
