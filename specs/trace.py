@@ -98,7 +98,8 @@ class Fact:
         a: Reporter of a link or session: a node, or the runtime at this end.
         b: The runtime at the other end.
         kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
-            that is looked for, what may be done for it; of the start, `BODIES` or nothing.
+            that is looked for, what may be done for it; of the start, `BODIES` or nothing; of a
+            message `durable`, if its sender wants it to be kept until it is answered.
     """
 
     k: Kind

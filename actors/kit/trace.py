@@ -206,6 +206,7 @@ class MessageFields(TypedDict, total=False):
     body: str
     via: str
     user: str
+    kind: str
 
 
 def step_fields(step: Step) -> StepFields:
@@ -280,6 +281,8 @@ def further_fields(
     user = None if message.identity is None else message.identity.user
     if user is not None:
         fields["user"] = user if has_name else user_digest(user)
+    if DURABLE in message.body:
+        fields["kind"] = DURABLE
     return fields
 
 

@@ -39,7 +39,7 @@ from actors.kit.trace import (
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
-from specs.message import Message, MessageType, instance_id
+from specs.message import DURABLE, Message, MessageType, instance_id
 from specs.reply_code import FIRST_FINAL
 from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 
@@ -346,7 +346,8 @@ class FileTracer(Tracer):
         if code:
             answered = f'{answered},"code":{dumps(code).decode()}'
         text = f'{name}{ends}"id":{number},"digest":"{digest_from(hashed, body)}"{answered}'
-        if not (self.bodies or "via" in body or message.identity is not None):
+        is_plain = "via" not in body and DURABLE not in body and message.identity is None
+        if is_plain and not self.bodies:
             return name, text
         more = further_fields(message, has_body=self.bodies, has_name=self.names)
         return name, f"{text},{dumps(more)[1:-1].decode()}" if more else text

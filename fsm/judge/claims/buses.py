@@ -242,14 +242,15 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     """Messages of one component to one target reach a listener in that order (I-B7).
 
     Within one process here; `Overtaken` judges what crosses between processes. A message that
-    is sent and received in one process is no evidence for that.
+    is sent and received in one process is no evidence for that. Durable messages, which a log
+    may keep for a day, and others have an order each.
     """
 
     _places: dict[str, int] = attrs.field(factory=dict)
     _own: dict[str | None, list[int]] = attrs.field(factory=dict)
     _alone: dict[str | None, TraceLine] = attrs.field(factory=dict)
     _sent: set[str] = attrs.field(factory=set)
-    _reached: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    _reached: dict[tuple[str, str, str, str], int] = attrs.field(factory=dict)
     _given: set[tuple[str, str]] = attrs.field(factory=set)
 
     @on(msg(Op.XMIT, Op.RCV))
@@ -297,7 +298,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
         if mid not in self._places or (mid, one) in self._given:
             return
         self._given.add((mid, one))
-        path = (record.from_ or "", record.to or "", one)
+        path = (record.from_ or "", record.to or "", one, record.kind or "")
         place, reached = self._places[mid], self._reached.get(path, 0)
         if place < reached:
             self.broken(record, "what was sent later to come later")
@@ -322,4 +323,5 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
         where = record.listener if record.op in _GIVEN else self.process.home
         data = op or record.op, record.mid or "", where or "", *admitted
-        self.hand_over(Overtaken, f"{record.from_} {record.to}", record, *data)
+        pair = f"{record.from_} {record.to} {record.kind or ''}".rstrip()
+        self.hand_over(Overtaken, pair, record, *data)

@@ -89,6 +89,19 @@ async def test_it_waits_for_a_runtime_that_is_away_and_comes_in_order(group, aut
     assert not group.store.entries()
 
 
+async def test_others_of_its_sender_need_not_wait_for_it(group, autojump_clock):
+    """The durable one is late; what comes first is no fault of the order (I-B7)."""
+    kept = []
+    async with runtimes(group) as (first, second):
+        ledger = await second.runtime.deploy(partial(Ledger, kept))
+        caller = await first.runtime.deploy(Caller)
+        group.store.slow(1.0, group.nodes[1].engine)
+        await accepted(caller, ledger.url, "durable")
+        assert (await caller.request(ledger.url, "other")).code == 200
+        await until(lambda: len(kept) > 1)
+    assert kept == ["other", "durable"]
+
+
 async def test_it_outlives_the_node_that_has_accepted_it(group, autojump_clock):
     one, _, three = group.nodes
     kept = []

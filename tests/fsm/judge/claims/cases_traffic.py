@@ -207,6 +207,14 @@ BUSES = (
         ("deliver read 3", "deliver read 2"),
         before=RUNTIME,
     ),
+    case(  # a durable message may come later than others
+        "I-B7",
+        "bus take read 1 HA>HB kind=durable\nbus take read 2 HA>HB\n"
+        "bus deliver read 2 HA>HB listener=minibus:HB\n"
+        "bus deliver read 1 HA>HB kind=durable listener=minibus:HB\n",
+        ("kind=durable listener", "listener"),
+        before=RUNTIME,
+    ),
     case(  # across runtimes, whatever paths: what went by the node comes before the link's
         "I-B7",
         _FROM_RA + _NODE_FIRST + _LINK_NEXT,
