@@ -6,7 +6,7 @@ policy applies (POL-15).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final, final
@@ -22,7 +22,7 @@ from fsm.policy.model import Book, Task
 from fsm.policy.pdp import SILENT, Pdp, Verdict
 from fsm.policy.terms import Direction, Moment, Result
 from specs.limits.node import MAX_POLICY_COUNTERS
-from specs.message import Message, instance_id
+from specs.message import DURABLE, Message, instance_id, position_of
 
 __all__ = ["Order", "PolicyEngine", "Tasks"]
 
@@ -91,7 +91,7 @@ class Tasks:
                 self._write(task, order)
             case "count":
                 return self._count(task.name)
-            case "stamp":
+            case "stamp" | "durable":
                 pass
             case _:
                 return False
@@ -119,10 +119,10 @@ class Tasks:
         return True
 
 
-STAMP: Final = "stamp"
-"""The task that the enforcement point itself sees to: it makes another message."""
-
 _AUTH: Final = "auth"
+_MARKS: Final = MappingProxyType({"stamp": _AUTH, "durable": DURABLE})
+"""Tasks that the enforcement point itself sees to, and the key of a body that each sets."""
+
 _DEFAULT: Final = "default"
 _UNDECIDED: Final = "the policy cannot decide about this message"
 _UNFULFILLED: Final = "what the policy asks for along with it cannot be done"
@@ -189,12 +189,14 @@ class PolicyEngine:
             return attrs.evolve(ruling, decision=Decision.DENY, why=_UNFULFILLED)
         is_late = any(task.when is Moment.AFTER for task in tasks)
         later = partial(self._tasks.do, tasks, order, Moment.AFTER) if is_late else None
-        is_marked = any(task.do == STAMP for task in tasks)
+        marks = {_MARKS[task.do]: True for task in tasks if task.do in _MARKS}
+        if marks and self._pdp.is_stamping and _AUTH in message.body:
+            marks = {_AUTH: False, **marks}
         return attrs.evolve(
             ruling,
             obligations=tuple(_name(task) for task in tasks),
             after=later,
-            marked=_marked(message) if is_marked else None,
+            marked=_marked(message, marks) if marks else None,
         )
 
 
@@ -224,8 +226,11 @@ def _name(task: Task) -> str:
     return f"{name}@after" if task.when is Moment.AFTER else name
 
 
-def _marked(message: Message) -> Message:
-    return attrs.evolve(message, body={**message.body, _AUTH: True})
+def _marked(message: Message, marks: Mapping[str, bool]) -> Message:
+    place = position_of(message)
+    # What a log has kept is known by its place.
+    body = {**message.body, **marks} if place is None else {**message.body, **marks, DURABLE: place}
+    return attrs.evolve(message, body=body)
 
 
 def _unforged(message: Message, ruling: Ruling) -> Ruling:

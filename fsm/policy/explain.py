@@ -199,7 +199,7 @@ def _all_seen(parts: _Parts, request: Request) -> tuple[Seen, ...]:
 # ---- rules that never decide
 
 
-TASKS: Final = ("log", "count", "stamp")
+TASKS: Final = ("log", "count", "stamp", "durable")
 """The obligations that a node can fulfil (POL-13)."""
 
 _EXACT: Final = (Operator.EQUALS, Operator.IN)

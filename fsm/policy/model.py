@@ -175,7 +175,7 @@ class Task:
     """Something to be done along with a decision (POL-13).
 
     Attributes:
-        do: What: `log`, `count`, `stamp`; what the node does not know, it cannot do.
+        do: What: `log`, `count`, `stamp`, `durable`; what the node does not know, it cannot do.
         when: Before the message goes on, or after it went.
         name: Of the counter.
         text: What to write.

@@ -141,7 +141,8 @@ ID: Final = r"[A-Za-z0-9._-]{1,64}"
 
 _DIRECTIONS: Final = {str(one): one for one in Direction}
 _MOMENTS: Final = {str(one): one for one in Moment}
-_STAMP: Final = "stamp"
+_CHANGES: Final = {"stamp": "stamped", "durable": "kept"}
+"""Tasks that change the message, and what it is then."""
 
 
 def read_set(document: object, source: str) -> PolicySet:
@@ -222,11 +223,15 @@ def _task(at: Place, effect: Result, key: str) -> Task:
     do = at.key("do").text()
     if not do:
         raise at.bad('does not say what to do; write do = "log" or another')
-    if do == _STAMP and effect is Result.DENY:
-        raise at.bad("what is denied goes nowhere and cannot be stamped; stamp what is permitted")
+    if do in _CHANGES and effect is Result.DENY:
+        raise at.bad(
+            f"what is denied goes nowhere and cannot be {_CHANGES[do]}; "
+            f'write do = "{do}" for what is permitted'
+        )
     when = at.key("when").word(_MOMENTS, Moment.BEFORE)
-    if do == _STAMP and when is Moment.AFTER:
-        raise at.key("when").bad('must be "before": what has gone cannot be stamped any more')
+    if do in _CHANGES and when is Moment.AFTER:
+        why = f'must be "before": what has gone cannot be {_CHANGES[do]} any more'
+        raise at.key("when").bad(why)
     name, text = at.key("name").text(), at.key("text").text()
     if do == "count" and not re.fullmatch(ID, name):
         raise at.bad("a counter needs a name of letters, digits, dots, dashes or underscores")

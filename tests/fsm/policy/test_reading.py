@@ -107,6 +107,8 @@ WRONG = [
     ("policies[0].rules[0].obligations.deny[0]", "do = ", rule(obligations={"deny": [{}]}), True),
     ("policies[0].rules[0].obligations.deny[0]", "no key here", rule(obligations={"deny": [{"do": "log", "what": 1}]}), True),
     ("policies[0].rules[0].obligations.deny[0].when", "before, after", rule(obligations={"deny": [{"do": "log", "when": "soon"}]}), True),
+    ("policies[0].rules[0].obligations.deny[0]", "cannot be kept", rule(obligations={"deny": [{"do": "durable"}]}), False),
+    ("policies[0].rules[0].obligations.permit[0].when", "kept any more", rule(obligations={"permit": [{"do": "durable", "when": "after"}]}), False),
     ("policies[0].rules[0].obligations.deny[0]", "cannot be stamped", rule(obligations={"deny": [{"do": "stamp"}]}), False),
     ("policies[0].rules[0].obligations.permit[0].when", "any more", rule(obligations={"permit": [{"do": "stamp", "when": "after"}]}), False),
     ("policies[0].rules[0].obligations.deny[0]", "a name", rule(obligations={"deny": [{"do": "count"}]}), False),

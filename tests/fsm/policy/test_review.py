@@ -98,6 +98,6 @@ def test_tasks_without_an_implementation_are_reported():
     found = remarks([{"effect": "deny", "obligations": {"permit": log}, "advice": {"deny": odd}}])
     assert len(found) == 2
     assert "has tasks for permit, which it never says" in found[0]
-    assert "'dance' is none of log, count, stamp: the node leaves it out" in found[1]
+    assert "'dance' is none of log, count, stamp, durable: the node leaves it out" in found[1]
     (found,) = remarks([{"effect": "permit", "obligations": {"allow": odd}}])
     assert "permissions become denials" in found

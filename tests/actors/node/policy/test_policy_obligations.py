@@ -77,6 +77,25 @@ async def test_a_stamp_says_that_a_policy_permitted(tmp_path, autojump_clock):
         assert heard.body == {"value": SECRET, "auth": True}
 
 
+async def test_a_policy_has_messages_kept(tmp_path, autojump_clock):
+    """This node has nothing to keep them in, and says so."""
+    async with open_world(**policed(tmp_path, duty("permit", '{ do = "durable" }'))) as world:
+        sender, receiver = await world.peer(RA), await world.peer(RB)
+        (from_,), (to,) = await sender.allocate(), await receiver.allocate()
+        answer = await sender.ask("create", from_, to, value=1)
+        assert (answer.code, "no engine" in answer.body["description"]) == (403, True)
+
+
+async def test_a_policy_that_keeps_messages_believes_no_stamp(tmp_path, autojump_clock):
+    text = one_policy(
+        rule("r", 'effect = "permit"\ntarget.actionType.equals = "delete"\n'
+             'obligations.permit = [{ do = "stamp" }]'),
+        rule("s", 'effect = "permit"\nobligations.permit = [{ do = "durable" }]'),
+    )  # fmt: skip
+    async with open_world(**policed(tmp_path, text)) as world:
+        assert (await tell(world, auth=True)).body["auth"] is False
+
+
 @pytest.mark.parametrize(("said", "heard"), [(True, False), ("yes", False), (False, False)])
 async def test_a_sender_cannot_stamp_its_own_message(said, heard, tmp_path, autojump_clock):
     """POL-15: false says that no policy permitted."""
