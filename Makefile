@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long coverage check lint bench soak simulate lock web
+.PHONY: demo drawings test test-long coverage check lint bench soak simulate lock web wheel-compiled
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
@@ -70,6 +70,11 @@ soak: $(STAMP)
 # Whole systems only: `make simulate SEEDS=500 FIRST=10000 JOBS=4`.
 simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
+
+# A wheel for this interpreter and machine in dist/, its busiest modules compiled; needs a compiler of C.
+wheel-compiled: $(STAMP)
+	@PROTOFLY_COMPILE=1 $(BIN)/python -m pip --quiet --disable-pip-version-check wheel \
+		--no-deps --no-build-isolation --wheel-dir dist .
 
 # What pages load, after a change in web/src, of a machine, a limit or a word; needs Node.js and npm.
 OF_PAGES := p2p_connection link_dialling handler_controller p2p_entry stub_deployment \

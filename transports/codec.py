@@ -296,12 +296,14 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
         The message; None: the line is written otherwise, or it is no message.
     """
     comma = line.find(b",", len(_BEGIN), _ID_END)
+    if comma < 0:
+        return None
     digits = line[len(_BEGIN) : comma]
     # What stands elsewhere is found by those that read the envelope or the body.
     if not (digits.isdigit() and digits[0] != _ZERO and line.startswith(_BEGIN)):
         return None
     start = line.find(_BODY, comma, comma + _ENVELOPE)
-    if start < 0 or line[-1] != _END or len(line) > MAX_MESSAGE_BYTES:
+    if start <= comma or line[-1] != _END or len(line) > MAX_MESSAGE_BYTES:
         return None
     envelope = _envelope_in(line[comma + 1 : start])
     if envelope is None:

@@ -340,10 +340,9 @@ def _allocation(url: Url) -> Url:
 def _child_path(url: Url) -> Url:
     """Write a child resource's address in full, if the object's schema names it (N11)."""
     names = CHILDREN.get(url.scheme, frozenset())
-    match url.path:
-        case (*root, name, "child") if root and name in names and root[-1] != "children":
-            return attrs.evolve(url, path=(*root, "children", name))
-        case (*root, name) if root and name in names and root[-1] != "children":
-            return attrs.evolve(url, path=(*root, "children", name))
-        case _:
-            return url
+    whole = url.path
+    for path in (whole[:-1], whole) if whole[-1:] == ("child",) else (whole,):
+        root = path[:-1]
+        if root and path[-1] in names and root[-1] != "children":
+            return attrs.evolve(url, path=(*root, "children", path[-1]))
+    return url

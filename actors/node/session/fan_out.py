@@ -5,10 +5,9 @@ session is the end of what waits for that session: later messages to it go out b
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
-import attrs
 from typing_extensions import override
 
 from actors.node.links.port import SharedWrites
@@ -25,7 +24,6 @@ __all__ = ["FanOuts"]
 
 
 @final
-@attrs.define(eq=False)
 class _FanOut:
     """Messages, and the sessions that get all of them.
 
@@ -37,16 +35,15 @@ class _FanOut:
         wrapped: The bytes that carry the messages, for each class of links.
     """
 
-    runtimes: Sequence[str]
-    entries: list[OutboundMessage]
-    size: int
-    waiting: set[str] = attrs.field(init=False)
-    rest: Iterator[str] = attrs.field(init=False)
-    wrapped: dict[type[Link], bytes] = attrs.field(factory=dict, init=False)
+    wrapped: dict[type[Link], bytes]
 
-    def __attrs_post_init__(self) -> None:
-        self.waiting = set(self.runtimes)
-        self.rest = iter(self.runtimes)
+    def __init__(self, runtimes: Sequence[str], entries: list[OutboundMessage], size: int) -> None:
+        self.runtimes: Final = runtimes
+        self.entries: Final = entries
+        self.size = size
+        self.waiting: Final = set(runtimes)
+        self.rest: Final = iter(runtimes)
+        self.wrapped = {}
 
     def takes(self, runtimes: Sequence[str], size: int) -> bool:
         """Return whether another message can join: the same sessions get it, and none has any.
