@@ -72,7 +72,9 @@ simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
 
 # A wheel for this interpreter and machine in dist/, its busiest modules compiled; needs a compiler of C.
+# What an earlier list of modules left would be packed, too.
 wheel-compiled: $(STAMP)
+	@rm -rf build
 	@PROTOFLY_COMPILE=1 $(BIN)/python -m pip --quiet --disable-pip-version-check wheel \
 		--no-deps --no-build-isolation --wheel-dir dist .
 

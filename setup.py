@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Final
 
-from setuptools import setup
+from setuptools import Extension, setup
 
 COMPILED: Final = (
     "actors/kit/supervision/delivery.py",
@@ -56,10 +56,18 @@ It takes no class whose fields are `attrs.field`, none that others outside this 
 subscript, no asynchronous generator, and no pattern with a star for a tuple.
 """
 
-if os.environ.get("PROTOFLY_COMPILE") and __name__ == "__main__":
-    from mypyc.build import mypycify  # not there in an isolated build
+_BUILDING: Final = frozenset({"bdist_wheel", "build_ext"})
+"""Commands that want what is compiled; others run before them, and mypyc takes a while."""
+
+
+def _modules() -> list[Extension]:
+    if not (os.environ.get("PROTOFLY_COMPILE") and _BUILDING & set(sys.argv)):
+        return []
+    from mypyc.build import mypycify  # noqa: PLC0415 - not there in an isolated build
 
     options = ("--python-executable", sys.executable)
-    setup(ext_modules=mypycify([*options, *COMPILED], opt_level="2", multi_file=True))
-elif __name__ == "__main__":
-    setup()
+    return mypycify([*options, *COMPILED], opt_level="2", multi_file=True)
+
+
+if __name__ == "__main__":  # a test reads the list
+    setup(ext_modules=_modules())
