@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long coverage check lint bench soak simulate lock web wheel-compiled
+.PHONY: demo drawings test test-long test-compiled coverage check lint bench soak simulate lock web wheel-compiled
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
@@ -36,6 +36,11 @@ test: $(STAMP)
 # Tests of whole processes that take longest: JVMs that are killed, a cluster, the demonstration.
 test-long: $(STAMP)
 	@$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadgroup $(ARGS)
+
+# Builds the compiled wheel, and runs the tests of what is compiled with it: for each change of
+# setup.py, and before a release. `make test-compiled ARGS="tests/fsm -k engine"` runs some of them.
+test-compiled: $(STAMP)
+	@$(BIN)/python -m tests.compiled --numprocesses $(TESTERS) --maxprocesses 5 --dist loadgroup $(ARGS)
 
 # As `test`, and which lines it took: about half as long again.
 coverage: $(STAMP)

@@ -2,7 +2,7 @@
 
 The sources are in both wheels: where a compiled module does not fit the interpreter, its source is
 imported. mypyc reads the types of all dependencies, so these are to be installed, and the build is
-not isolated (`make compiled`).
+not isolated (`make wheel-compiled`).
 """
 
 import os

@@ -22,35 +22,33 @@ import trio
 from bench.node.routed import REACH, measure
 from bench.verdict import Verdict
 
-__all__ = ["build"]
+__all__ = ["PACKAGES", "ROOT", "build_wheel"]
 
-_ROOT: Final = Path(__file__).parents[1]
-_PACKAGES: Final = ("actors", "fsm", "spark", "specs", "transports", "web")
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("actors", "fsm", "spark", "specs", "transports", "web")
 _FILES: Final = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 _SHARE: Final = 0.85
 """Of the time of the sources, for frames of several messages: less gain is not worth a compiler."""
 
 
-def build(folder: Path) -> Path:
-    """Build the compiled wheel of a copy of the sources; return the folder it is unpacked in.
+def build_wheel(folder: Path) -> Path:
+    """Build the compiled wheel of a copy of the sources.
 
     Args:
         folder: Where to work; nothing may be in it.
     """
-    sources, built, place = (folder / name for name in ("src", "built", "place"))
-    for package in _PACKAGES:
+    sources = folder / "src"
+    for package in PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__", "node_modules", "*.so")
-        shutil.copytree(_ROOT / package, sources / package, ignore=ignored)
+        shutil.copytree(ROOT / package, sources / package, ignore=ignored)
     for name in _FILES:
-        shutil.copy(_ROOT / name, sources / name)
+        shutil.copy(ROOT / name, sources / name)
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel")
-    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(built), str(sources))
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(sources))
     environ = os.environ | {"PROTOFLY_COMPILE": "1"}
     subprocess.run((*pip, *options), env=environ, stdout=sys.stderr, check=True)  # noqa: S603 - our own sources
-    (wheel,) = built.glob("protofly-*.whl")
-    with ZipFile(wheel) as packed:
-        packed.extractall(place)
-    return place
+    (wheel,) = folder.glob("protofly-*.whl")
+    return wheel
 
 
 def _local(place: Path, requests: int, rounds: int) -> list[list[float]]:
@@ -59,8 +57,8 @@ def _local(place: Path, requests: int, rounds: int) -> list[list[float]]:
     options = ("--json", "--rounds", "1", "--requests", str(requests))
     command = (sys.executable, "-m", "bench.runtime.local", *options)
     for _ in range(rounds):
-        for code, rates in zip((place, _ROOT), taken, strict=True):
-            environ = os.environ | {"PYTHONPATH": f"{code}:{_ROOT}"}
+        for code, rates in zip((place, ROOT), taken, strict=True):
+            environ = os.environ | {"PYTHONPATH": f"{code}:{ROOT}"}
             done = subprocess.run(command, cwd=code, env=environ, capture_output=True, check=False)  # noqa: S603 - our own bench
             rates.append(orjson.loads(done.stdout)["ours"])
     return taken
@@ -76,7 +74,9 @@ def main(*, messages: int, rounds: int, as_json: bool) -> None:
     shares: dict[str, float] = {}
     cpu: dict[str, tuple[float, float]] = {}
     with TemporaryDirectory() as folder:
-        place = build(Path(folder))
+        place = Path(folder, "place")
+        with ZipFile(build_wheel(Path(folder))) as packed:
+            packed.extractall(place)
         for work in REACH:
             taken = trio.run(measure, work, messages, rounds, place)
             ours, others = ([one.cpu for one in taken[name]] for name in ("before", "node"))

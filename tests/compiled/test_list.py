@@ -1,14 +1,9 @@
 """What `setup.py` has mypyc compile has nothing that fails only once it is compiled."""
 
 import ast
-import runpy
 
-from tests.test_project import ROOT, SOURCES
-
-COMPILED = {
-    name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): ROOT / name
-    for name in runpy.run_path(str(ROOT / "setup.py"))["COMPILED"]
-}
+from tests.compiled.plugin import COMPILED
+from tests.test_project import SOURCES
 
 
 def derived(source: str) -> list[str]:
