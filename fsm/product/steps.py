@@ -13,6 +13,7 @@ import math
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum, unique
+from functools import cache
 from types import FunctionType, MethodType
 from typing import Final, TypeAlias, final
 
@@ -105,33 +106,29 @@ class _Freezer:
 
     def _instance(self, one: object) -> Key:
         kind = type(one)
-        names, is_value = _shape(kind)
-        if not is_value:
+        if not _is_value(kind):
             if id(one) in self._seen:
                 return "seen", self._seen[id(one)]
             self._seen[id(one)] = len(self._seen)
-        held = {name: getattr(one, name) for name in names if hasattr(one, name)}
-        if hasattr(one, "__dict__"):
-            held |= vars(one)
-        return kind.__name__, *self._fields(held)
+        return kind.__name__, *self._fields(_held(one))
 
 
-_SHAPES: Final[dict[type, tuple[tuple[str, ...], bool]]] = {}
+def _held(one: object) -> dict[str, object]:
+    """Return the fields of an object, as those who copy it get them; a class may be compiled."""
+    match one.__getstate__():
+        case dict() as fields:
+            return fields
+        case (fields, dict() as slots):
+            return slots | (fields or {})
+        case _:
+            return {}
 
 
-def _shape(kind: type) -> tuple[tuple[str, ...], bool]:
-    """The slots of a class, and whether its instances are equal by what is in them."""
-    known = _SHAPES.get(kind)
-    if known is not None:
-        return known
-    slots: list[str] = []
-    for each in kind.__mro__:
-        own = each.__dict__.get("__slots__", ())
-        slots += [own] if isinstance(own, str) else own
-    names = tuple(name for name in dict.fromkeys(slots) if name not in {"__weakref__", "__dict__"})
+@cache
+def _is_value(kind: type) -> bool:
+    """Whether instances of a class are equal by what is in them."""
     method = getattr(kind, "__hash__", None)
-    _SHAPES[kind] = names, method is not None and method is not object.__hash__
-    return _SHAPES[kind]
+    return method is not None and method is not object.__hash__
 
 
 State: TypeAlias = tuple[int, ...]

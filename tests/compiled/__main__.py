@@ -15,12 +15,13 @@ import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.compiled import PACKAGES, ROOT, build_wheel
+from bench.compiled import ROOT, build_wheel
+from tests.compiled.plugin import COMPILED
 
 TESTED = (
     "tests/compiled", "tests/conformance", "tests/fsm", "tests/specs", "tests/transports",
-    "tests/actors/kit", "tests/actors/node", "tests/actors/policy", "tests/actors/runtime",
-    "tests/simulation", "tests/fuzz",
+    "tests/actors/kit", "tests/actors/node", "tests/actors/runtime", "tests/simulation",
+    "tests/fuzz",
 )  # fmt: skip
 """What is compiled is there: decisions, messages, buses, links."""
 
@@ -42,14 +43,15 @@ def install(wheel: Path, place: Path) -> tuple[Path, Path]:
 
 
 def copy_checkout(to: Path, packages: Path) -> None:
-    """Copy all but the sources, which links to what is installed stand for."""
+    """Copy a checkout; links to what is installed stand for the packages that are compiled."""
+    installed = {name.partition(".")[0] for name in COMPILED}
     local = shutil.ignore_patterns(*LOCAL)
 
     def ignored(folder: str, names: list[str]) -> set[str]:
-        return local(folder, names) | (set(PACKAGES) if Path(folder) == ROOT else set())
+        return local(folder, names) | (installed if Path(folder) == ROOT else set())
 
     shutil.copytree(ROOT, to, ignore=ignored)
-    for name in PACKAGES:
+    for name in installed:
         (to / name).symlink_to(packages / name)
 
 
