@@ -13,7 +13,6 @@ import math
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum, unique
-from functools import cache
 from types import FunctionType, MethodType
 from typing import Final, TypeAlias, final
 
@@ -113,18 +112,13 @@ class _Freezer:
         return kind.__name__, *self._fields(_held(one))
 
 
-def _held(one: object) -> dict[str, object]:
+def _held(one: object) -> Mapping[str, object]:
     """Return the fields of an object, as those who copy it get them; a class may be compiled."""
-    match one.__getstate__():
-        case dict() as fields:
-            return fields
-        case (fields, dict() as slots):
-            return slots | (fields or {})
-        case _:
-            return {}
+    held = one.__getstate__()
+    fields, slots = held if isinstance(held, tuple) else (held, None)
+    return {**(slots or {}), **(fields or {})}
 
 
-@cache
 def _is_value(kind: type) -> bool:
     """Whether instances of a class are equal by what is in them."""
     method = getattr(kind, "__hash__", None)
