@@ -217,6 +217,10 @@ def _some_of(observers: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+def _is_nowhere_else(_: str) -> bool:
+    return False
+
+
 @final
 class AddressOffers:
     """The offers of one node's addresses.
@@ -232,7 +236,7 @@ class AddressOffers:
     def __init__(
         self,
         owner_of: Callable[[str], str | None],
-        is_elsewhere: Callable[[str], bool] = lambda _: False,
+        is_elsewhere: Callable[[str], bool] = _is_nowhere_else,
     ) -> None:
         self._owner_of = owner_of
         self._is_elsewhere = is_elsewhere

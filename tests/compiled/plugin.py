@@ -22,6 +22,8 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "tests/actors/node/bus/test_one_writing.py::test_an_update_to_a_thousand_observers_is_written_once",
         "tests/actors/node/session/test_fan_outs.py::test_outboxes_are_filled_some_at_a_time",
         "tests/actors/node/test_model.py::test_a_node_with_a_fault_differs_soon[the second",
+        "tests/actors/runtime/bus/test_bus_conservation.py::test_a_vanished_message_is_noticed",
+        "tests/actors/runtime/test_monitor.py::test_a_core_part_that_missteps_ends_the_runtime",
         "tests/conformance/test_mutants.py",
     ),
     "their classes derive from compiled ones": (
