@@ -23,8 +23,8 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.group.kinds import Holder, NodeRow, RowRefusal, node_key
-from fsm.group.rows_io import Rejected
+from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key, read_row
+from fsm.group.rows_io import Answered, Conflicted, Rejected, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
@@ -37,10 +37,6 @@ __all__ = [
     "IdTaken",
     "Input",
     "Join",
-    "LeaseAnswer",
-    "LeaseRefused",
-    "LeaseUnanswered",
-    "LeaseWritten",
     "Leave",
     "Left",
     "MembershipCore",
@@ -64,52 +60,6 @@ class Join:
     """
 
     boot: int
-
-
-@final
-@attrs.frozen(slots=True)
-class LeaseWritten:
-    """The engine has written the node's row.
-
-    Attributes:
-        number: Number of the `PutLease`.
-    """
-
-    number: int
-    revision: int
-
-
-@final
-@attrs.frozen(slots=True)
-class LeaseRefused:
-    """The engine has not written the node's row, because of the row that is there.
-
-    Attributes:
-        number: Number of the `PutLease`.
-        row: None: there is none, or none that can be read.
-        revision: Its revision.
-    """
-
-    number: int
-    row: NodeRow | None
-    revision: int
-
-
-@final
-@attrs.frozen(slots=True)
-class LeaseUnanswered:
-    """The node's row was not written, or nobody knows whether it was.
-
-    Attributes:
-        number: Number of the `PutLease`.
-        why: For people, as half a sentence.
-    """
-
-    number: int
-    why: str = ""
-
-
-LeaseAnswer: TypeAlias = LeaseWritten | LeaseRefused | LeaseUnanswered
 
 
 @final
@@ -151,7 +101,7 @@ class Tick:
     """The deadline has passed."""
 
 
-Input: TypeAlias = Join | LeaseAnswer | NodeSeen | Leave | Gone | Renew | Tick
+Input: TypeAlias = Join | Answered | NodeSeen | Leave | Gone | Renew | Tick
 
 
 @final
@@ -160,7 +110,7 @@ class PutLease:
     """Write the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
 
     Attributes:
-        number: Returned with the answer.
+        number: Of its answer, which is as that to a `Put` of the mirror.
         expected: The revision that the row must have; 0: there must be none.
     """
 
@@ -322,7 +272,7 @@ class MembershipCore:
         match happened:
             case Join(boot):
                 return self._join(boot, now)
-            case LeaseWritten() | LeaseRefused() | LeaseUnanswered():
+            case Written() | Conflicted() | Unanswered():
                 effects = self._answered(happened, now)
             case NodeSeen():
                 effects = self._seen(happened, now)
@@ -349,20 +299,27 @@ class MembershipCore:
         row = NodeRow(self.holder, self._address, self._entity.state is State.LEAVING)
         return PutLease(self._number, row, self._revision)
 
-    def _answered(self, answer: LeaseAnswer, now: float) -> list[Effect]:
+    def _answered(self, answer: Answered, now: float) -> list[Effect]:
         if answer.number != self._number or self._sent is None:
             return []
         sent, self._sent = self._sent, None
         match answer:
-            case LeaseWritten(_, revision):
+            case Written(_, revision):
                 return self._written(revision, sent, now)
-            case LeaseRefused(_, row, revision):
-                return self._refused(row, revision, now)
-            case LeaseUnanswered():
+            case Conflicted(_, value, revision):
+                return self._refused(self._read(value), revision, now)
+            case Unanswered():
                 self._next = now + GROUP_RETRY
                 return []
             case _:
                 assert_never(answer)
+
+    def _read(self, value: bytes | None) -> NodeRow | None:
+        try:
+            row = None if value is None else read_row(node_key(self.node), value)
+        except RowRefusedError:
+            return None
+        return row if isinstance(row, NodeRow) else None
 
     def _written(self, revision: int, sent: float, now: float) -> list[Effect]:
         self._revision = revision

@@ -27,6 +27,8 @@ import attrs
 
 from fsm.group.kinds import GroupRow, RowRefusal, RowRefusedError, read_row, write_row
 from fsm.group.rows_io import (
+    AllUnanswered,
+    Answered,
     Applied,
     Change,
     Conflicted,
@@ -243,8 +245,8 @@ class RowsCore:
                 return self._watched(happened)
             case Written() | Conflicted() | Unanswered():
                 return self._answered(happened, now)
-            case Forget():
-                return self._forget()
+            case AllUnanswered() | Forget():
+                return self._given_up(happened, now)
             case _:
                 assert_never(happened)
 
@@ -266,10 +268,7 @@ class RowsCore:
 
     # ---- answers
 
-    def _answered(self, answer: Written | Conflicted | Unanswered, now: float) -> list[Effect]:
-        if answer.number is None:
-            each = [Unanswered(number) for number in self._keys]
-            return [effect for one in each for effect in self._answered(one, now)]
+    def _answered(self, answer: Answered, now: float) -> list[Effect]:
         key = self._keys.pop(answer.number, None)
         if key is None:
             return []
@@ -445,6 +444,12 @@ class RowsCore:
             # The watch is past that version and has not brought it: it was removed before.
             return self._seen(Seen(key, None, newest, is_read=True))
         return [] if key in self._flights else [Read(key, revision)]
+
+    def _given_up(self, happened: AllUnanswered | Forget, now: float) -> list[Effect]:
+        if isinstance(happened, Forget):
+            return self._forget()
+        each = [Unanswered(number) for number in self._keys]
+        return [effect for one in each for effect in self._answered(one, now)]
 
     def _forget(self) -> list[Effect]:
         known = [(one.row, one.revision) for one in self._known.values()]

@@ -7,6 +7,8 @@ import attrs
 from fsm.group.kinds import GroupRow, RowRefusal
 
 __all__ = [
+    "AllUnanswered",
+    "Answered",
     "Applied",
     "Change",
     "Conflicted",
@@ -89,45 +91,55 @@ class Current:
     prefix: str
 
 
-@final
 @attrs.frozen(slots=True)
-class Written:
-    """The engine has made a write.
+class Answer:
+    """What has become of a `Put`.
 
     Attributes:
-        number: Number of the `Put`.
+        number: Its number.
     """
 
     number: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Written(Answer):
+    """The engine has made it."""
+
     revision: int
 
 
 @final
 @attrs.frozen(slots=True)
-class Conflicted:
-    """The engine has not made a write, because the row has another revision.
+class Conflicted(Answer):
+    """The engine has not made it, because the row has another revision.
 
     Attributes:
-        number: Number of the `Put`.
         value: The row that is there; None: there is none.
         revision: As of `Seen`.
     """
 
-    number: int
     value: bytes | None
     revision: int
 
 
 @final
 @attrs.frozen(slots=True)
-class Unanswered:
-    """A write was not made, or nobody knows whether it was.
+class Unanswered(Answer):
+    """It was not made, or nobody knows whether it was.
 
     Attributes:
-        number: Number of the `Put`; None: none that is under way will be answered.
+        why: For people, as half a sentence.
     """
 
-    number: int | None = None
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class AllUnanswered:
+    """No `Put` that is under way will be answered any more."""
 
 
 @final
@@ -136,9 +148,9 @@ class Forget:
     """The node is fenced: nothing of what it knows or wanted counts any more."""
 
 
-Input: TypeAlias = (
-    Change | Remove | Seen | Gap | Current | Written | Conflicted | Unanswered | Forget
-)
+Answered: TypeAlias = Written | Conflicted | Unanswered
+
+Input: TypeAlias = Change | Remove | Seen | Gap | Current | Answered | AllUnanswered | Forget
 
 
 @final

@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from actors.kit.counters import Counters, Gauge, Reading, Tally
-from fsm.group import membership
+from fsm.group import membership, rows_io
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, NodeReport, NodeRow
 from fsm.group.rows import RowsCore
@@ -113,12 +113,12 @@ class Overview:
         figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
         return NodeReport(trio.current_time() - self._began, figures)
 
-    def answered(self, renewal: membership.LeaseAnswer) -> None:
+    def answered(self, renewal: rows_io.Answered) -> None:
         """Note what has become of a renewal of this node's lease."""
         match renewal:
-            case membership.LeaseUnanswered(_, why):
+            case rows_io.Unanswered(_, why):
                 self._trouble = why
-            case membership.LeaseWritten() | membership.LeaseRefused():
+            case rows_io.Written() | rows_io.Conflicted():
                 self._trouble = ""
 
     def heard(self, row: NodeRow) -> None:

@@ -172,7 +172,7 @@ class Group(OtherNodes):
     def _begin(self, store: StoreRef, link: ActorRef[Carry]) -> None:
         """Work with the actors, which have started, perhaps again."""
         self._store, self._link = store, link
-        self._applied(self._rows.feed(rows.Unanswered(), self._now))
+        self._applied(self._rows.feed(rows.AllUnanswered(), self._now))
         if self._membership.state is None:
             self._join()
 
@@ -220,9 +220,9 @@ class Group(OtherNodes):
     def _renew(self) -> None:
         self._member(self._membership.feed(membership.Renew(), self._now))
 
-    def _lease_answered(self, answer: membership.LeaseAnswer) -> None:
+    def _lease_answered(self, answer: rows.Answered) -> None:
         self.overview.answered(answer)
-        if isinstance(answer, membership.LeaseWritten):
+        if isinstance(answer, rows.Written):
             with self._applying():
                 self._owners.renewed()
         self._member(self._membership.feed(answer, self._now))
@@ -234,7 +234,7 @@ class Group(OtherNodes):
             self._owners.asked()
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
-            late = membership.LeaseUnanswered(work.number)
+            late = rows.Unanswered(work.number)
             self._member(self._membership.feed(late, self._now))
 
     def _other_node(self, news: membership.NodeNews) -> None:

@@ -31,16 +31,13 @@ from actors.node.group.messages import (
 from actors.node.group.wire import pairs, payloads, read_entry
 from actors.node.messages import BusMessage
 from fsm.group import durable
-from fsm.group.kinds import Kind, NodeRow, RowRefusedError, read_row, write_row
+from fsm.group.kinds import Kind, write_row
 from fsm.group.membership import (
     DropLease,
-    LeaseAnswer,
-    LeaseRefused,
-    LeaseUnanswered,
-    LeaseWritten,
     PutLease,
 )
 from fsm.group.rows_io import (
+    Answered,
     Conflicted,
     Current,
     Gap,
@@ -182,17 +179,10 @@ class GroupStore(Actor[StoreWork]):
         await self._bus.tell(RowsAnswered(answers))
 
     async def _renew(self, lease: PutLease) -> None:
-        key, value = lease.row.key, write_row(lease.row)
-        answer: LeaseAnswer
-        try:
-            revision = await self._engine.put(key, value, lease.expected, GROUP_LEASE)
-            answer = LeaseWritten(lease.number, revision)
-        except ConflictError as exc:
-            row = None if exc.row is None else _node_row(exc.row)
-            answer = LeaseRefused(lease.number, row, _revision(exc, lease.expected))
-        except EngineDownError as exc:
-            answer = LeaseUnanswered(lease.number, exc.reason)
-        await self._bus.tell(LeaseAnswered(answer))
+        row = lease.row
+        put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
+        (written,) = await self._engine.put_all((put,))
+        await self._bus.tell(LeaseAnswered(_answer(lease, written)))
 
     async def _read(self, wanted: Read) -> None:
         try:
@@ -216,27 +206,15 @@ def _news(one: contract.Seen, prefix: str) -> Seen | Current:
             return Current(prefix)
 
 
-def _answer(put: Put, written: contract.Written) -> Written | Conflicted | Unanswered:
+def _answer(put: Put | PutLease, written: contract.Written) -> Answered:
     match written:
         case ConflictError(row=row):
-            value = None if row is None else row.value
-            return Conflicted(put.number, value, _revision(written, put.expected))
-        case EngineDownError():
-            return Unanswered(put.number)
+            there = (None, put.expected) if row is None else (row.value, row.revision)
+            return Conflicted(put.number, *there)
+        case EngineDownError(reason=reason):
+            return Unanswered(put.number, reason)
         case revision:
             return Written(put.number, revision)
-
-
-def _revision(conflict: ConflictError, expected: int) -> int:
-    return expected if conflict.row is None else conflict.row.revision
-
-
-def _node_row(row: contract.Row) -> NodeRow | None:
-    try:
-        read = None if row.value is None else read_row(row.key, row.value)
-    except RowRefusedError:
-        return None
-    return read if isinstance(read, NodeRow) else None
 
 
 @final

@@ -8,8 +8,8 @@ import attrs
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Fetch, Fetched, Reached, Trimmed, Unfetched
-from fsm.group.membership import DropLease, LeaseAnswer, PutLease
-from fsm.group.rows_io import Conflicted, Current, Gap, Put, Read, Seen, Unanswered, Written
+from fsm.group.membership import DropLease, PutLease
+from fsm.group.rows_io import Answered, Current, Gap, Put, Read, Seen
 from fsm.session.node_session_io import OutboundMessage
 from transports.engine.contract import Append, Appended
 
@@ -162,7 +162,7 @@ class RowsCame(GroupEvent):
 class RowsAnswered(GroupEvent):
     """Writes are answered."""
 
-    answers: Sequence[Written | Conflicted | Unanswered]
+    answers: Sequence[Answered]
 
 
 @final
@@ -170,7 +170,7 @@ class RowsAnswered(GroupEvent):
 class LeaseAnswered(GroupEvent):
     """A renewal of the node's lease is answered."""
 
-    answer: LeaseAnswer
+    answer: Answered
 
 
 @final

@@ -26,15 +26,15 @@ from typing_extensions import override
 
 from fsm.group import membership as member
 from fsm.group.homes import Homes
-from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, read_row, session_key, write_row
+from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, session_key, write_row
 from fsm.group.membership import MembershipCore
 from fsm.group.moves import Effect as Move
 from fsm.group.moves import GiveUp, MovesCore
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
+    Answered,
     Applied,
     Change,
-    Conflicted,
     Current,
     Done,
     Effect,
@@ -120,7 +120,7 @@ class NodePlace(Host):
         self._join()
         for number, (key, value) in enumerate(beginning(nodes, is_held=is_held).items(), 1):
             if key == node_key(node):
-                mine = member.LeaseWritten(1, number)
+                mine = Written(1, number)
                 self._member(self.membership.feed(mine, self.now))
             self._hear(Seen(key, value, number))
             self.heard = number
@@ -190,14 +190,8 @@ class NodePlace(Host):
     @override
     def time_over(self) -> None:
         if self._unanswered:
-            late, self._unanswered = self._unanswered, {}
-            for number, is_lease in late:
-                if is_lease:
-                    said = member.LeaseUnanswered(number)
-                    self._member(self.membership.feed(said, self.now))
-                else:
-                    self._wanted.pop(number)
-                    self._rows(self.rows.feed(Unanswered(number), self.now))
+            for number, is_lease in tuple(self._unanswered):
+                self._answered(Unanswered(number), is_lease=is_lease)
         elif self._must_join:
             self._member(self.membership.feed(member.Tick(), self.membership.deadline()))
         else:
@@ -266,25 +260,17 @@ class NodePlace(Host):
 
     # ---- as the bus of a node does
 
-    def _answered(self, outcome: Written | Conflicted, *, is_lease: bool) -> None:
+    def _answered(self, outcome: Answered, *, is_lease: bool) -> None:
         self._unanswered.pop((outcome.number, is_lease), None)
-        if not is_lease:
+        if is_lease:
+            self._member(self.membership.feed(outcome, self.now))
+        else:
             self._told_by(outcome)
             self._rows(self.rows.feed(outcome, self.now))
-            return
-        said: member.Input
-        if isinstance(outcome, Written):
-            said = member.LeaseWritten(outcome.number, outcome.revision)
-        else:
-            key = node_key(self.node)
-            there = None if outcome.value is None else read_row(key, outcome.value)
-            row = there if isinstance(there, NodeRow) else None
-            said = member.LeaseRefused(outcome.number, row, outcome.revision)
-        self._member(self.membership.feed(said, self.now))
 
-    def _told_by(self, outcome: Written | Conflicted) -> None:
+    def _told_by(self, outcome: Answered) -> None:
         wanted = self._wanted.pop(outcome.number, None)
-        if wanted is None:
+        if wanted is None or isinstance(outcome, Unanswered):
             return
         there = wanted.value if isinstance(outcome, Written) else outcome.value
         self._tell(outcome.revision, is_there=there is not None)

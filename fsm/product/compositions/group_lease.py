@@ -20,8 +20,10 @@ import attrs
 from typing_extensions import override
 
 from fsm.group import membership as member
-from fsm.group.kinds import Holder, NodeRow
+from fsm.group import rows_io
+from fsm.group.kinds import Holder, NodeRow, write_row
 from fsm.group.membership import MembershipCore
+from fsm.group.rows_io import Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
 from fsm.product.composition import (
     Bounds,
@@ -53,12 +55,12 @@ _ANSWER: Final = 2.0
 class Answer:
     """The answer of the engine to a renewal."""
 
-    said: member.LeaseWritten | member.LeaseRefused
+    said: Written | Conflicted
 
     @override
     def __str__(self) -> str:
         """The event in words."""
-        is_made = isinstance(self.said, member.LeaseWritten)
+        is_made = isinstance(self.said, Written)
         return f"renewal {self.said.number} is {'made' if is_made else 'refused'}"
 
 
@@ -108,7 +110,7 @@ class LeasePlace(Host):
         if self.is_stopped:
             return self._look()
         if self._asked is not None and self.now >= self._asked[1] + _ANSWER:
-            self._feed(member.LeaseUnanswered(self._asked[0]))
+            self._feed(Unanswered(self._asked[0]))
         self._feed(member.Tick())
         return self._look()
 
@@ -138,22 +140,19 @@ class LeasePlace(Host):
             self._feed(self._waiting.pop(0))
 
     def _write(self, put: member.PutLease) -> None:
-        said: member.LeaseWritten | member.LeaseRefused
+        said: Written | Conflicted
         if put.expected == (self.revision if self.row is not None else 0):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
-            said = member.LeaseWritten(put.number, self.revision)
+            said = Written(put.number, self.revision)
         else:
-            said = member.LeaseRefused(put.number, self.row, self.revision)
+            there = None if self.row is None else write_row(self.row)
+            said = Conflicted(put.number, there, self.revision)
         self.send("answers", Answer(said))
 
     def _feed(self, happened: member.Input) -> None:
         match happened:
-            case (
-                member.LeaseWritten(number)
-                | member.LeaseRefused(number)
-                | member.LeaseUnanswered(number)
-            ) if self._asked is not None and number == self._asked[0]:
+            case rows_io.Answer(number) if self._asked is not None and number == self._asked[0]:
                 self._asked = None
             case _:
                 pass

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.engine import Step
-from fsm.group.kinds import Holder, NodeRow, RowRefusal
+from fsm.group.kinds import Holder, NodeRow, RowRefusal, write_row
 from fsm.group.membership import (
     Admitted,
     DropLease,
@@ -11,9 +11,6 @@ from fsm.group.membership import (
     Gone,
     IdTaken,
     Join,
-    LeaseRefused,
-    LeaseUnanswered,
-    LeaseWritten,
     Leave,
     Left,
     MembershipCore,
@@ -24,7 +21,7 @@ from fsm.group.membership import (
     Renew,
     Tick,
 )
-from fsm.group.rows_io import Rejected
+from fsm.group.rows_io import Conflicted, Rejected, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 from tests.support.trace.memory import MemoryTracer
@@ -36,6 +33,10 @@ def of(effects, kind):
     return [one for one in effects if isinstance(one, kind)]
 
 
+def refused(number, row, revision):
+    return Conflicted(number, None if row is None else write_row(row), revision)
+
+
 def put_of(effects):
     (put,) = of(effects, PutLease)
     return put
@@ -45,7 +46,7 @@ def joined(now=0.0, core=None):
     """A member whose row has revision 1."""
     core = core or MembershipCore("a", "http://a")
     put = put_of(core.feed(Join(1), now))
-    assert of(core.feed(LeaseWritten(put.number, 1), now), Admitted) == [Admitted(core.holder)]
+    assert of(core.feed(Written(put.number, 1), now), Admitted) == [Admitted(core.holder)]
     return core
 
 
@@ -57,7 +58,7 @@ def test_a_node_joins_by_a_row_that_was_not_there():
     assert (put.row, put.expected) == (NodeRow(Holder("a", 1), "http://a"), 0)
     assert core.state is State.JOINING
     assert not core.may_write(5.0)
-    core.feed(LeaseWritten(put.number, 3), 5.5)
+    core.feed(Written(put.number, 3), 5.5)
     assert core.state is State.MEMBER
     assert core.may_write(5.5)
     assert core.is_live(Holder("a", 1))
@@ -71,7 +72,7 @@ def test_a_lease_is_renewed_with_the_revision_known():
     assert core.feed(Tick(), GROUP_RENEWAL - 0.1) == []
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
     assert put.expected == 1
-    core.feed(LeaseWritten(put.number, 4), GROUP_RENEWAL + 1)
+    core.feed(Written(put.number, 4), GROUP_RENEWAL + 1)
     assert core.deadline() == 2 * GROUP_RENEWAL
     assert put_of(core.feed(Tick(), 2 * GROUP_RENEWAL)).expected == 4
 
@@ -80,7 +81,7 @@ def test_a_lease_is_renewed_with_the_revision_known():
 def test_a_node_is_fenced_before_its_lease_can_have_run_out_however_late_an_answer_was(delay):
     core = joined()
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    core.feed(LeaseWritten(put.number, 2), GROUP_RENEWAL + delay)
+    core.feed(Written(put.number, 2), GROUP_RENEWAL + delay)
     over = GROUP_RENEWAL + GROUP_LEASE - GROUP_MARGIN
     if core.deadline() < over:
         core.feed(Tick(), core.deadline())  # nobody answers the next one
@@ -108,7 +109,7 @@ def test_a_lease_lasts_as_long_as_the_table_says(state, monkeypatch):
     core = joined()
     if state is State.LEAVING:
         put = put_of(core.feed(Leave(), 0.0))
-        core.feed(LeaseWritten(put.number, 2), 0.0)
+        core.feed(Written(put.number, 2), 0.0)
 
     assert (core.state, core.deadline()) == (state, 1.5)
 
@@ -119,7 +120,7 @@ def test_an_answer_that_comes_late_still_counts_from_its_request():
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
     late = GROUP_LEASE - GROUP_MARGIN + 0.5
 
-    assert core.feed(LeaseWritten(put.number, 2), late)[0].expected == 2  # the next one is due
+    assert core.feed(Written(put.number, 2), late)[0].expected == 2  # the next one is due
     assert core.state is State.MEMBER
 
 
@@ -127,21 +128,21 @@ def test_an_admission_that_comes_too_late_is_renewed_first():
     core = MembershipCore("a")
     first = put_of(core.feed(Join(1), 0.0))
 
-    again = put_of(core.feed(LeaseWritten(first.number, 1), 20.0))
+    again = put_of(core.feed(Written(first.number, 1), 20.0))
     assert again.expected == 1
     assert core.state is State.JOINING
-    assert of(core.feed(LeaseWritten(again.number, 2), 20.1), Admitted)
+    assert of(core.feed(Written(again.number, 2), 20.1), Admitted)
 
 
 def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
     core = joined()
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    assert core.feed(LeaseUnanswered(put.number), 4.0) == []
+    assert core.feed(Unanswered(put.number), 4.0) == []
     again = put_of(core.feed(Tick(), 4.0 + GROUP_RETRY))
     assert again.expected == 1
 
     mine = NodeRow(core.holder, "http://a")
-    renewed = put_of(core.feed(LeaseRefused(again.number, mine, 2), 5.0))
+    renewed = put_of(core.feed(refused(again.number, mine, 2), 5.0))
     assert renewed.expected == 2
     assert core.state is State.MEMBER
 
@@ -149,7 +150,7 @@ def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
 @pytest.mark.parametrize("core", [joined(), MembershipCore("a")], ids=["member", "joining"])
 def test_a_node_renews_its_lease_at_once_when_the_engine_answers_again(core):
     put = put_of(core.feed(Tick(), GROUP_RENEWAL) if core.state else core.feed(Join(1), 3.0))
-    core.feed(LeaseUnanswered(put.number), 3.0)
+    core.feed(Unanswered(put.number), 3.0)
     assert not of(core.feed(Tick(), 3.1), PutLease)
 
     again = put_of(core.feed(Renew(), 3.1))
@@ -167,12 +168,12 @@ def test_a_node_that_has_no_lease_renews_none(last):
 def test_a_join_of_unknown_outcome_is_recognised_too():
     core = MembershipCore("a")
     put = put_of(core.feed(Join(1), 0.0))
-    core.feed(LeaseUnanswered(put.number), 1.0)
+    core.feed(Unanswered(put.number), 1.0)
     again = put_of(core.feed(Tick(), 1.0 + GROUP_RETRY))
 
-    renewed = put_of(core.feed(LeaseRefused(again.number, NodeRow(core.holder), 2), 2.0))
+    renewed = put_of(core.feed(refused(again.number, NodeRow(core.holder), 2), 2.0))
     assert (renewed.expected, core.state) == (2, State.JOINING)
-    assert of(core.feed(LeaseWritten(renewed.number, 3), 2.1), Admitted)
+    assert of(core.feed(Written(renewed.number, 3), 2.1), Admitted)
 
 
 def test_a_join_waits_until_an_earlier_process_of_its_id_is_gone():
@@ -180,7 +181,7 @@ def test_a_join_waits_until_an_earlier_process_of_its_id_is_gone():
     put = put_of(core.feed(Join(2), 0.0))
     earlier = NodeRow(Holder("a", 1))
 
-    assert core.feed(LeaseRefused(put.number, earlier, 5), 0.1) == [IdTaken(Holder("a", 1))]
+    assert core.feed(refused(put.number, earlier, 5), 0.1) == [IdTaken(Holder("a", 1))]
     assert core.feed(NodeSeen("a", earlier, 5), 0.2) == []
     assert put_of(core.feed(NodeSeen("a", None, 6), 0.3)).expected == 0
 
@@ -188,16 +189,16 @@ def test_a_join_waits_until_an_earlier_process_of_its_id_is_gone():
 def test_without_news_of_it_the_join_is_tried_again_and_said_once():
     core = MembershipCore("a")
     put = put_of(core.feed(Join(2), 0.0))
-    core.feed(LeaseRefused(put.number, NodeRow(Holder("a", 1)), 5), 0.0)
+    core.feed(refused(put.number, NodeRow(Holder("a", 1)), 5), 0.0)
 
     again = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    assert core.feed(LeaseRefused(again.number, NodeRow(Holder("a", 1)), 8), 3.1) == []
+    assert core.feed(refused(again.number, NodeRow(Holder("a", 1)), 8), 3.1) == []
 
 
 LOSSES = {
-    "its lease has run out": lambda put: LeaseRefused(put.number, None, 9),
-    "another process has its id": lambda put: LeaseRefused(put.number, NodeRow(Holder("a", 99)), 9),
-    "its own row is older": lambda put: LeaseRefused(put.number, NodeRow(Holder("a", 1)), 1),
+    "its lease has run out": lambda put: refused(put.number, None, 9),
+    "another process has its id": lambda put: refused(put.number, NodeRow(Holder("a", 99)), 9),
+    "its own row is older": lambda put: refused(put.number, NodeRow(Holder("a", 1)), 1),
     "news: gone": lambda put: NodeSeen("a", None, 2),
     "news: another": lambda put: NodeSeen("a", NodeRow(Holder("a", 99)), 2),
 }
@@ -209,7 +210,7 @@ def test_a_node_that_lost_its_row_is_fenced(loss):
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
 
     assert of(core.feed(loss(put), 4.0), Fenced)
-    assert core.feed(LeaseWritten(put.number, 10), 4.1) == []
+    assert core.feed(Written(put.number, 10), 4.1) == []
     assert core.state is State.FENCED
     assert core.deadline() == float("inf")
 
@@ -217,7 +218,7 @@ def test_a_node_that_lost_its_row_is_fenced(loss):
 def test_news_of_its_own_earlier_row_fences_no_member():
     core = joined()
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    core.feed(LeaseWritten(put.number, 5), 3.1)
+    core.feed(Written(put.number, 5), 3.1)
 
     assert core.feed(NodeSeen("a", None, 4), 3.2) == []
     assert core.feed(NodeSeen("a", NodeRow(core.holder), 5), 3.2) == []
@@ -231,7 +232,7 @@ def test_a_fenced_node_joins_as_another_process():
 
     put = put_of(core.feed(Join(2), 1.5))
     assert (put.row.holder, put.expected) == (Holder("a", 2), 0)
-    core.feed(LeaseWritten(put.number, 3), 1.6)
+    core.feed(Written(put.number, 3), 1.6)
     assert core.is_live(Holder("a", 2))
     assert not core.is_live(Holder("a", 1))
 
@@ -242,7 +243,7 @@ def test_a_node_that_leaves_says_so_and_keeps_its_lease_until_it_is_gone():
     put = put_of(core.feed(Leave(), 1.0))
     assert put.row.is_leaving
     assert core.may_write(1.0)
-    core.feed(LeaseWritten(put.number, 2), 1.1)
+    core.feed(Written(put.number, 2), 1.1)
     effects = core.feed(Gone(), 2.0)
     assert of(effects, DropLease) == [DropLease("node/a", 2)]
     assert of(effects, Left)
@@ -334,7 +335,7 @@ def test_these_are_all_paths_of_a_membership():
         tracer = MemoryTracer()
         core = MembershipCore(f"a{number}")
         (step, put) = core.feed(Join(1), 0.0)
-        steps = [step, *core.feed(LeaseWritten(put.number, 1), 0.0)]
+        steps = [step, *core.feed(Written(put.number, 1), 0.0)]
         for one in path:
             news = NodeSeen(core.node, one.row, one.revision) if isinstance(one, NodeSeen) else one
             steps += core.feed(news, 0.1)

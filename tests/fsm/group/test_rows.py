@@ -5,6 +5,7 @@ import pytest
 from fsm.group.kinds import OwnerRow, RowRefusal, owner_key, write_row
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
+    AllUnanswered,
     Applied,
     Change,
     Conflicted,
@@ -299,7 +300,7 @@ def test_if_nothing_under_way_is_answered_any_more_all_of_it_is_made_again(core)
     core.feed(Change(OwnerRow("hyperty://a.ex/h2", "mine"), 2), 0.0)
     (other,) = core.writes(0.0)
 
-    assert core.feed(Unanswered(), 1.0) == []
+    assert core.feed(AllUnanswered(), 1.0) == []
     assert core.feed(Written(put.number, 1), 1.0) == []
     again = core.writes(1.0 + GROUP_RETRY)
     assert [one.key for one in again] == [put.key, other.key]
