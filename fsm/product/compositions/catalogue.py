@@ -6,8 +6,14 @@ from typing import Final
 
 from fsm.product.composition import Plan
 from fsm.product.compositions.delegation import DELEGATION
-from fsm.product.compositions.group import GROUP, GROUP_DEATH, GROUP_FENCE, GROUP_LEAVE, GROUP_THREE
-from fsm.product.compositions.group_lease import GROUP_LEASES
+from fsm.product.compositions.group.lease import GROUP_LEASES
+from fsm.product.compositions.group.plans import (
+    GROUP,
+    GROUP_DEATH,
+    GROUP_FENCE,
+    GROUP_LEAVE,
+    GROUP_THREE,
+)
 from fsm.product.compositions.p2p import (
     P2P,
     P2P_AGAIN,

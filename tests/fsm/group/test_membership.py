@@ -198,6 +198,7 @@ def test_without_news_of_it_the_join_is_tried_again_and_said_once():
 LOSSES = {
     "its lease has run out": lambda put: refused(put.number, None, 9),
     "another process has its id": lambda put: refused(put.number, NodeRow(Holder("a", 99)), 9),
+    "a row that nobody can read": lambda put: Conflicted(put.number, b"{", 9),
     "its own row is older": lambda put: refused(put.number, NodeRow(Holder("a", 1)), 1),
     "news: gone": lambda put: NodeSeen("a", None, 2),
     "news: another": lambda put: NodeSeen("a", NodeRow(Holder("a", 99)), 2),
