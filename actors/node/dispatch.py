@@ -65,7 +65,7 @@ class Dispatch:
                 entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
                 here: Sequence[str] = runtimes
                 if self._others is not None:
-                    here = self._others.carried(entry, by, runtimes, nodes)
+                    here = self._others.carrier.carried(entry, by, runtimes, nodes)
                 self._exchange.hand_out_to(here, entry)
             case ToComponent(address):
                 self._consult(message, address, by)

@@ -5,12 +5,14 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 import trio
+from typing_extensions import override
 
 from actors.kit.supervision.actor import ActorRef
 from actors.node.group.held_links import HeldLinks, LeftBehind
 from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
 from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
+from actors.node.session.other_nodes import MessageCarrier
 from actors.node.trace import ComponentTrace
 from fsm.group.homes import Homes
 from fsm.session.node_session_io import OutboundMessage
@@ -68,7 +70,7 @@ class _Outbox:
 
 
 @final
-class Carrier:
+class Carrier(MessageCarrier):
     """Gives messages to other nodes, and takes in theirs; part of the bus's task.
 
     Args:
@@ -95,6 +97,7 @@ class Carrier:
 
     # ---- messages to other nodes
 
+    @override
     def carried(
         self,
         entry: OutboundMessage,
@@ -102,14 +105,6 @@ class Carrier:
         runtimes: Sequence[str],
         nodes: Collection[str],
     ) -> Sequence[str]:
-        """Give a message to other nodes; return those of its receivers that are not elsewhere.
-
-        Args:
-            entry: The message.
-            by: Runtime whose session brought it; None: this node itself made it.
-            runtimes: The runtimes that are to get it.
-            nodes: The nodes whose subscribers are to get it.
-        """
         sessions = self._exchange.sessions
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes

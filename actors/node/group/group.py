@@ -10,7 +10,7 @@ A node that may have lost its lease is fenced: it leaves all links, and forgets 
 """
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, assert_never, final
 
@@ -505,15 +505,10 @@ class Group(OtherNodes):
 
     # ---- messages
 
+    @property
     @override
-    def carried(
-        self,
-        entry: OutboundMessage,
-        by: str | None,
-        runtimes: Sequence[str],
-        nodes: Collection[str],
-    ) -> Sequence[str]:
-        return self._carrier.carried(entry, by, runtimes, nodes)
+    def carrier(self) -> Carrier:
+        return self._carrier
 
     @override
     def carry(self, runtime: str, entry: OutboundMessage) -> bool:

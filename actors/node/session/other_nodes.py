@@ -15,17 +15,11 @@ from fsm.effects import Refused
 from fsm.session.node_session_io import OutboundMessage
 from specs.message import Message
 
-__all__ = ["DurableMessages", "OtherNodes", "objection_of"]
+__all__ = ["DurableMessages", "MessageCarrier", "OtherNodes", "objection_of"]
 
 
-class OtherNodes(TableWatcher):
-    """Part of the bus's task; nothing here waits."""
-
-    @abstractmethod
-    def heed(self, event: GroupEvent) -> None:
-        """Take news of the engine, or of another node."""
-
-    # ---- messages
+class MessageCarrier(ABC):
+    """Takes messages to other nodes; part of the bus's task."""
 
     @abstractmethod
     def carried(
@@ -43,6 +37,21 @@ class OtherNodes(TableWatcher):
             runtimes: The runtimes that are to get it.
             nodes: The nodes whose subscribers are to get it.
         """
+
+
+class OtherNodes(TableWatcher):
+    """Part of the bus's task; nothing here waits."""
+
+    @abstractmethod
+    def heed(self, event: GroupEvent) -> None:
+        """Take news of the engine, or of another node."""
+
+    # ---- messages
+
+    @property
+    @abstractmethod
+    def carrier(self) -> MessageCarrier:
+        """What takes messages there."""
 
     @abstractmethod
     def carry(self, runtime: str, entry: OutboundMessage) -> bool:
