@@ -1,0 +1,57 @@
+"""A node keeps its lease over a short outage of the engine, and is fenced before another ends."""
+
+import pytest
+import trio
+
+from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
+from tests.support.node.group_world import open_group
+from tests.support.node.node_peer import RA
+from transports.errors import LinkError
+
+
+async def renewed(world) -> float:
+    """Wait until the lease of the only node is renewed; return when."""
+    (before,) = world.store.rows("node/")
+
+    async def is_so() -> bool:
+        return world.store.row(before.key).revision != before.revision
+
+    await world.until(is_so, step=0.01)
+    return trio.current_time()
+
+
+async def test_a_lease_is_renewed_at_once_when_the_engine_is_back(autojump_clock):
+    """A cluster of engines needs so long to find a leader; the next attempt would be too late."""
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        peer = await one.peer(RA)
+        begun = await renewed(world)
+        world.store.stop()
+        await trio.sleep_until(begun + GROUP_TERM - GROUP_RETRY / 2)
+        world.store.start()
+        await trio.sleep(GROUP_LEASE)
+        assert await one.states() == {RA: "open"}
+        assert (await peer.control("ping")).code == 200
+
+
+FAULTS = {
+    "down": lambda store: store.stop(),
+    "slow": lambda store: store.slow(4.0),
+    "writes lost": lambda store: store.swallow(1_000),
+    "answers lost": lambda store: store.answer_no_more(1_000),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_a_node_has_left_its_links_before_its_lease_can_end(autojump_clock, fault):
+    """By its own clock: until then no other node takes it for gone."""
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        peer = await one.peer(RA)
+        begun = await renewed(world)
+        fault(world.store)
+        with trio.fail_after(GROUP_LEASE), pytest.raises(LinkError):
+            await peer.read_on()
+        assert trio.current_time() - begun <= GROUP_TERM
+        assert len(world.store.rows("node/")) == 1
+        assert await one.states() == {}
