@@ -22,9 +22,10 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.limits.memory import Memory
 from specs.identity import IDENTITY
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import MAX_ID, TRACE_PLACES
+from specs.limits.protocol import MAX_ID, TRACE_PLACES, TRACE_PLACES_BYTES
 from specs.message import DURABLE, Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
@@ -460,7 +461,7 @@ class Hop:
 
 
 @final
-class Hops(dict[str, Hop]):
+class Hops(Memory[str, Hop]):
     """The hops of one component that differ in one field: by its value."""
 
     __slots__ = ("_actor", "_name", "_ops")
@@ -473,16 +474,14 @@ class Hops(dict[str, Hop]):
             name: Name of the field.
             ops: What happens to the messages, in this order.
         """
+        super().__init__(TRACE_PLACES, TRACE_PLACES_BYTES)
         self._actor = actor
         self._name = name
         self._ops = ops
 
     def __missing__(self, value: str) -> Hop:
-        if len(self) >= TRACE_PLACES:
-            self.clear()
         more: More = {self._name: value}  # type: ignore[misc] # one of its fields
-        hop = self[value] = Hop(self._actor, self._ops, more)
-        return hop
+        return self.keep(value, Hop(self._actor, self._ops, more), (value,))
 
 
 class Tracer(ABC):

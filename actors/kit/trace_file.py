@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns, time_ns
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, Unpack, final
 from uuid import uuid4
 
 import attrs
@@ -37,6 +37,7 @@ from actors.kit.trace import (
     step_fields,
 )  # fmt: skip
 from fsm.engine import Step
+from fsm.limits.memory import Memory
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
 from specs.message import DURABLE, Message, MessageType, instance_id
@@ -161,6 +162,9 @@ _Entry: TypeAlias = (
 """What a component reported, not encoded yet: times; of a message, the hop and a number on a link,
 and else the actor. A hop has a record for each `Op`, everything else one."""
 
+_Ends: TypeAlias = "tuple[str, str, str, blake2b]"
+"""The ends of a message: as they stand inside a text, as fields with its type, and hashed."""
+
 _ANSWERED: Final = 1000
 """Reply codes are less."""
 
@@ -197,9 +201,10 @@ class FileTracer(Tracer):
         self.is_due = trio.Event()
         self._undeclared = 0
         self._process = _inside({"run": self.run, "node": node})
-        self._hops: dict[tuple[object, ...], Hop] = {}
-        self._heads: dict[tuple[str | None, ...], str] = {}
-        self._ends: dict[tuple[MessageType, str, str], tuple[str, str, str, blake2b]] = {}
+        bounds = limits.TRACE_PLACES, limits.TRACE_PLACES_BYTES
+        self._hops: Final = Memory[tuple[object, ...], Hop](*bounds)
+        self._heads: Final = Memory[tuple[str | None, ...], str](*bounds)
+        self._ends: Final = Memory[tuple[MessageType, str, str], _Ends](*bounds)
         self._now = trio.lowlevel.current_clock().current_time
         self._stamp, self._stale = "", -math.inf
         self._last = 0
@@ -230,7 +235,10 @@ class FileTracer(Tracer):
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         kind = (actor, op, *more.items())
-        hop = self._hops.get(kind) or _remembered(self._hops, kind, Hop(actor, (op,), more))
+        hop = self._hops.get(kind)
+        if hop is None:
+            texts = [value for value in more.values() if isinstance(value, str)]
+            hop = self._hops.keep(kind, Hop(actor, (op,), more), texts)
         self.hop(hop, message)
 
     @override
@@ -320,18 +328,20 @@ class FileTracer(Tracer):
 
     def _step_head(self, actor: str, step: Step) -> str:
         kind = (actor, step.machine, step.old, step.new, step.cause)
-        return self._heads.get(kind) or _remembered(
-            self._heads,
-            kind,
-            _inside({"actor": actor, **step_fields(step), "key": None, "why": None}) + ",",
-        )
+        head = self._heads.get(kind)
+        if head is None:
+            fields = {"actor": actor, **step_fields(step), "key": None, "why": None}
+            head = _inside(fields) + ","
+            self._heads.keep(kind, head, (head,))
+        return head
 
     def _texts(self, message: Message) -> tuple[str, str]:
         """Return the name of a message, and all its fields, as `message_fields` has them."""
         kind = (message.type, message.from_, message.to)
-        from_, to, ends, hashed = self._ends.get(kind) or _remembered(
-            self._ends, kind, (*_ends(message), ends_hash(message))
-        )
+        known = self._ends.get(kind)
+        if known is None:
+            known = self._ends.keep(kind, _ends(message), (message.from_, message.to))
+        from_, to, ends, hashed = known
         number, body = message.id, message.body
         if message.is_response:
             code = message.code
@@ -353,22 +363,10 @@ class FileTracer(Tracer):
         return name, f"{text},{dumps(more)[1:-1].decode()}" if more else text
 
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-def _remembered(known: dict[_K, _V], key: _K, value: _V) -> _V:
-    """Keep what the text of records has again and again, and return it."""
-    if len(known) >= limits.TRACE_PLACES:
-        known.clear()
-    known[key] = value
-    return value
-
-
-def _ends(message: Message) -> tuple[str, str, str]:
-    """Return the ends of a message as they stand inside a text, and as fields with its type."""
+def _ends(message: Message) -> _Ends:
     from_, to = (dumps(end)[1:-1].decode() for end in (message.from_, message.to))
-    return from_, to, f',"type":"{message.type.value}","from":"{from_}","to":"{to}",'
+    text = f',"type":"{message.type.value}","from":"{from_}","to":"{to}",'
+    return from_, to, text, ends_hash(message)
 
 
 def _headed(hop: Hop) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from enum import StrEnum, unique
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
 from actors.kit.trace import Hop
-from specs.limits.protocol import TRACE_PLACES
+from fsm.limits.memory import Memory
+from specs.limits.protocol import TRACE_PLACES, TRACE_PLACES_BYTES
 from specs.message import Message
 
 __all__ = ["Decision", "Ruling", "RulingHops"]
@@ -59,7 +60,7 @@ class RulingHops:
             actor: Name of the reporting actor.
         """
         self._actor = actor
-        self._known: dict[_Told, Hop] = {}
+        self._known: Final = Memory[_Told, Hop](TRACE_PLACES, TRACE_PLACES_BYTES)
 
     def of(self, ruling: Ruling, why: str = "") -> Hop:
         """Return how a ruling is reported.
@@ -75,10 +76,8 @@ class RulingHops:
         return self._known.get(told) or self._learnt(told)
 
     def _learnt(self, told: _Told) -> Hop:
-        if len(self._known) >= TRACE_PLACES:
-            self._known.clear()
         direction, decision, policy, version, obligations, why = told
-        hop = self._known[told] = Hop(
+        hop = Hop(
             self._actor,
             (),
             {
@@ -90,4 +89,4 @@ class RulingHops:
                 "why": why or None,
             },
         )
-        return hop
+        return self._known.keep(told, hop, (direction, decision, policy, why, *obligations))

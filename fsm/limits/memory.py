@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from sys import getsizeof
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 from typing_extensions import override
 
@@ -12,7 +12,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@final
 class Memory(dict[K, V]):
     """A mapping that is looked up as often as a plain one, and begins anew when it is full.
 

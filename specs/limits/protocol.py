@@ -154,7 +154,10 @@ TRACE_PAGE: Final = 256
 """Trace records encoded at a time (ours): as text they fit into the cache of a core."""
 
 TRACE_PLACES: Final = 1024
-"""Places of hops that one component remembers at most; each is some 200 bytes (ours)."""
+"""Places of hops that one component remembers at most (ours)."""
+
+TRACE_PLACES_BYTES: Final = 1_048_576
+"""Bytes of the texts of these places (ours): of most they are some 200."""
 
 TRACE_TICK: Final = 50e-6
 """Seconds for which records have the time of the first of them (ours)."""

@@ -52,6 +52,7 @@ export const MODELS_FOLLOWING = 4096;
 export const TRACE_BUFFER = 65536;
 export const TRACE_PAGE = 256;
 export const TRACE_PLACES = 1024;
+export const TRACE_PLACES_BYTES = 1048576;
 export const TRACE_TICK = 5e-05;
 export const TRACE_DUE = 4096;
 export const TRACE_FLUSH = 0.2;
