@@ -12,6 +12,7 @@ removed from it. Messages of hyperties and the values of data objects are never 
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final, TypedDict, Unpack, final
@@ -423,13 +424,12 @@ def _is_plain(value: JsonObject) -> bool:
     if not _SECRET.isdisjoint(value):
         return False
     for part in value.values():
-        kind = type(part)
-        if kind is str or kind is bool or part is None:
+        if type(part) is str or type(part) is bool or part is None:
             continue
-        if kind is int:
-            if not -MAX_ID <= part <= MAX_ID:  # type: ignore[operator] # a number
+        if type(part) is int:
+            if not -MAX_ID <= part <= MAX_ID:
                 return False
-        elif kind is not dict or not _is_plain(part):  # type: ignore[arg-type] # an object
+        elif type(part) is not dict or not _is_plain(part):
             return False
     return True
 
@@ -464,24 +464,23 @@ class Hop:
 class Hops(Memory[str, Hop]):
     """The hops of one component that differ in one field: by its value."""
 
-    __slots__ = ("_actor", "_name", "_ops")
+    __slots__ = ("_actor", "_more", "_ops")
 
-    def __init__(self, actor: str, name: str, *ops: Op) -> None:
+    def __init__(self, actor: str, more: Callable[[str], More], *ops: Op) -> None:
         """Construct it.
 
         Args:
             actor: Name of the reporting actor.
-            name: Name of the field.
+            more: Returns the field with a value.
             ops: What happens to the messages, in this order.
         """
         super().__init__(TRACE_PLACES, TRACE_PLACES_BYTES)
         self._actor = actor
-        self._name = name
+        self._more = more
         self._ops = ops
 
     def __missing__(self, value: str) -> Hop:
-        more: More = {self._name: value}  # type: ignore[misc] # one of its fields
-        return self.keep(value, Hop(self._actor, self._ops, more), (value,))
+        return self.keep(value, Hop(self._actor, self._ops, self._more(value)), (value,))
 
 
 class Tracer(ABC):

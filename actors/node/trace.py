@@ -68,8 +68,8 @@ class ComponentTrace:
         self._actor = actor
         self.counters = counters
         self._ruled = RulingHops(actor)
-        self._admitted = Hops(actor, "by", Op.ADMIT)
-        self._links = {op: Hops(actor, "link", op) for op in (Op.RCV, Op.XMIT)}
+        self._admitted = Hops(actor, lambda by: {"by": by}, Op.ADMIT)
+        self._links = {op: Hops(actor, lambda link: {"link": link}, op) for op in (Op.RCV, Op.XMIT)}
 
     def step(self, step: Step) -> None:
         """An entity moved."""

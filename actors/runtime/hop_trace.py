@@ -41,8 +41,8 @@ class HopTrace:
         self.steps = Steps.REPORTED if tracer.steps else Steps.UNREPORTED
         if tracer.watches and not tracer.hops:
             self.steps = Steps.SAMPLED
-        self._admitted = Hops(actor, "by", Op.SUBMIT, Op.ADMIT)
-        self._delivered = Hops(actor, "listener", Op.DELIVER)
+        self._admitted = Hops(actor, lambda by: {"by": by}, Op.SUBMIT, Op.ADMIT)
+        self._delivered = Hops(actor, lambda listener: {"listener": listener}, Op.DELIVER)
         self._ruled = RulingHops(actor)
         self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 

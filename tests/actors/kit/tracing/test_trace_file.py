@@ -172,7 +172,7 @@ async def test_both_hops_of_an_admission_without_room_are_counted(tmp_path):
     async with small_trace(tmp_path, buffer=10) as tracer:
         for _ in range(10):
             tracer.record("bus", FACT)
-        tracer.hop(Hops("bus", "by", Op.SUBMIT, Op.ADMIT)[message.from_], message)
+        tracer.hop(Hops("bus", lambda by: {"by": by}, Op.SUBMIT, Op.ADMIT)[message.from_], message)
 
     assert [record["count"] for record in read(tmp_path) if record["k"] == "dropped"] == [2]
     assert tracer.dropped == 2

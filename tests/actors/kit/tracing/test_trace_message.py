@@ -30,7 +30,7 @@ MESSAGES = {
     "marks in its ends": attrs.evolve(REQUEST, from_='hyperty://a.ex/"é', to="hyperty://b.ex/\\"),
     "of a service": Message(1, MessageType.READ, "hyperty://a.ex/1", "domain://registry.a.ex"),
 }
-ADMITTED = Hops("bus", "by", Op.SUBMIT, Op.ADMIT)
+ADMITTED = Hops("bus", lambda by: {"by": by}, Op.SUBMIT, Op.ADMIT)
 STAMP = ("run", "node", "ln", "wall_ns", "mono_ns", "t")
 
 
@@ -67,7 +67,7 @@ async def test_a_tracer_that_knows_no_hops_keeps_them_as_what_they_stand_for():
 
 
 async def test_what_is_remembered_of_hops_is_bounded():
-    hops = Hops("bus", "by", Op.ADMIT)
+    hops = Hops("bus", lambda by: {"by": by}, Op.ADMIT)
     tracer = FileTracer("ra", buffer=1)
     for number in range(3 * TRACE_PLACES):
         assert hops[str(number)].more == {"by": str(number)}
