@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long test-compiled coverage check lint bench soak simulate lock web wheel-compiled
+.PHONY: demo drawings test test-long test-compiled coverage check lint lint-types lint-form bench soak simulate lock web wheel-compiled
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
@@ -53,9 +53,14 @@ check: $(STAMP)
 	@$(BIN)/python -m fsm check --product $(ARGS)
 
 lint: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-types lint-form
+
+lint-types: $(STAMP)
+	$(BIN)/mypy
+
+lint-form: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/flake8 $(PACKAGES)
 
