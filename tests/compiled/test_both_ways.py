@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.compiled import PACKAGES, ROOT
+from tests.compiled.plugin import COMPILED
 
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(300)]
 
@@ -45,3 +46,13 @@ def test_what_is_heard_traced_counted_and_refused_is_the_same(sources, seed):
     assert modules.count(EXTENSION_SUFFIXES[0]) == plain.count(".py") == 2
     assert len(ours) > 1000
     assert ours == others
+
+
+def test_compiled_modules_need_nothing_of_their_compiler():
+    """An installation does not have it."""
+    program = f"import sys, {', '.join(COMPILED)}; print(*sys.modules)"
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    tops = {name.partition(".")[0] for name in done.stdout.split()}
+    assert tops & {"mypy", "mypyc", "mypy_extensions", "librt"} == set()
