@@ -132,3 +132,19 @@ def test_the_last_stub_is_the_last_text_of_the_list(via):
 
 def test_a_via_that_is_no_list_counts_as_none():
     assert ask(body={"via": "x"}).via == ()
+
+
+def test_a_message_has_what_it_is_made_of_and_keeps_it():
+    message = ask(body={"value": 1})
+    assert attrs.evolve(message) == message
+    assert not message.is_response
+    assert attrs.evolve(message, type=MessageType.RESPONSE).is_response
+    for field in attrs.fields(type(message)):
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(message, field.name, None)
+
+
+def test_messages_without_bodies_share_none():
+    first, second = (Message(1, MessageType.READ, "a", "b") for _ in range(2))
+    assert first.body == {}
+    assert first.body is not second.body

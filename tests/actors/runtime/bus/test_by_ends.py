@@ -152,3 +152,15 @@ def test_a_full_memory_begins_anew(monkeypatch):
         to = f"hyperty://a.example/{number + 5}"
         assert checks.passed(Message(1, MessageType.CREATE, ALICE, to), ALICE)
     assert set(checks.pipelines._known) == {(ALICE, MessageType.CREATE, ALICE, to)}
+
+
+def test_long_ends_fill_the_memory_before_its_places_are_taken(monkeypatch):
+    monkeypatch.setattr(pipeline, "REMEMBERED_BYTES", 10_000)
+    checks = Checks()
+    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
+    most = 0
+    for number in range(20):
+        to = f"hyperty://a.example/{number}{'x' * 2000}"
+        assert checks.passed(Message(1, MessageType.CREATE, ALICE, to), ALICE)
+        most = max(most, len(checks.pipelines._known))
+    assert 1 < most < 5
