@@ -79,7 +79,7 @@ async def _serving(
     config: NodeConfig, network: Network | None, trace: Trace
 ) -> AsyncIterator[Node]:
     async with (
-        open_tracer(trace, f"node.{config.domain}") as tracer,
+        open_tracer(trace, config.process_name) as tracer,
         open_network(network, config.client_tls) as carrier,
         node_app.open_node(config, carrier, tracer) as node,
     ):

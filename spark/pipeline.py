@@ -28,7 +28,7 @@ from fsm.judge.replay import Told, seconds_of
 from fsm.judge.trace_files import folders_of
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
-from fsm.judge.verdict import shared
+from fsm.judge.verdict import processes_whole, shared
 from fsm.machine_list import MACHINES
 from fsm.table import Table
 from spark.errors import SparkFailedError
@@ -252,6 +252,7 @@ class _Account:
     doubled: int
     flaws: frozenset[Flaw]
     home: str | None
+    member: str | None
     is_whole: bool
     files: tuple[str, ...]
     bad: int
@@ -271,8 +272,8 @@ def _account(row: SparkRow) -> _Account:
     others = tuple(Mention(*mention) for mention in told["others"])
     return _Account(
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
-        frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
-        tuple(told["files"]), told["bad"], told["gaps"], told["unanswered"],
+        frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["member"],
+        told["whole"], tuple(told["files"]), told["bad"], told["gaps"], told["unanswered"],
         Took(frozenset(told["itself"]), others),
         tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
     )  # fmt: skip
@@ -293,9 +294,8 @@ class _Judged:
         self._asked = asked
         self._said = said
         self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
-        cut_off = {one.home for one in self._accounts if not one.is_whole}
         self._lost = unsent([one.trail for one in self._accounts])
-        whole = {one.home for one in self._accounts} - cut_off - set(self._lost)
+        whole = processes_whole(self._accounts) - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
         self._silent = [(row["run"], row["node"]) for row in told if row["what"] == What.SILENT]

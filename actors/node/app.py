@@ -148,7 +148,7 @@ def plan_of(
         # Most processes judge nothing, and the claims take a while to import.
         from actors.kit.self_check import SelfCheck  # noqa: PLC0415
 
-        tracer = SelfCheck.of(tracer, f"node.{config.domain}", None, counters)
+        tracer = SelfCheck.of(tracer, config.process_name, None, counters)
     board = None if config.http is None else _board(config.domain, tracer, files, counters)
     tracer = tracer if board is None else board.tap
     monitor = Monitor(tracer, counters)

@@ -195,6 +195,11 @@ class NodeConfig:
             raise ValueError("with an engine there is no file of records, and none of sessions")
 
     @property
+    def process_name(self) -> str:
+        """Name of the node's process in traces."""
+        return ".".join(("node", *filter(None, (self.node_name,)), self.domain))
+
+    @property
     def state_file(self) -> Path | None:
         """The file of sessions and used tokens; None: they end with the process."""
         if self.state is not None or self.registry is None:

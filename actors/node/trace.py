@@ -71,6 +71,10 @@ class ComponentTrace:
         self._admitted = Hops(actor, lambda by: {"by": by}, Op.ADMIT)
         self._links = {op: Hops(actor, lambda link: {"link": link}, op) for op in (Op.RCV, Op.XMIT)}
 
+    def record(self, fact: Fact) -> None:
+        """Anything else happened."""
+        self._tracer.record(self._actor, fact)
+
     def step(self, step: Step) -> None:
         """An entity moved."""
         self._tracer.step(self._actor, step)
@@ -162,10 +166,25 @@ class ComponentTrace:
         if self._tracer.hops:
             self._tracer.hop(self._admitted[by], message)
 
-    def queued(self, messages: Iterable[Message]) -> None:
-        """Messages wait for the next link of their receiver."""
+    def queued(self, messages: Iterable[Message], runtime: str) -> None:
+        """Messages wait for the next link of their receiver.
+
+        Args:
+            messages: The messages.
+            runtime: Address of the runtime that is to get them.
+        """
         for message in messages:
-            self.hop(Op.QUEUE, message)
+            self.hop(Op.QUEUE, message, listener=runtime)
+
+    def not_written(self, message: Message, runtime: str) -> None:
+        """A message that a link has not written leaves the node by another route.
+
+        Args:
+            message: The message.
+            runtime: Address of the runtime that is to get it.
+        """
+        self.queued((message,), runtime)
+        self.hop(Op.FLUSH, message)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
         """A message was refused before it had any effect.

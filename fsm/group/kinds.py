@@ -25,6 +25,7 @@ from specs.limits.group import GROUP_ADDRESS, GROUP_FIGURES, GROUP_ROW_BYTES
 
 __all__ = [
     "GroupRow",
+    "GroupTable",
     "Holder",
     "Kind",
     "NameRow",
@@ -57,6 +58,25 @@ class Kind(StrEnum):
     OWNER = "owner"
     PATH = "path"
     NAME = "name"
+
+
+@final
+@unique
+class GroupTable(StrEnum):
+    """The tables of the trace that say what the nodes of a group know of each other.
+
+    Attributes:
+        MEMBERS: By node id: name of the group and boot epoch; with the revision of the node's own
+            lease, each time that it is written.
+        HOMES: By runtime: node id, boot epoch and epoch of a session that the engine says the
+            node has, with the revision of the row.
+        ENGINE: By the node's own id: outages of the engine, messages that found no room here, and
+            messages that may be lost with the engine.
+    """
+
+    MEMBERS = "members"
+    HOMES = "homes"
+    ENGINE = "engine"
 
 
 @final

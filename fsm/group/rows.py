@@ -258,7 +258,7 @@ class RowsCore:
         if table is self._ready and wanted.value == self._value(key):
             # It is so already, or a change that was not sent yet is taken back.
             table.pop(key, None)
-            return _done(key, wanted.tickets)
+            return _done(key, wanted, self._revision(key))
         table[key] = wanted
         return []
 
@@ -305,7 +305,7 @@ class RowsCore:
         self._end(key)
         later = self._queued.pop(key, None)
         self._note(key, flight.wanted.value, revision, flight.wanted.row)
-        effects = _done(key, flight.wanted.tickets)
+        effects = _done(key, flight.wanted, revision)
         if later is not None:
             effects += self._change(key, later)
         if flight.news is not None and self._is_news(flight.news, revision):
@@ -368,7 +368,7 @@ class RowsCore:
             return self._lost(news.key, news)
         del self._ready[news.key]
         self._note(news.key, news.value, news.revision, wanted.row)
-        return _done(news.key, wanted.tickets)
+        return _done(news.key, wanted, news.revision)
 
     def _take(self, news: Seen) -> list[Effect]:
         """Note a row that another has written, and return what has changed by it."""
@@ -469,5 +469,5 @@ def _only(ticket: int | None) -> tuple[int, ...]:
     return _NONE if ticket is None else (ticket,)
 
 
-def _done(key: str, tickets: tuple[int, ...]) -> list[Effect]:
-    return [Done(key, tickets)] if tickets else []
+def _done(key: str, made: _Wanted, revision: int) -> list[Effect]:
+    return [Done(key, made.tickets, made.row, revision)] if made.tickets else []

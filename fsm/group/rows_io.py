@@ -200,10 +200,17 @@ class Withdrawn:
 @final
 @attrs.frozen(slots=True)
 class Done:
-    """The changes of a row are in the engine: the links that wait for it may be answered."""
+    """The changes of a row are in the engine: the links that wait for it may be answered.
+
+    Attributes:
+        row: What is there; None: the row was removed.
+        revision: Its revision.
+    """
 
     key: str
     tickets: tuple[int, ...]
+    row: GroupRow | None = attrs.field(default=None, eq=False)
+    revision: int = attrs.field(default=0, eq=False)
 
 
 @final

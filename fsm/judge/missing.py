@@ -6,7 +6,8 @@ without a trace is known by what the others recorded of it:
 * a runtime by the stubs in the `via` of messages (ours stamp what they carry, upstream's
   do not, so that no trace is expected of an upstream peer), and by direct links to it;
 * a message node by the numbered messages that a runtime's stub exchanged with it (a stub
-  that speaks an unknown protocol, in a sandbox, numbers nothing).
+  that speaks an unknown protocol, in a sandbox, numbers nothing);
+* one of several nodes of a domain by its id, which the others knew as a member of their group.
 
 Of a runtime that was killed there is a trace without an end; it has taken part with one. A
 process that began anew has a trace of each run: that one of them is missing is known by a link
@@ -18,6 +19,7 @@ from typing import Final, final
 
 import attrs
 
+from fsm.group.kinds import GroupTable
 from fsm.judge.claims.records import is_p2p_end, is_p2p_link, split
 from fsm.judge.crossings import KEPT, LINKS, Crossing
 from fsm.judge.replay import Numbers
@@ -197,9 +199,17 @@ class Participants:
             self._crossed[stub] = record
 
     def _take_row(self, record: TraceLine) -> None:
+        if record.table == GroupTable.MEMBERS and record.key is not None:
+            self._take_member(record, record.key)
         stub = (record.val or "").split(" ")[0] if record.table == "stubs" else ""
         if stub and not is_p2p_end(stub):
             self.stubs[stub] = message_node(record.key or "")
+
+    def _take_member(self, record: TraceLine, node: str) -> None:
+        if record.version is not None:
+            self._itself.add(node)
+        else:
+            self._found.setdefault(node, (record, "a member of the same group as the node"))
 
     def _take_end(self, record: TraceLine) -> None:
         if record.a:

@@ -79,6 +79,7 @@ class ProcessJudgement:
 
     Attributes:
         home: Address of the runtime; None: a message node, or it is not recorded.
+        member: Id of the message node in its group; None: it is in none.
         is_whole: Whether it ended orderly and no record is missing.
         findings: Which claims are broken, without those that need other processes.
         evidence: For those that do.
@@ -93,6 +94,7 @@ class ProcessJudgement:
 
     node: NodeJudgement
     home: str | None
+    member: str | None
     is_whole: bool
     findings: tuple[Finding, ...]
     evidence: tuple[Evidence, ...]
@@ -244,6 +246,7 @@ class ProcessJudge:
         return ProcessJudgement(
             node=node,
             home=home,
+            member=process.member,
             is_whole=process.end is not None,
             findings=tuple(process.findings),
             evidence=tuple(process.evidence),
@@ -277,7 +280,8 @@ def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -
 
     Args:
         evidence: In any order.
-        whole: Runtimes of whose lives, however often they began anew, nothing is missing.
+        whole: Runtimes of whose lives, however often they began anew, nothing is missing, and
+            nodes of groups likewise.
     """
     in_order = sorted(evidence, key=_place_of)
     for (name, _), items in groupby(in_order, key=lambda item: (item.fold, item.key)):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final, Protocol, final
 
 import attrs
 
@@ -30,8 +30,8 @@ from fsm.judge.trace_line import TraceLine, Verdict
 from specs.claims import CLAIMS
 
 __all__ = [
-    "FolderJudgement", "RunJudge", "RunJudgement", "combined", "in_order", "judge_folder",
-    "judge_folders", "judge_run", "runtimes_whole", "shared",
+    "Accounted", "FolderJudgement", "RunJudge", "RunJudgement", "combined", "in_order",
+    "judge_folder", "judge_folders", "judge_run", "processes_whole", "shared",
 ]  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def combined(
     machines = replay.judgement_of(nodes, entities, quarantined)
     lost = unsent([trail_of(one) for one in processes])
     evidence = (item for one in processes for item in one.evidence)
-    across = judge_across(evidence, runtimes_whole(processes) - set(lost))
+    across = judge_across(evidence, processes_whole(processes) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
     lacking += lost.values()
@@ -253,11 +253,34 @@ def trail_of(one: ProcessJudgement) -> Trail:
     return Trail(node.run, node.node, one.took.itself, one.is_whole, one.crossings)
 
 
-def runtimes_whole(processes: Iterable[ProcessJudgement]) -> AbstractSet[str | None]:
-    """Return the runtimes of whose lives, however often they began anew, nothing is missing."""
+class Accounted(Protocol):
+    """What is judged of one process, as far as others need it."""
+
+    @property
+    def home(self) -> str | None:
+        """Address of the runtime; None: a message node."""
+
+    @property
+    def member(self) -> str | None:
+        """Id of the message node in its group; None: it is in none."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it ended orderly and no record is missing."""
+
+
+def processes_whole(processes: Iterable[Accounted]) -> AbstractSet[str | None]:
+    """Return the runtimes of whose lives, however often they began anew, nothing is missing.
+
+    None stands for all message nodes together. Nodes of groups are there by their ids, too.
+    """
     listed = list(processes)
-    cut_off = {one.home for one in listed if not one.is_whole}
-    return {one.home for one in listed if one.home not in cut_off}
+    cut_off = _names([one for one in listed if not one.is_whole])
+    return _names(listed) - cut_off
+
+
+def _names(processes: Sequence[Accounted]) -> set[str | None]:
+    return {one.home for one in processes} | {one.member for one in processes if one.member}
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

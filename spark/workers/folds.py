@@ -203,8 +203,8 @@ class _Folders:
 def _told_by(screen: Screened) -> ProcessJudgement:
     node = screen.node
     return ProcessJudgement(
-        node=node, home=None, is_whole=not node.flaws - {Flaw.NO_START}, findings=(), evidence=(),
-        entities=screen.suspects, missing=screen.missing, unanswered=(),
+        node=node, home=None, member=None, is_whole=not node.flaws - {Flaw.NO_START},
+        findings=(), evidence=(), entities=screen.suspects, missing=screen.missing, unanswered=(),
         took=Took(frozenset(), ()), used=screen.used, stays=screen.stays, crossings=(),
     )  # fmt: skip
 
@@ -212,8 +212,8 @@ def _told_by(screen: Screened) -> ProcessJudgement:
 def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
     """Return only what is judged of machines."""
     return attrs.evolve(
-        judged, home=None, findings=(), evidence=(), unanswered=(), took=Took(frozenset(), ()),
-        crossings=(),
+        judged, home=None, member=None, findings=(), evidence=(), unanswered=(),
+        took=Took(frozenset(), ()), crossings=(),
     )  # fmt: skip
 
 
@@ -268,8 +268,9 @@ def _of_process(
     of = {"run": node.run, "node": node.node}
     told = {
         "records": node.records, "flaws": sorted(node.flaws), "missing": node.missing,
-        "doubled": node.doubled, "home": judged.home, "whole": judged.is_whole, "files": files,
-        "bad": bad_lines, "gaps": len(judged.missing), "unanswered": len(judged.unanswered),
+        "doubled": node.doubled, "home": judged.home, "member": judged.member,
+        "whole": judged.is_whole, "files": files, "bad": bad_lines, "gaps": len(judged.missing),
+        "unanswered": len(judged.unanswered),
         "itself": sorted(judged.took.itself),
         "others": [attrs.astuple(mention) for mention in judged.took.others],
         "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],

@@ -3,11 +3,14 @@
 import attrs
 import pytest
 
+from actors.node.group.carrier import Carrier
 from actors.node.group.group import Group
+from actors.node.tables import Tables
+from fsm.group.moves import MovesCore
 from tests.simulation.judgement.defects import defective
 from tests.simulation.judgement.judging import CHUNK, broken_by
 from tests.simulation.plans.groups import group_plan_of
-from tests.simulation.plans.plan import Fault, Plan, Wrong
+from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
@@ -32,6 +35,68 @@ FAULTS = [
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_runs_of_these_seeds_keep_every_rule(first):
     assert broken_by(range(first, first + CHUNK), group_plan_of) == {}
+
+
+def never_gives_up(_yields):
+    """A node that hears that another node has a session goes on with its own copy."""
+    return lambda self, runtime, to, why: []
+
+
+def twice(carried):
+    """Who has its session elsewhere gets a message twice."""
+
+    def carries(self, entry, by, runtimes, nodes):
+        carried(self, entry, by, runtimes, nodes)
+        return runtimes
+
+    return carries
+
+
+def forgetful(settle):
+    """Every third turn nobody carries what waits for other nodes."""
+    turns = []
+
+    def settles(self, link):
+        turns.append(link)
+        for outbox in self._outboxes.values() if len(turns) % 3 == 0 else ():
+            outbox.clear()
+        settle(self, link)
+
+    return settles
+
+
+def still_subscribed(_moved_away):
+    """A session that has moved is given what it had subscribed, as before."""
+    return lambda self, runtime: self.offers.gone(runtime)
+
+
+MOVING = attrs.evolve(
+    PLAN,
+    acts=(
+        Act(0.5, Deed.CREATE, "r1"),
+        Act(1.0, Deed.OBSERVE, "r0", "r1"),
+        Act(2.0, Deed.CHANGE, "r1", count=20, pause=1.0),
+        Act(2.0, Deed.ASK, "r1", "r0", count=20, pause=1.0),
+    ),
+    faults=(Fault(4.0, Wrong.MOVE, "r0", "n0c"),),
+)
+
+DEFECTS = {
+    "claim I-M16": (MovesCore, "_yield", never_gives_up),
+    "claim I-M17": (Carrier, "carried", twice),
+    "claim I-M18": (Carrier, "settle", forgetful),
+    "claim I-M7": (Tables, "moved_away", still_subscribed),
+}
+
+
+@pytest.mark.parametrize("rule", DEFECTS)
+def test_what_nodes_do_wrong_together_is_found_in_their_traces(rule):
+    with defective(DEFECTS[rule]):
+        assert rule in run(MOVING).broken
+
+
+def test_a_runtime_that_moves_breaks_no_rule():
+    assert run(MOVING).breaches == ()
 
 
 @pytest.mark.soak

@@ -236,7 +236,7 @@ async def _open(
     config: NodeConfig, trace: OpenTracer, certificates: Sequence[Certificate], shared: str
 ) -> AsyncIterator[Node]:
     async with (
-        trace(f"node.{config.domain}") as tracer,
+        trace(config.process_name) as tracer,
         open_system_network(config.client_tls, shared) as network,
         open_node(_timed(config), network, tracer) as node,
         reloading(tuple(rereads(node, certificates)), [one.takes for one in certificates]),

@@ -10,10 +10,10 @@ from typing_extensions import override
 from actors.kit.supervision.actor import ActorRef
 from actors.node.group.held_links import HeldLinks, LeftBehind
 from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
+from actors.node.group.trace import GroupTrace
 from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import MessageCarrier
-from actors.node.trace import ComponentTrace
 from fsm.group.homes import Homes
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.consents import HEEDED
@@ -26,7 +26,6 @@ from specs.trace import Op
 from transports.codec import BadLine, decode_line
 
 if TYPE_CHECKING:
-    from actors.kit.trace import Where
     from specs.dialects.dialect import Dialect
 
 __all__ = ["Carrier"]
@@ -76,7 +75,6 @@ class Carrier(MessageCarrier):
     Args:
         exchange: The sessions of this node.
         homes: The sessions of other nodes.
-        node: Id of this node.
         trace: Of what comes from other nodes and goes to them.
         held: The links that wait for rows.
 
@@ -85,14 +83,15 @@ class Carrier(MessageCarrier):
     """
 
     def __init__(
-        self, exchange: Exchange, homes: Homes, node: str, trace: ComponentTrace, held: HeldLinks
+        self, exchange: Exchange, homes: Homes, trace: GroupTrace, held: HeldLinks
     ) -> None:
         self.left_behind: Final = LeftBehind(held)
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._homes: Final = homes
-        self._node: Final = node
+        self._node: Final = trace.node
         self._trace: Final = trace
+        self._counters: Final = trace.component.counters
         self._outboxes: Final[defaultdict[str, _Outbox]] = defaultdict(_Outbox)
 
     # ---- messages to other nodes
@@ -147,7 +146,7 @@ class Carrier(MessageCarrier):
             return
         said = Withdrawal(entity, runtime, observer, is_expired)
         if not self._outboxes[node].put(Outgoing(write_head(said))):
-            self._trace.counters.drop(DropReason.OVERFLOW)
+            self._counters.drop(DropReason.OVERFLOW)
 
     def hand_over(self, runtime: str) -> None:
         """Tell the node of a runtime that all that waited here was sent."""
@@ -158,10 +157,7 @@ class Carrier(MessageCarrier):
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         if self._outboxes[node].put(Outgoing(write_head(head), entry)):
-            where: Where = {"link": f"{self._node}>{node}"}
-            if head.to is not None:
-                where["listener"] = head.to
-            self._trace.hop(Op.XMIT, entry.message, **where)
+            self._trace.hop(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
         else:
             self._answer(entry.message, _OVERRUN, DropReason.OVERFLOW)
 
@@ -193,6 +189,7 @@ class Carrier(MessageCarrier):
         Args:
             link: Publishes it.
         """
+        self._trace.losses()
         for node, outbox in self._outboxes.items():
             if outbox and link.try_tell(Carry(node, outbox.waiting)):
                 outbox.clear()
@@ -212,6 +209,7 @@ class Carrier(MessageCarrier):
 
     def heed(self, event: Arrivals | NotCarried) -> None:
         """Take in what other nodes sent, in order, or answer what the engine did not take."""
+        self._trace.losses()
         match event:
             case Arrivals(payloads):
                 for payload in payloads:
@@ -226,7 +224,7 @@ class Carrier(MessageCarrier):
             case Head():
                 message = decode_line(line, READ)
                 if isinstance(message, BadLine):
-                    self._trace.counters.drop(DropReason.MALFORMED)
+                    self._counters.drop(DropReason.MALFORMED)
                 else:
                     self._taken_in(about, message, line)
             case Withdrawal(entity, runtime, observer, is_expired):
@@ -234,7 +232,7 @@ class Carrier(MessageCarrier):
             case HandedOver(runtime):
                 self.left_behind.over(runtime)
             case None:
-                self._trace.counters.drop(DropReason.MALFORMED)
+                self._counters.drop(DropReason.MALFORMED)
 
     def _withdrawn(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
         if is_expired:
@@ -244,7 +242,7 @@ class Carrier(MessageCarrier):
 
     def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
         """Give a message to local sessions; its sender was admitted at the node that sent it."""
-        self._trace.hop(Op.RCV, message, link=f"{head.node}>{self._node}")
+        self._trace.hop(Op.RCV, message, f"{head.node}>{self._node}", head.to)
         if head.by is not None and message.type in HEEDED:
             self._tables.heed(message, head.by, trio.current_time())
         if head.to is None:

@@ -23,8 +23,7 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
 from actors.node.group.carrier import Carrier
-from actors.node.group.handover import Handover
-from actors.node.group.held_links import HeldLinks
+from actors.node.group.held_links import Handover, HeldLinks
 from actors.node.group.messages import (
     Arrivals,
     Carry,
@@ -42,13 +41,13 @@ from actors.node.group.messages import (
 from actors.node.group.owner_rows import OwnerRows
 from actors.node.group.path_rows import PathRows
 from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
+from actors.node.group.trace import GroupTrace
 from actors.node.links.port import Port
 from actors.node.messages import GroupEvent, RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
-from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.group import membership, moves
@@ -88,7 +87,6 @@ class Group(OtherNodes):
         exchange: The sessions of this node.
         engine: The engine; here only its health is looked at.
         trace: Of what comes from other nodes and goes to them.
-        node: Id of this node.
         address: Base URL of its HTTP service; empty: there is none.
 
     Attributes:
@@ -101,15 +99,14 @@ class Group(OtherNodes):
         self,
         exchange: Exchange,
         engine: Engine,
-        trace: ComponentTrace,
-        node: str,
+        trace: GroupTrace,
         address: str = "",
     ) -> None:
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._engine: Final = engine
         self._trace: Final = trace
-        self._membership: Final = membership.MembershipCore(node, address)
+        self._membership: Final = membership.MembershipCore(trace.node, address)
         self._rows: Final = RowsCore()
         self._moves: Final = moves.MovesCore()
         self.homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
@@ -117,12 +114,12 @@ class Group(OtherNodes):
         self._link: ActorRef[Carry] | None = None
         self._held: Final = HeldLinks(exchange.ports)
         self._handover: Final = Handover(exchange)
-        self._refusals: Final = RowRefusals(trace.counters)
-        self._carrier: Final = Carrier(exchange, self.homes, node, trace, self._held)
+        self._refusals: Final = RowRefusals(trace.component.counters)
+        self._carrier: Final = Carrier(exchange, self.homes, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self.overview: Final = Overview(
             self._membership, self.homes, self._rows, waiting=lambda: self._carrier.waiting,
-            engine=engine, counters=trace.counters, address=address,
+            engine=engine, counters=trace.component.counters, address=address,
         )  # fmt: skip
         self.tidies: Final = self._membership.tidies
         self._paths: Final = PathRows(self._membership, self.homes, self._tables, self._write)
@@ -197,7 +194,7 @@ class Group(OtherNodes):
             self.overview.noted(effect)
             match effect:
                 case Step():
-                    self._trace.step(effect)
+                    self._trace.component.step(effect)
                 case membership.PutLease() | membership.DropLease():
                     self._lease(effect)
                 case membership.Admitted() | membership.IdTaken():
@@ -226,10 +223,11 @@ class Group(OtherNodes):
             with self._applying():
                 self._owners.renewed()
         self._member(self._membership.feed(answer, self._now))
+        self._trace.renewed(answer, self._membership.holder)
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         if isinstance(work, membership.PutLease):
-            report = self.overview.report(self._trace.counters.figures())
+            report = self.overview.report(self._trace.component.counters.figures())
             work = attrs.evolve(work, row=attrs.evolve(work.row, report=report))
             self._owners.asked()
         is_taken = self._store is not None and self._store.try_tell(work)
@@ -242,10 +240,10 @@ class Group(OtherNodes):
             case rows.Rejected():
                 self._noted(news)
             case membership.NodeCame(row):
-                _log.info("node came", node=row.holder.node)
+                self._trace.came(row.holder)
                 self._moved(row.holder)
             case membership.NodeGone(holder):
-                (_log.info if self._is_leaving else _log.warning)("node gone", node=holder.node)
+                self._trace.gone(holder, is_expected=self._is_leaving)
                 self._moved(holder)
                 self._carrier.lose(holder.node)
         self._tidy_paths()
@@ -305,7 +303,8 @@ class Group(OtherNodes):
                     self._row(row, effect)
                 case rows.Withdrawn(row):
                     self._row_gone(row, effect)
-                case rows.Done(key, tickets):
+                case rows.Done(key, tickets, row, revision):
+                    self._trace.home(row, revision, self._membership.holder)
                     self._carrier.left_behind.written(key, self._now)
                     self._held.release_all(tickets)
                 case rows.Lost():
@@ -385,7 +384,7 @@ class Group(OtherNodes):
 
     def _lost(self, lost: rows.Lost) -> None:
         """Undo what another node has decided otherwise; the link that waits has to ask anew."""
-        self._trace.counters.count(Tally.ROWS_LOST)
+        self._trace.component.counters.count(Tally.ROWS_LOST)
         _log.info("row was changed by another node", key=lost.key)
         if lost.there is not None:
             self._row(lost.there, lost)

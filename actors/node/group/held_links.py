@@ -1,6 +1,7 @@
 """The links that are answered later; part of the bus's task.
 
-They wait until rows are written, or until what their runtimes left at other nodes has come.
+They wait until rows are written, or until what their runtimes left at other nodes has come. The
+other side of that is a node that goes down, whose sessions wait until other nodes have them.
 """
 
 import math
@@ -11,11 +12,13 @@ from typing import Final, final
 import attrs
 
 from actors.node.links.port import Port
+from actors.node.session.exchange import Exchange
 from fsm.group.kinds import Kind
-from specs.limits.group import GROUP_TERM
+from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER, GROUP_TERM
 from specs.limits.node import HAND_OVER_TIMEOUT
+from transports.errors import CloseReason
 
-__all__ = ["HeldLinks", "LeftBehind"]
+__all__ = ["Handover", "HeldLinks", "LeftBehind"]
 
 
 @final
@@ -150,3 +153,55 @@ class LeftBehind:
         for runtime, awaited in tuple(self._awaited.items()):
             if awaited.until <= now:
                 self.over(runtime)
+
+
+@final
+class Handover:
+    """Lets runtimes go to other nodes, and what comes for them meanwhile wait and follow.
+
+    Args:
+        exchange: The sessions of this node.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange: Final = exchange
+        self._awaited: list[str] = []
+        self._until = math.inf
+        self._is_over = False
+
+    def begin(self, now: float, *, is_possible: bool) -> None:
+        """Close all links in order; what has arrived over them by then is still handled.
+
+        Args:
+            now: Seconds on the host's clock.
+            is_possible: Whether another node can have the sessions.
+        """
+        exchange = self._exchange
+        if is_possible:
+            for runtime, session in exchange.sessions.items():
+                if session.port is not None and session.core.kept is not None:
+                    self._awaited.append(runtime)
+        self._until = now + (GROUP_HANDOVER if self._awaited else 0.0)
+        for port in exchange.ports.values():
+            port.finish(CloseReason.GOING_AWAY)
+
+    def settle(self, now: float) -> bool:
+        """End the sessions that are left when time is over; return whether it is.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        awaited = self._awaited
+        while awaited and awaited[-1] not in self._exchange.sessions:
+            awaited.pop()
+            if not awaited:
+                # Other nodes may have sent more before they heard where the last one is.
+                self._until = min(self._until, now + GROUP_LINGER)
+        if not self._is_over and now >= self._until:
+            self._is_over = True
+            self._exchange.drain()
+        return self._is_over
+
+    def deadline(self) -> float:
+        """Return when `settle` is due."""
+        return math.inf if self._is_over else self._until

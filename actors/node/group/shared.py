@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from hashlib import blake2b
 from typing import Final, final
 
 import attrs
@@ -22,6 +23,7 @@ from actors.node.group.messages import Serving
 from actors.node.group.records import EngineRecords
 from actors.node.group.refusals import RowRefusals
 from actors.node.group.tokens import EngineTokens
+from actors.node.group.trace import GroupTrace
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from actors.node.trace import ComponentTrace
@@ -39,6 +41,8 @@ _TOLD: Final = 2
 
 _MINT: Final = "secret/mint"
 """Row of the secret by which all nodes of a domain know the addresses that they made."""
+
+_NAME_BYTES: Final = 8
 
 
 @final
@@ -80,7 +84,8 @@ class Shared:
             trace: Trace of what goes from node to node.
             address: Base URL of the node's HTTP service; empty: there is none.
         """
-        group = Group(exchange, self.engine, trace, self.node, address)
+        own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
+        group = Group(exchange, self.engine, own, address)
         self._group = exchange.others = group
         exchange.durable = Durable(exchange, trace, group.objection, group.homes)
         return group
@@ -167,6 +172,11 @@ async def open_shared(
         chance = secrets.token_hex(NODE_CHANCE)
         node = f"{name}-{chance}" if name else chance
         yield Shared(engine, node, secret, counters)
+
+
+def _name_of(secret: bytes) -> str:
+    """Return the name of a group in traces: the engine keeps its secret, also while it is empty."""
+    return blake2b(secret, digest_size=_NAME_BYTES, person=b"group").hexdigest()
 
 
 async def _secret(engine: Engine, fresh: bytes) -> bytes:

@@ -96,12 +96,13 @@ class Overload:
             session: The session.
             entries: Messages in order.
         """
-        exchange = self._exchange
+        exchange, runtime = self._exchange, session.core.runtime
         for entry in self.lasting(entries):
-            if exchange.sessions.get(session.core.runtime) is session:
+            if exchange.sessions.get(runtime) is session:
                 exchange.feed(session, inner.Wait(entry))
             else:
-                exchange.send_elsewhere(session.core.runtime, entry)
+                exchange.trace.not_written(entry.message, runtime)
+                exchange.send_elsewhere(runtime, entry)
 
     def check(self) -> None:
         """Free an eighth of the node's budget if it is exceeded, from the largest holder.
@@ -485,7 +486,7 @@ class Exchange:
         if core.state is not State.OPEN and not isinstance(happened, inner.Leaving):
             self._lost(session)
         if isinstance(verdict, inner.Granted):
-            self.trace.queued(entry.message for entry in unsent)
+            self.trace.queued((entry.message for entry in unsent), core.runtime)
             return Outcome(verdict, (*unsent, *verdict.waiting))
         self._overload.keep(session, unsent)
         return Outcome(verdict)
@@ -497,7 +498,7 @@ class Exchange:
             case inner.LinkDone(number):
                 self._done(session, number)
             case inner.Queued(message):
-                self.trace.hop(Op.QUEUE, message)
+                self.trace.queued((message,), session.core.runtime)
             case inner.Overflowed(message):
                 why = "too many messages wait for the runtime"
                 self._warn(session.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
@@ -516,8 +517,7 @@ class Exchange:
         runtime = session.core.runtime
         if not self.statuses.lost(runtime):
             return
-        number = self._ids.next(runtime)
-        to, body = status_of(runtime), write_body(LOST)
+        number, to, body = self._ids.next(runtime), status_of(runtime), write_body(LOST)
         event = identified(
             Message(number, MessageType.UPDATE, runtime, to, body), session.asker.sender
         )

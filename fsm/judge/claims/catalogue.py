@@ -11,6 +11,7 @@ from typing import Final
 from fsm.judge.claims import (
     admission,
     buses,
+    groups,
     links,
     node,
     objects,
@@ -63,6 +64,7 @@ _MODULES: Final = (
     runtime,
     links,
     sessions,
+    groups,
     node,
     objects,
 )

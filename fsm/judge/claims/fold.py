@@ -18,6 +18,7 @@ from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
 import attrs
 from typing_extensions import dataclass_transform, override
 
+from fsm.group.kinds import GroupTable
 from fsm.judge.claims.records import BUS, LISTENERS, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
@@ -64,6 +65,7 @@ class GroupKey(StrEnum):
     PAIR = "pair"
     MESSAGE = "message"
     OBJECT = "object"
+    SESSION = "session"
 
 
 @unique
@@ -199,6 +201,8 @@ class Process:
         has_bodies: Whether records of the framework's messages have bodies.
         links: Its table of direct links.
         stubs: Its table of stubs.
+        group: Name of the group of a message node; None: it is in none.
+        member: Its id there.
         findings: What was found so far.
         evidence: What was handed over and not taken away yet.
         handed_over: How much evidence there was so far.
@@ -213,6 +217,8 @@ class Process:
         self.has_bodies = False
         self.links = Rows()
         self.stubs = Rows()
+        self.group: str | None = None
+        self.member: str | None = None
         self.findings: list[Finding] = []
         self.evidence: list[Evidence] = []
         self.handed_over = 0
@@ -237,6 +243,9 @@ class Process:
             self.links.take(record)
         elif table == "stubs":
             self.stubs.take(record)
+        elif table == GroupTable.MEMBERS and record.version is not None:
+            # Of other members it has no revisions.
+            self.group, self.member = (record.val or "").split("|")[0], record.key
         elif table == "components" and self._domain is None and record.key is not None:
             self._domain = domain_of(record.key)
 
@@ -359,7 +368,8 @@ class Across:
     Attributes:
         claims: The claims that it judges, by id.
         key: What the evidence has in common.
-        whole: Runtimes of whose lives, however often they began anew, nothing is missing.
+        whole: Runtimes of whose lives, however often they began anew, nothing is missing; None:
+            nothing of message nodes, either. Nodes of groups by their ids.
     """
 
     claims: ClassVar[tuple[str, ...]]

@@ -24,7 +24,17 @@ from fsm.judge.claims.fold import (
     steps,
     with_body,
 )
-from fsm.judge.claims.records import SLACK, Key, addresses_in, is_answer, key_of, split
+from fsm.judge.claims.records import (
+    LASTING,
+    SESSION,
+    SLACK,
+    Key,
+    addresses_in,
+    is_answer,
+    key_of,
+    runtime_of_session,
+    split,
+)
 from fsm.judge.trace_line import Body, TraceLine, body_of
 from fsm.machines.registration import State
 from fsm.registry.allocation import MIRROR
@@ -83,16 +93,27 @@ class FanOutExact(Fold, claims=("I-M5",)):
 
 @final
 class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
-    """A session that has unsubscribed gets nothing that came after that, but its own (I-M7)."""
+    """A session that has unsubscribed gets nothing that came after that, but its own (I-M7).
+
+    With the session its subscriptions end. What waits for it then may follow it to another node.
+    """
 
     _came: dict[str | None, int] = attrs.field(factory=dict)
     _peers: dict[str | None, str | None] = attrs.field(factory=dict)
     _owners: dict[str | None, str | None] = attrs.field(factory=dict)
+    _active: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
     _left: dict[tuple[str, str], int] = attrs.field(factory=dict)
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
         self._peers[record.link] = record.b
+
+    @on(steps(SESSION))
+    def session_over(self, record: TraceLine) -> None:
+        if record.new not in LASTING:
+            runtime = runtime_of_session(record)
+            for resource in self._active.pop(runtime, ()):
+                self._left[resource, runtime] = record.ln
 
     @on(rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
@@ -102,12 +123,17 @@ class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
     def stepped(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         self._left.pop((resource, runtime), None)
-        if record.new != _ACTIVE:
+        if record.new == _ACTIVE:
+            self._active[runtime].add(resource)
+        else:
+            self._active[runtime].discard(resource)
             self._left[resource, runtime] = record.ln
 
-    @on(any_msg(Op.ADMIT))
+    @on(any_msg(Op.ADMIT, Op.RCV))
     def admitted(self, record: TraceLine) -> None:
-        self._came[record.mid] = record.ln
+        # What another node has sent to the subscribers here was admitted there.
+        if record.op == Op.ADMIT or (record.actor == MIRROR and record.listener is None):
+            self._came[record.mid] = record.ln
 
     @on(any_msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
@@ -118,7 +144,7 @@ class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
 
     def _left_since(self, sent: TraceLine) -> float:
         """Return when the receiver left the target; never: it did not, or owns it."""
-        peer, to = self._peers.get(sent.link), sent.to or ""
+        peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
         if peer is None or is_below(to, peer) or self._owners.get(entity_of(to)) == peer:
             return math.inf
         return self._left.get((to, peer), math.inf)
@@ -175,9 +201,11 @@ class OrderPerObject(Fold, claims=("I-M14",), place=Place.NODE):
     _came: dict[str | None, int] = attrs.field(factory=dict)
     _last: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
 
-    @on(msg(Op.ADMIT))
+    @on(msg(Op.ADMIT, Op.RCV))
     def admitted(self, record: TraceLine) -> None:
-        self._came[record.mid] = record.ln
+        # What another node has sent was admitted there.
+        if record.op == Op.ADMIT or record.actor == MIRROR:
+            self._came[record.mid] = record.ln
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:

@@ -15,11 +15,13 @@ from specs.trace import Kind, Op
 
 __all__ = [
     "BUS",
+    "LASTING",
     "LINK_MACHINE",
     "LISTENERS",
     "LIVE",
     "MANAGER",
     "RESPONSE",
+    "SESSION",
     "SLACK",
     "SYNC_MANAGER",
     "Key",
@@ -36,6 +38,7 @@ __all__ = [
     "is_shared",
     "key_of",
     "of_creator",
+    "runtime_of_session",
     "split",
     "waited",
 ]
@@ -153,6 +156,11 @@ _MINI_BUS: Final = "minibus:"
 """The actor that serves the data objects of a runtime; its registry has lists of its own."""
 
 LISTENERS: Final = "listeners"
+SESSION: Final = "session"
+
+LASTING: Final = frozenset({"open", "detached"})
+"""The states of a session that is not over."""
+
 LINK_MACHINE: Final = "p2p_connection"
 LIVE: Final = "live"
 RESPONSE: Final = MessageType.RESPONSE.value
@@ -183,6 +191,12 @@ def waited(seconds: float, wait: float) -> bool:
 def split(key: str | None) -> list[str]:
     """Return the parts of a key or a value, which are joined by `|`."""
     return (key or "").split("|")
+
+
+def runtime_of_session(step: TraceLine) -> str:
+    """Return whose session made a step."""
+    _, runtime, *_ = [*split(step.key), ""]
+    return runtime
 
 
 def is_answer(record: TraceLine) -> bool:

@@ -1,6 +1,6 @@
 """Folds of a node: its sessions, its addresses, and what it admits.
 
-Claims I-M1..I-M4, I-M8, I-M12, I-M15, I-K4, I-A1..I-A7 and I-X2.
+Claims I-M1..I-M4, I-M8, I-M12, I-K4, I-A1..I-A7 and I-X2.
 
 A session is an entity `node|runtime`, and `node|runtime|n` the n-th time. A record of the
 session names its link. The tables of a node are empty at the end (I-X2).
@@ -13,7 +13,7 @@ import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, any_msg, on, others, rows, steps
-from fsm.judge.claims.records import SLACK, is_answer, split, waited
+from fsm.judge.claims.records import SESSION, SLACK, is_answer, runtime_of_session, split, waited
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
@@ -32,21 +32,12 @@ from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
     "CleanAtRest", "ExpiryTiming", "FailClosed", "FalseLasting", "Fresh", "LateReleases",
-    "MembersServe", "NothingAfterClose", "OnePerRuntime", "PolicyOnce", "SessionFirst", "Spoken",
-    "StateSurvives",
+    "NothingAfterClose", "OnePerRuntime", "PolicyOnce", "SessionFirst", "Spoken", "StateSurvives",
 ]  # fmt: skip
 
-_MACHINE: Final = "session"
 _OVER: Final = frozenset({"closed", "expired"})
-_SERVES: Final = frozenset({"member", "leaving"})
 _PERMIT: Final = "permit"
 _ALLOC: Final = "alloc"
-
-
-def _runtime_of(step: TraceLine) -> str:
-    """Return whose session made a step."""
-    _, runtime, *_ = [*split(step.key), ""]
-    return runtime
 
 
 @final
@@ -87,9 +78,9 @@ class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
     _links: dict[str | None, str | None] = attrs.field(factory=dict)
     _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
-    @on(steps(_MACHINE))
+    @on(steps(SESSION))
     def stepped(self, record: TraceLine) -> None:
-        self._states[_runtime_of(record)] = record.new
+        self._states[runtime_of_session(record)] = record.new
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -127,10 +118,10 @@ class StateSurvives(Fold, claims=("I-M3",)):
 
     _away: set[str | None] = attrs.field(factory=set)
 
-    @on(steps(_MACHINE))
+    @on(steps(SESSION))
     def stepped(self, record: TraceLine) -> None:
         change = self._away.add if record.new == "detached" else self._away.discard
-        change(_runtime_of(record))
+        change(runtime_of_session(record))
 
     @on(rows(_ALLOC))
     def allocated(self, record: TraceLine) -> None:
@@ -145,10 +136,10 @@ class NothingAfterClose(Fold, claims=("I-M4",)):
     _owner: dict[str | None, str | None] = attrs.field(factory=dict)
     _over: set[str | None] = attrs.field(factory=set)
 
-    @on(steps(_MACHINE))
+    @on(steps(SESSION))
     def stepped(self, record: TraceLine) -> None:
         change = self._over.add if record.new in _OVER else self._over.discard
-        change(_runtime_of(record))
+        change(runtime_of_session(record))
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -188,7 +179,7 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
 
     _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
-    @on(steps(_MACHINE))
+    @on(steps(SESSION))
     def stepped(self, record: TraceLine) -> None:
         away = self._left.pop(record.key, record)
         if record.new == "detached":
@@ -203,25 +194,6 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
         for away in self._left.values():
             if self.process.is_over_since(away.t + SESSION_IDLE + SLACK):
                 self.broken(away, f"an end after {SESSION_IDLE:g} s away")
-
-
-@final
-class MembersServe(Fold, claims=("I-M15",)):
-    """A node of a group that is fenced, or joins, opens no session (I-M15).
-
-    A node of no group traces no membership, and is not judged.
-    """
-
-    _is_out: bool = False
-
-    @on(steps("group_membership"))
-    def membership(self, record: TraceLine) -> None:
-        self._is_out = record.new not in _SERVES
-
-    @on(steps(_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
-        if self._is_out and record.new == "open":
-            self.broken(record, "a membership")
 
 
 @final
@@ -285,9 +257,9 @@ class LateReleases(Fold, claims=("I-A7",)):
 
     _ended: dict[str | None, float] = attrs.field(factory=dict)
 
-    @on(steps(_MACHINE))
+    @on(steps(SESSION))
     def stepped(self, record: TraceLine) -> None:
-        runtime = _runtime_of(record)
+        runtime = runtime_of_session(record)
         self._ended.pop(runtime, None)
         if record.new in _OVER:
             self._ended[runtime] = record.t

@@ -8,6 +8,7 @@ from fsm.machine_list import MACHINES
 from specs.claims import CLAIMS
 from tests.fsm.judge.claims import (
     cases_bodies,
+    cases_groups,
     cases_links,
     cases_node,
     cases_objects,
@@ -25,6 +26,7 @@ CASES = (
     *cases_node.ADDRESSES,
     *cases_node.FAN_OUT,
     *cases_node.OBJECTS,
+    *cases_groups.GROUPS,
     *cases_objects.VALUES,
     *cases_bodies.ADDRESSES,
     *cases_bodies.REGISTRATIONS,
@@ -43,6 +45,11 @@ def test_a_history_that_keeps_a_claim_breaks_none(case):
 @each_case
 def test_a_history_that_breaks_a_claim_breaks_only_that_claim(case):
     assert {finding.claim for finding in judge_run(reported(case.broken)).findings} == {case.claim}
+
+
+@pytest.mark.parametrize("case", cases_groups.EXCUSED, ids=lambda case: case.claim)
+def test_a_history_with_a_reason_breaks_no_claim_of_groups(case):
+    assert judge_run(reported(case.broken)).findings == ()
 
 
 def test_each_judged_claim_has_its_histories():

@@ -1,0 +1,109 @@
+"""Trace records of a node about the other nodes of its domain.
+
+They name the group and its members, and say at which revision of the engine's rows this node had
+its lease and its sessions. So judges can join the traces of the nodes of one group.
+"""
+
+from typing import Final, final
+
+from actors.kit.log import get_logger
+from actors.node.trace import ComponentTrace
+from fsm.group.kinds import GroupRow, GroupTable, Holder, SessionRow
+from fsm.group.rows_io import Answered, Written
+from specs.message import Message
+from specs.reply_code import DropReason
+from specs.trace import Fact, Kind, Op
+from transports.engine.contract import Counts
+
+__all__ = ["GroupTrace"]
+
+_log = get_logger("actors.node")
+
+
+@final
+class GroupTrace:
+    """The trace records of a node about the other nodes of its domain.
+
+    Args:
+        component: Trace of what comes from other nodes and goes to them.
+        node: Id of the node.
+        group: Name of the group.
+        counts: What the engine has lost.
+
+    Attributes:
+        component: As above.
+        node: As above.
+    """
+
+    def __init__(self, component: ComponentTrace, node: str, group: str, counts: Counts) -> None:
+        self.component: Final = component
+        self.node: Final = node
+        self._group: Final = group
+        self._counts: Final = counts
+        self._lost = ""
+
+    def came(self, holder: Holder) -> None:
+        """Another node is a member: a record, and a line of the log."""
+        _log.info("node came", node=holder.node)
+        self._member(Op.ADD, holder)
+
+    def gone(self, holder: Holder, *, is_expected: bool) -> None:
+        """Another node is no member any more: a record, and a line of the log.
+
+        Args:
+            holder: The process of the node.
+            is_expected: Whether this node itself is leaving.
+        """
+        (_log.info if is_expected else _log.warning)("node gone", node=holder.node)
+        self._member(Op.DEL, holder)
+
+    def renewed(self, answer: Answered, own: Holder) -> None:
+        """The engine has answered a renewal of this node's lease; recorded if it was made.
+
+        Args:
+            answer: The answer.
+            own: This process of the node.
+        """
+        if isinstance(answer, Written):
+            self._member(Op.UPD, own, answer.revision)
+
+    def _member(self, op: Op, holder: Holder, revision: int | None = None) -> None:
+        self._row(op, GroupTable.MEMBERS, holder.node, f"{self._group}|{holder.boot}", revision)
+
+    def home(self, row: GroupRow | None, revision: int, own: Holder) -> None:
+        """The engine has a row that this node has written; recorded if it is of a session here.
+
+        Args:
+            row: The row; None: it was removed.
+            revision: Its revision.
+            own: This process of the node.
+        """
+        if isinstance(row, SessionRow) and row.holder == own:
+            val = f"{own.node}|{own.boot}|{row.epoch}"
+            self._row(Op.UPD, GroupTable.HOMES, row.runtime, val, revision)
+
+    def losses(self) -> None:
+        """Messages may have been lost since this was said last; else nothing happens."""
+        counts, overflows = self._counts, self.component.counters.drops.get(DropReason.OVERFLOW, 0)
+        lost = f"{counts.outages}|{overflows}|{counts.unsure}"
+        if lost != self._lost:
+            self._lost = lost
+            self._row(Op.UPD, GroupTable.ENGINE, self.node, lost, None)
+
+    def hop(self, op: Op, message: Message, link: str, to: str | None) -> None:
+        """A message goes to another node, or came from one.
+
+        Args:
+            op: What happened to the message.
+            message: The message.
+            link: Ids of both nodes.
+            to: The only runtime that is to get it; None: the subscribers at the node.
+        """
+        if to is None:
+            self.component.hop(op, message, link=link)
+        else:
+            self.component.hop(op, message, link=link, listener=to)
+
+    def _row(self, op: Op, table: GroupTable, key: str, val: str, revision: int | None) -> None:
+        fact = Fact(k=Kind.TABLE, op=op, table=table, key=key, val=val, version=revision)
+        self.component.record(fact)

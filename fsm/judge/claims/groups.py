@@ -1,0 +1,506 @@
+"""Folds of the nodes of one group: what each does, and what they do together.
+
+Claims I-M7, I-M15..I-M18. The nodes of a domain that share an engine are one group. Each says in
+its trace which group it is of, at which revisions of the engine's rows it had its lease and its
+sessions, and what it carried to other nodes (`fsm.group.kinds.GroupTable`). Revisions order what
+several nodes did, so no claim compares their clocks. A node of no group hands nothing over.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.group.kinds import GroupTable
+from fsm.judge.claims.fold import (
+    Across,
+    Evidence,
+    Fold,
+    GroupKey,
+    Place,
+    any_msg,
+    msg,
+    on,
+    others,
+    rows,
+    steps,
+)
+from fsm.judge.claims.records import (
+    BUS,
+    LASTING,
+    SESSION,
+    SLACK,
+    is_answer,
+    runtime_of_session,
+    split,
+)
+from fsm.judge.trace_line import TraceLine
+from fsm.registry.allocation import MIRROR
+from fsm.sync.subscriptions import entity_of
+from specs.addresses.address import is_backend, is_below
+from specs.limits.group import GROUP_TERM
+from specs.trace import Kind, Op
+
+__all__ = [
+    "Carried", "CopiesGiven", "HomeServed", "LeftElsewhere", "MembersServe", "OneCopy", "OneHome",
+    "SentBetween", "SubscribedHere",
+]  # fmt: skip
+
+_SUBSCRIPTION: Final = "node_subscription"
+_MEMBERSHIP: Final = "group_membership"
+_ACTIVE: Final = "active"
+_SERVES: Final = frozenset({"member", "leaving"})
+_TO: Final = ">"
+"""Between the ids of two nodes in the name of the link between them."""
+
+_LEAST: Final = -1
+"""Below each revision."""
+
+
+def _is_between(record: TraceLine) -> bool:
+    """Return whether a message goes or comes by the link between two nodes."""
+    return record.actor == MIRROR and _TO in (record.link or "")
+
+
+# --- one node ---------------------------------------------------------------------------
+
+
+@final
+class MembersServe(Fold, claims=("I-M15",)):
+    """A node of a group opens sessions and serves them only while its lease runs (I-M15).
+
+    It notices the end of its lease by its own clock, however long it stood still before. So a
+    node is wrong that still serves some time after the first message behind that end. A node of
+    no group traces no membership, and is not judged.
+    """
+
+    _is_out: bool = False
+    _renewed: float | None = None
+    _late: float | None = None
+
+    @on(steps(_MEMBERSHIP))
+    def membership(self, record: TraceLine) -> None:
+        self._is_out = record.new not in _SERVES
+        self._renewed = self._late = None
+
+    @on(rows(GroupTable.MEMBERS))
+    def renewed(self, record: TraceLine) -> None:
+        if record.version is not None:
+            self._renewed, self._late = record.t, None
+
+    @on(steps(SESSION))
+    def stepped(self, record: TraceLine) -> None:
+        if self._is_out and record.new == "open":
+            self.broken(record, "a membership")
+
+    @on(any_msg(Op.ADMIT, Op.XMIT))
+    def served(self, record: TraceLine) -> None:
+        if self._renewed is None or record.t - self._renewed <= GROUP_TERM + SLACK:
+            return
+        if self._late is None:
+            self._late = record.t
+        elif record.t - self._late > SLACK:
+            self.broken(record, f"a lease that was renewed {GROUP_TERM:g} s before, or a fence")
+            self._renewed = None
+
+
+# --- sessions ---------------------------------------------------------------------------
+
+
+@final
+@attrs.define
+class _Stay:
+    """A session while one node has it.
+
+    Attributes:
+        holder: Id, boot epoch, and epoch of the session.
+        revision: Revision of the row by which the engine gave it to the node.
+        last: The last record that served it.
+        known: Revision of a row that the node wrote some time before that record: what came
+            before it in the engine had reached the node.
+    """
+
+    holder: str
+    revision: int
+    last: TraceLine
+    known: int = _LEAST
+
+
+@final
+class OneHome(Across, claims=("I-M16",), key=GroupKey.SESSION):
+    """Of the nodes of a group one at a time has a session: none serves it after another (I-M16).
+
+    A node has heard that another node took a session up when it has itself written a later row,
+    some time before. What it serves then is of a stale epoch.
+    """
+
+    _stays: list[Evidence] = attrs.field(factory=list)
+
+    @override
+    def take(self, item: Evidence) -> None:
+        self._stays.append(item)
+
+    @override
+    def end(self) -> None:
+        stays = sorted(self._stays, key=_in_turn)
+        for at, item in enumerate(stays):
+            revision, holder, known = item.data
+            for later in stays[at + 1 :]:
+                other, theirs, _ = later.data
+                if theirs == holder:
+                    continue
+                if other == revision or other < known:  # type: ignore[operator] # numbers
+                    node = split(str(theirs))[0]
+                    self.broken(item, f"nothing to be served that {node} has taken up")
+                break
+
+
+def _in_turn(item: Evidence) -> tuple[int, str]:
+    revision, holder, _ = item.data
+    return int(revision or 0), str(holder)
+
+
+@final
+class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
+    """A node of a group serves the sessions that the engine says it has (I-M16)."""
+
+    _stays: dict[str, _Stay] = attrs.field(factory=dict)
+    _links: dict[str | None, str] = attrs.field(factory=dict)
+    _written: deque[tuple[float, int]] = attrs.field(factory=deque)
+    _known: int = _LEAST
+
+    @on(rows(GroupTable.MEMBERS))
+    def renewed(self, record: TraceLine) -> None:
+        if record.version is not None:
+            self._written.append((record.t, record.version))
+
+    @on(rows(GroupTable.HOMES))
+    def taken_up(self, record: TraceLine) -> None:
+        runtime, holder = record.key or "", record.val or ""
+        stay = self._stays.get(runtime)
+        if stay is None or stay.holder != holder:
+            self._over(runtime)
+            self._stays[runtime] = _Stay(holder, record.version or 0, record)
+
+    @on(others(Kind.SESSION))
+    def session(self, record: TraceLine) -> None:
+        self._links[record.link] = record.b or ""
+
+    @on(steps(SESSION))
+    def stepped(self, record: TraceLine) -> None:
+        if record.new not in LASTING:
+            self._over(runtime_of_session(record))
+
+    @on(any_msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        if self._stays and (runtime := self._links.get(record.link)) is not None:
+            self._served(runtime, record)
+
+    @on(any_msg(Op.ADMIT, Op.QUEUE))
+    def heeded(self, record: TraceLine) -> None:
+        runtime = record.by if record.op == Op.ADMIT else record.listener
+        if self._stays and runtime is not None:
+            self._served(runtime, record)
+
+    def _served(self, runtime: str, record: TraceLine) -> None:
+        stay = self._stays.get(runtime)
+        if stay is not None:
+            written = self._written
+            while written and written[0][0] <= record.t - SLACK:
+                self._known = written.popleft()[1]
+            stay.last, stay.known = record, self._known
+
+    def _over(self, runtime: str) -> None:
+        stay, group = self._stays.pop(runtime, None), self.process.group
+        if stay is not None and group is not None:
+            data = stay.revision, stay.holder, stay.known
+            self.hand_over(OneHome, f"{group} {runtime}", stay.last, *data)
+
+    @override
+    def end(self) -> None:
+        for runtime in tuple(self._stays):
+            self._over(runtime)
+
+
+@final
+class LeftElsewhere(Across, claims=("I-M7",), key=GroupKey.SESSION):
+    """A runtime that has subscribed at one node gets nothing of that by another one (I-M7).
+
+    A session that moves has to subscribe anew. What waited for it at the node before is its own.
+    """
+
+    _subscribed: dict[str, int] = attrs.field(factory=dict)
+    _given: list[Evidence] = attrs.field(factory=list)
+
+    @override
+    def take(self, item: Evidence) -> None:
+        op, resource, revision = item.data
+        if op == Op.XMIT:
+            self._given.append(item)
+        else:
+            at = int(revision or 0)
+            self._subscribed[str(resource)] = min(at, self._subscribed.get(str(resource), at))
+
+    @override
+    def end(self) -> None:
+        for item in self._given:
+            _, resource, revision = item.data
+            if self._subscribed.get(str(resource), revision) < revision:  # type: ignore[operator] # numbers
+                self.broken(item, "a subscription at this node")
+
+
+@final
+class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsewhere,)):
+    """A session of a group gets what it has subscribed at the node that has it (I-M7)."""
+
+    _links: dict[str | None, str] = attrs.field(factory=dict)
+    _owners: dict[str | None, str | None] = attrs.field(factory=dict)
+    _homes: dict[str, int] = attrs.field(factory=dict)
+    _subscribed: set[tuple[str, str]] = attrs.field(factory=set)
+    _addressed: set[tuple[str | None, str | None]] = attrs.field(factory=set)
+
+    @on(others(Kind.SESSION))
+    def session(self, record: TraceLine) -> None:
+        self._links[record.link] = record.b or ""
+
+    @on(rows("alloc"))
+    def allocated(self, record: TraceLine) -> None:
+        self._owners[record.key] = record.val if record.op != Op.DEL else None
+
+    @on(rows(GroupTable.HOMES))
+    def taken_up(self, record: TraceLine) -> None:
+        self._homes.setdefault(record.key or "", record.version or 0)
+
+    @on(steps(SESSION))
+    def stepped(self, record: TraceLine) -> None:
+        runtime = runtime_of_session(record)
+        if record.new not in LASTING and self._homes.pop(runtime, None) is not None:
+            self._subscribed = {one for one in self._subscribed if one[1] != runtime}
+
+    @on(steps(_SUBSCRIPTION))
+    def subscribed(self, record: TraceLine) -> None:
+        resource, _, runtime = (record.key or "").rpartition("|")
+        if record.new == _ACTIVE and runtime in self._homes:
+            self._subscribed.add((resource, runtime))
+            self._hand_over(runtime, record, resource)
+
+    @on(any_msg(Op.RCV))
+    def came(self, record: TraceLine) -> None:
+        if record.actor == MIRROR and record.listener is not None:
+            self._addressed.add((record.mid, record.listener))
+
+    @on(msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        runtime, to = self._links.get(record.link), record.to or ""
+        if runtime not in self._homes or is_answer(record):
+            return
+        if (to, runtime) in self._subscribed or (record.mid, runtime) in self._addressed:
+            return
+        if not (is_below(to, runtime) or self._owners.get(entity_of(to)) == runtime):
+            self._hand_over(runtime, record, to)
+
+    def _hand_over(self, runtime: str, record: TraceLine, resource: str) -> None:
+        if (group := self.process.group) is not None:
+            data = record.op, resource, self._homes[runtime]
+            self.hand_over(LeftElsewhere, f"{group} {runtime}", record, *data)
+
+
+# --- messages ---------------------------------------------------------------------------
+
+
+@final
+class OneCopy(Across, claims=("I-M17",), key=GroupKey.MESSAGE):
+    """The nodes of a group give a runtime one copy of a message each time that it came (I-M17).
+
+    A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
+    copy that a link did not write, and that waits again, was not given. What a process without a
+    whole trace had a part in is not judged, nor is what no link brought: a node made it.
+    """
+
+    _is_clear: bool = True
+    _came: int = 0
+    _carried: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    _given: Counter[str] = attrs.field(factory=Counter)
+    _last: dict[str, Evidence] = attrs.field(factory=dict)
+
+    @override
+    def take(self, item: Evidence) -> None:
+        op, member, link, runtime = map(str, item.data)
+        self._is_clear = self._is_clear and member in self.whole
+        if link:
+            self._carried[link, runtime] += 1 if op == Op.RCV else -1
+        elif op == Op.RCV:
+            self._came += 1
+        elif op == Op.QUEUE:
+            self._given[runtime] -= 1
+        else:
+            self._given[runtime] += 1
+            self._last[runtime] = max(item, self._last.get(runtime, item), key=_by_node)
+
+    @override
+    def end(self) -> None:
+        if not self._is_clear or not self._came:
+            return
+        came = self._came + sum(times for times in self._carried.values() if times > 0)
+        for runtime, times in self._given.items():
+            if times > came:
+                self.broken(self._last[runtime], f"at most {came} for {runtime}")
+
+
+def _by_node(item: Evidence) -> tuple[str, int]:
+    return item.node, item.ln
+
+
+@final
+class CopiesGiven(Fold, claims=("I-M17",), place=Place.NODE, across=(OneCopy,)):
+    """A node of a group says what came to it, and what it gave to whom (I-M17)."""
+
+    _links: dict[str | None, str] = attrs.field(factory=dict)
+    _given: set[tuple[str | None, str]] = attrs.field(factory=set)
+
+    @on(others(Kind.SESSION))
+    def session(self, record: TraceLine) -> None:
+        self._links[record.link] = record.b or ""
+
+    @on(msg(Op.RCV))
+    def came(self, record: TraceLine) -> None:
+        self._hand_over(record, record.listener)
+
+    @on(msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        if _is_between(record):
+            self._hand_over(record, record.listener)
+        elif record.actor == BUS and (runtime := self._links.get(record.link)) is not None:
+            self._given.add((record.mid, runtime))
+            self._hand_over(record, runtime)
+
+    @on(msg(Op.QUEUE))
+    def taken_back(self, record: TraceLine) -> None:
+        at = record.mid, record.listener or ""
+        if at in self._given:
+            self._given.remove(at)
+            self._hand_over(record, record.listener)
+
+    def _hand_over(self, record: TraceLine, runtime: str | None) -> None:
+        process = self.process
+        if process.group is None or is_backend(record.from_ or ""):
+            return
+        link = record.link if _is_between(record) else None
+        data = record.op, process.member, link or "", runtime or ""
+        self.hand_over(OneCopy, f"{process.group} {record.mid}", record, *data)
+
+
+_Copy: TypeAlias = tuple[str, str]
+"""A message, and the only runtime that is to get it, if it is for one."""
+
+
+@final
+class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
+    """What a node of a group sends to another arrives there, in order, once (I-M18).
+
+    A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
+    the sender answered or counted it after all. What was sent last may be under way. Losses and
+    second copies are judged only if the trace of the sender is whole.
+    """
+
+    _sent: list[Evidence] = attrs.field(factory=list)
+    _came: list[Evidence] = attrs.field(factory=list)
+    _answered: set[str] = attrs.field(factory=set)
+    _outages: defaultdict[str, list[float]] = attrs.field(factory=lambda: defaultdict(list))
+
+    @override
+    def take(self, item: Evidence) -> None:
+        op, mid, _, member, t = item.data
+        match op:
+            case Op.XMIT:
+                self._sent.append(item)
+            case Op.RCV:
+                self._came.append(item)
+            case Op.UPD:
+                self._outages[str(member)].append(float(t or 0))
+            case _:
+                self._answered.add(str(mid))
+
+    @override
+    def end(self) -> None:
+        places: defaultdict[_Copy, list[int]] = defaultdict(list)
+        for place, item in enumerate(self._sent):
+            places[_copy_of(item)].append(place)
+        is_whole = bool(self._sent) and self._sent[0].data[3] in self.whole
+        arrived = Counter(map(_copy_of, self._came))
+        last = -1
+        before: Evidence | None = None
+        for item in self._came:
+            copy = _copy_of(item)
+            # Which one has come of those that were sent again is not recorded.
+            at = next((one for one in places[copy] if one > last), None)
+            if is_whole and arrived[copy] > len(places[copy]):
+                self.broken(item, "it to come as often as it was sent")
+                arrived[copy] -= 1
+            elif at is None and places[copy]:
+                self.broken(item, "what was sent later to come later")
+            elif at is not None:
+                if is_whole and before is not None and not self._is_excused(before, item):
+                    self._look_for_losses(self._sent[last + 1 : at], arrived, self._sent[at])
+                last, before = at, item
+
+    def _look_for_losses(
+        self, between: Sequence[Evidence], arrived: Counter[_Copy], until: Evidence
+    ) -> None:
+        """Find what was sent between two messages that arrived one after the other."""
+        for lost in between:
+            is_known = lost.data[1] in self._answered or arrived[_copy_of(lost)]
+            if not is_known and not self._is_excused(lost, until):
+                self.broken(lost, "it to arrive, or an answer or a drop")
+
+    def _is_excused(self, since: Evidence, until: Evidence) -> bool:
+        """Return whether a node lost the engine between two of its records, or shortly around."""
+        *_, member, first = since.data
+        *_, last = until.data
+        outages = self._outages[str(member)]
+        return any(_time(first) - SLACK <= t <= _time(last) + SLACK for t in outages)
+
+
+def _time(t: object) -> float:
+    return t if isinstance(t, float) else 0.0
+
+
+def _copy_of(item: Evidence) -> _Copy:
+    _, mid, runtime, *_ = item.data
+    return str(mid), str(runtime)
+
+
+@final
+class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
+    """A node of a group says what it sent to other nodes, and what came from them (I-M18)."""
+
+    _links: dict[str, None] = attrs.field(factory=dict)
+    _sent: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
+
+    @on(msg(Op.XMIT, Op.RCV))
+    def crossed(self, record: TraceLine) -> None:
+        if not _is_between(record):
+            return
+        link = record.link or ""
+        self._links[link] = None
+        if record.op == Op.XMIT:
+            self._sent[record.mid or ""].add(link)
+        self._hand_over((link,), record, record.mid)
+
+    @on(rows(GroupTable.ENGINE))
+    def lost(self, record: TraceLine) -> None:
+        self._hand_over(self._links, record, None)
+
+    @on(any_msg(Op.SYNTH, Op.DROP))
+    def answered(self, record: TraceLine) -> None:
+        if self._sent:
+            for mid in (record.mid, record.ref):
+                self._hand_over(self._sent.get(mid or "", ()), record, mid)
+
+    def _hand_over(self, links: Collection[str], record: TraceLine, mid: str | None) -> None:
+        process = self.process
+        for link in sorted(links):
+            data = record.op, mid, record.listener or "", process.member, record.t
+            self.hand_over(Carried, f"{process.group} {link}", record, *data)
