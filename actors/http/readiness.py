@@ -18,6 +18,7 @@ class Part(StrEnum):
     REGISTRY = "registry"
     KEYS = "identity-keys"
     ENGINE = "engine"
+    POLICIES = "policies"
     RUNTIME = "runtime"
     SESSION = "session"
     HYPERTIES = "hyperties"

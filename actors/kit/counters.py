@@ -142,6 +142,7 @@ class Gauge(Measured):
     SUBSCRIPTIONS = "subscriptions", (), "Paths that sessions subscribe to."
     NAMES = "runtime_names", (), "Names of runtimes that belong to users."
     RECORDS = "registry_records", (), "Records of the domain registry."
+    POLICY_VERSION = "policy_version", ("of",), "Policies of the domain, and of the node; 0: none."
     GROUP_STATE = "group_state", ("state",), "1 for the state that the node has in its group."
     GROUP_NODES = "group_nodes", ("state",), "Nodes that hold a lease, as this node knows."
     GROUP_ROWS = "group_rows", (), "Rows of the engine that the node knows."

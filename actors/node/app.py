@@ -154,7 +154,10 @@ def plan_of(
     monitor = Monitor(tracer, counters)
     addresses = NodeAddresses(config.domain, _served(config))
     policing = policing_of(
-        config.policies, addresses, lambda: trio.current_time() + config.clock_offset
+        config.judged_by,
+        addresses,
+        lambda: trio.current_time() + config.clock_offset,
+        is_shared=config.engine is not None,
     )
     return Plan(
         config,
@@ -187,7 +190,7 @@ def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "
 def _served(config: NodeConfig) -> list[str]:
     """Return where parts listen that only some nodes have."""
     identities = [] if config.login is None else [identity_manager(config.domain)]
-    policies = [] if config.policies is None else [policy_manager(config.domain)]
+    policies = [] if config.judged_by is None else [policy_manager(config.domain)]
     return [*identities, *policies, *served_by(config.back_ends, config.domain)]
 
 
@@ -483,7 +486,10 @@ async def _shared(plan: Plan) -> "AsyncIterator[Shared | None]":
     from actors.node.group.shared import open_shared  # noqa: PLC0415
 
     secret = config.entropy(_MINT_KEY)
-    async with open_shared(config.engine, config.node_name, secret, plan.counters) as shared:
+    policies = None if plan.policing is None else plan.policing.domain
+    async with open_shared(
+        config.engine, config.node_name, secret, plan.counters, policies
+    ) as shared:
         yield shared
 
 
@@ -505,7 +511,8 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
     from actors.node.http.rest_service import rest_services  # noqa: PLC0415
 
     parts.provider = plan.provider
-    parts.engine = None if plan.shared is None else plan.shared.why_not
+    if plan.shared is not None:
+        parts.engine, parts.policies = plan.shared.why_not, plan.shared.policies.why_not
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
     services = {} if rest is None else rest_services(rest, plan.config.origins)
     more = {}

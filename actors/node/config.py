@@ -200,6 +200,16 @@ class NodeConfig:
         return ".".join(("node", *filter(None, (self.node_name,)), self.domain))
 
     @property
+    def judged_by(self) -> PolicyConfig | None:
+        """The policies; None: `policy` decides.
+
+        A node of several has those of its domain, unless its program decides.
+        """
+        if self.policies is None and self.engine is not None and self.policy is PERMIT_ALL:
+            return PolicyConfig()
+        return self.policies
+
+    @property
     def state_file(self) -> Path | None:
         """The file of sessions and used tokens; None: they end with the process."""
         if self.state is not None or self.registry is None:

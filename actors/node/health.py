@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 
@@ -57,6 +58,7 @@ class Parts:
         registry: File of the domain registry; None: there is none.
         has_records: Whether the domain registry is the node's own, not a service behind it.
         engine: Returns why the engine of the domain cannot be reached; None: there is none.
+        policies: Returns why the policies of the domain cannot be read; None: they are the node's.
     """
 
     registry: Path | None
@@ -65,6 +67,7 @@ class Parts:
     bus: ActorRef[BusMessage] | None = None
     provider: IdentityProvider | None = None
     engine: Callable[[], str | None] | None = None
+    policies: Callable[[], str | None] | None = None
 
     def probes(self) -> Mapping[Part, Callable[[], Awaitable[str | None]]]:
         """Return how each part is asked; the answer is half a sentence if something is wrong."""
@@ -73,7 +76,8 @@ class Parts:
             Part.LISTENER: self._listener,
             Part.REGISTRY: self._records,
             Part.KEYS: self._keys,
-            Part.ENGINE: self._engine,
+            Part.ENGINE: partial(_asked, self.engine),
+            Part.POLICIES: partial(_asked, self.policies),
         }
 
     def _down(self, names: tuple[str, ...]) -> str | None:
@@ -101,15 +105,16 @@ class Parts:
             return down
         return await trio.to_thread.run_sync(_unwritable, self.registry, abandon_on_cancel=True)
 
-    async def _engine(self) -> str | None:
-        await trio.lowlevel.checkpoint()
-        return None if self.engine is None else self.engine()
-
     async def _keys(self) -> str | None:
         if self.provider is None:
             await trio.lowlevel.checkpoint()
             return None
         return await self.provider.why_not()
+
+
+async def _asked(why_not: Callable[[], str | None] | None) -> str | None:
+    await trio.lowlevel.checkpoint()
+    return None if why_not is None else why_not()
 
 
 def _unwritable(file: Path) -> str | None:

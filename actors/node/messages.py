@@ -14,6 +14,8 @@ from fsm.catalogue.foreign_io import (
     Banish,
     Send,
 )
+from fsm.effects import Refused
+from fsm.policy.model import Book
 from specs.message import Message
 
 __all__ = [
@@ -171,6 +173,19 @@ class GroupEvent:
 @attrs.frozen
 class LogEvent:
     """News of the logs that keep durable messages."""
+
+
+@final
+@attrs.frozen
+class PoliciesReread(GroupEvent):
+    """The domain is to have the policies of this node's files.
+
+    Attributes:
+        reply: Receives those that are in effect then, or why the change was not made.
+    """
+
+    book: Book
+    reply: Reply[Book | Refused]
 
 
 @final

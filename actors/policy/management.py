@@ -9,12 +9,11 @@ from typing import final
 
 from actors.policy.config import PolicyFileError
 from actors.policy.store import PolicyStore
+from fsm.effects import Refused
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError
 from fsm.policy.reading import read_set
 from specs.bodies.policy import (
-    UNTIL_RELOAD,
-    UNTIL_STOP,
     AddPolicies,
     PolicyBook,
     PolicyChange,
@@ -32,12 +31,12 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 from transports.codec import encode
 
-__all__ = ["PolicyManagement", "reloaded"]
+__all__ = ["PolicyManagement", "changed", "unusable"]
 
 
 @final
 class PolicyManagement:
-    """Shows and changes the policies of a store.
+    """Shows the policies of a store, and makes the next ones.
 
     Args:
         store: Holds the policies.
@@ -48,12 +47,16 @@ class PolicyManagement:
         self._store = store
         self._counts = counts
 
-    def answer(self, message: Message, source: str) -> Message | None:
-        """Answer a request; None: it asks for a reload, which the caller executes.
+    def answer(self, message: Message, source: str) -> Message | Book | None:
+        """Answer a request.
 
         Args:
             message: The request of a sender who may manage policies.
             source: The sender, for the list of sets.
+
+        Returns:
+            The answer; the next policies, if it asks for a change, which the caller makes; None: it
+            asks for a reload, which the caller executes.
 
         Raises:
             BadMessageError: Its body is not what the catalogue says.
@@ -87,33 +90,44 @@ class PolicyManagement:
             return refuse(message, Code.TOO_LARGE, why)
         return answer
 
-    def _add(self, message: Message, asked: AddPolicies, source: str) -> Message:
-        one = _set_of(asked.value, source)
+    def _add(self, message: Message, asked: AddPolicies, source: str) -> Message | Book:
+        one, sets = _set_of(asked.value, source), self._store.book.sets
         if self._store.book.set_of(one.id) is not None:
             why = f"there is a set {one.id} already; replace it by update"
             return refuse(message, Code.CONFLICT, why)
-        if self._store.is_full:
+        if len(sets) >= MAX_POLICY_SETS:
             why = f"there are {MAX_POLICY_SETS} sets; delete one first"
             return refuse(message, Code.TOO_LARGE, why)
-        return _changed(message, self._store.add(one))
+        return self._store.with_sets((*sets, one))
 
-    def _replace(self, message: Message, asked: ReplacePolicies, source: str) -> Message:
+    def _replace(self, message: Message, asked: ReplacePolicies, source: str) -> Message | Book:
         one = _set_of(asked.value, source)
         if one.id != asked.resource:
             raise BadMessageError(f"resource is {asked.resource}, but value.id is {one.id}")
         if self._store.book.set_of(one.id) is None:
             return _unknown(message, one.id)
-        return _changed(message, self._store.replace(one))
+        sets = self._store.book.sets
+        return self._store.with_sets(one if old.id == one.id else old for old in sets)
 
-    def _remove(self, message: Message, asked: RemovePolicies) -> Message:
+    def _remove(self, message: Message, asked: RemovePolicies) -> Message | Book:
         if self._store.book.set_of(asked.resource) is None:
             return _unknown(message, asked.resource)
-        return _changed(message, self._store.remove(asked.resource))
+        return self._store.with_sets(
+            one for one in self._store.book.sets if one.id != asked.resource
+        )
 
 
-def _changed(message: Message, book: Book) -> Message:
-    """Answer that policies are others from now on."""
-    change = PolicyChange(book.version, UNTIL_STOP)
+def changed(message: Message, outcome: Book | Refused, lasts: str) -> Message:
+    """Answer a request to change the policies.
+
+    Args:
+        message: The request.
+        outcome: The policies now in force, or why they were not changed.
+        lasts: How long they are in force, in words.
+    """
+    if isinstance(outcome, Refused):
+        return refuse(message, outcome.code, outcome.why)
+    change = PolicyChange(outcome.version, lasts)
     return reply_to(message, Code.OK, {"value": write_body(change)})
 
 
@@ -138,14 +152,11 @@ def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
     return PolicyBook(book.version, combining, default, entries, dict(counts))
 
 
-def reloaded(message: Message, outcome: Book | PolicyFileError) -> Message:
-    """Answer a request to read the files again.
+def unusable(message: Message, error: PolicyFileError) -> Message:
+    """Answer that the files cannot be used.
 
     Args:
         message: The request.
-        outcome: The policies now in force, or why the files cannot be used.
+        error: Why not.
     """
-    if isinstance(outcome, PolicyFileError):
-        return refuse(message, Code.BAD_BACKEND, f"{outcome}; the policies stay as they are")
-    change = PolicyChange(outcome.version, UNTIL_RELOAD)
-    return reply_to(message, Code.OK, {"value": write_body(change)})
+    return refuse(message, Code.BAD_BACKEND, f"{error}; the policies stay as they are")

@@ -20,7 +20,7 @@ from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
 from specs.limits.node import MAX_POLICY_BYTES, MAX_POLICY_SETS
 
-__all__ = ["PolicyStore", "read_policies", "reload"]
+__all__ = ["PolicyStore", "read_policies", "reload", "reread", "say_reread"]
 
 _log = get_logger("actors.policy")
 
@@ -116,28 +116,40 @@ class PolicyStore:
         """The policies in force."""
         return self.pdp.book
 
-    @property
-    def is_full(self) -> bool:
-        """True if there is no room for one more set."""
-        return len(self.book.sets) >= MAX_POLICY_SETS
-
-    def adopt(self, sets: Sequence[PolicySet]) -> Book:
-        """Judge by these sets from the next message on."""
-        book = attrs.evolve(self.book, sets=tuple(sets), version=self.book.version + 1)
+    def adopt(self, book: Book) -> None:
+        """Judge by these policies from the next message on."""
         self.pdp = Pdp(book)
-        return book
 
-    def add(self, one: PolicySet) -> Book:
-        """Judge by one more set."""
-        return self.adopt((*self.book.sets, one))
+    def with_sets(self, sets: Iterable[PolicySet]) -> Book:
+        """Return the next policies, with these sets."""
+        return attrs.evolve(self.book, sets=tuple(sets), version=self.book.version + 1)
 
-    def replace(self, one: PolicySet) -> Book:
-        """Judge by another set instead of the one of its id, in the same place."""
-        return self.adopt([one if old.id == one.id else old for old in self.book.sets])
+    def of_files(self, sets: Iterable[PolicySet]) -> Book:
+        """Return the next policies, with these sets of the files, and as configured."""
+        config = self.config
+        book = self.with_sets(sets)
+        return attrs.evolve(book, combining=config.combining, default=config.default)
 
-    def remove(self, name: str) -> Book:
-        """Judge without a set."""
-        return self.adopt([one for one in self.book.sets if one.id != name])
+
+async def reread(store: PolicyStore) -> Book | PolicyFileError:
+    """Read the files of a store again, in a thread; return the next policies.
+
+    The log says so if the files cannot be used.
+
+    Args:
+        store: The store, which stays as it is.
+
+    If cancelled, the files may be read all the same.
+    """
+    config = store.config
+    try:
+        sets = await trio.to_thread.run_sync(
+            read_policies, config.files, config.sets, abandon_on_cancel=True
+        )
+    except PolicyFileError as error:
+        _log.error("policies kept", why=str(error), version=store.book.version)
+        return error
+    return store.of_files(sets)
 
 
 async def reload(store: PolicyStore) -> Book | PolicyFileError:
@@ -150,14 +162,13 @@ async def reload(store: PolicyStore) -> Book | PolicyFileError:
 
     If cancelled, the policies stay as they are.
     """
-    config = store.config
-    try:
-        sets = await trio.to_thread.run_sync(
-            read_policies, config.files, config.sets, abandon_on_cancel=True
-        )
-    except PolicyFileError as error:
-        _log.error("policies kept", why=str(error), version=store.book.version)
-        return error
-    book = store.adopt(sets)
-    _log.warning("policies read again", version=book.version, sets=len(book.sets))
+    book = await reread(store)
+    if isinstance(book, Book):
+        store.adopt(book)
+        say_reread(book)
     return book
+
+
+def say_reread(book: Book) -> None:
+    """Write to the log that policies of files are in effect."""
+    _log.warning("policies read again", version=book.version, sets=len(book.sets))

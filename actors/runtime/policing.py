@@ -16,14 +16,16 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.policy.config import PolicyConfig, PolicyFileError
 from actors.policy.engine import PolicyEngine, Tasks
-from actors.policy.management import PolicyManagement, reloaded
+from actors.policy.management import PolicyManagement, changed, unusable
 from actors.policy.ruling import Ruling
 from actors.policy.store import PolicyStore, reload
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
 from fsm.policy.attributes import Locals, Passing, Place, Request
+from fsm.policy.model import Book
 from specs.addresses.address import is_below
+from specs.bodies.policy import UNTIL_RELOAD, UNTIL_STOP
 from specs.errors import BadMessageError
 from specs.message import Message, refuse
 from specs.reply_code import Code
@@ -114,10 +116,23 @@ class PolicyPart(Actor[_Message]):
             return refuse(request, Code.FORBIDDEN, why)
         source = request.from_ if request.identity is None else request.identity.user
         try:
-            answer = self._management.answer(request, source or request.from_)
+            outcome = self._management.answer(request, source or request.from_)
         except BadMessageError as error:
             return refuse(request, Code.MALFORMED, str(error))
-        return answer or reloaded(request, await reload(self._store))
+        match outcome:
+            case Message():
+                return outcome
+            case Book():
+                self._store.adopt(outcome)
+                return changed(request, outcome, UNTIL_STOP)
+            case None:
+                return await self._reload(request)
+
+    async def _reload(self, request: Message) -> Message:
+        outcome = await reload(self._store)
+        if isinstance(outcome, PolicyFileError):
+            return unusable(request, outcome)
+        return changed(request, outcome, UNTIL_RELOAD)
 
 
 @final

@@ -9,7 +9,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
+import attrs
+
 from fsm.group.kinds import Holder, PathRow, SessionRow
+from fsm.session.node_session_io import Credentials, KeptSession
 from specs.limits.group import GROUP_PATIENCE
 
 __all__ = ["Homes"]
@@ -49,6 +52,29 @@ class Homes:
         """Return the node that has the session of a runtime; None: no member has it."""
         row = self._sessions.get(runtime)
         return row.holder.node if row is not None and runtime not in self._left else None
+
+    def is_for_its_node_only(self, runtime: str) -> bool:
+        """Return whether the node that has the session of a runtime cannot hand it over."""
+        row = self._sessions.get(runtime)
+        return row is not None and row.kept is None and self.node_of(runtime) is not None
+
+    def kept(self, runtime: str, offset: float) -> KeptSession | None:
+        """Return what this node needs to take up a session; None: no node can.
+
+        Args:
+            runtime: Address of the runtime.
+            offset: What is added to seconds since the epoch for those of the host's clock.
+        """
+        row = self._sessions.get(runtime)
+        if row is None or row.kept is None:
+            return None
+        # Whether it is linked to a live node is not known here, so it is no one's to take.
+        is_known = row.kept.is_taken_up or self.node_of(runtime) is not None
+        kept = attrs.evolve(row.kept, is_taken_up=is_known)
+        if row.identity is None:
+            return kept
+        user, issuer, until = row.identity.user, row.identity.issuer, row.identity.until
+        return attrs.evolve(kept, credentials=Credentials(user, issuer, until + offset))
 
     # ---- what changes
 

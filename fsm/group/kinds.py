@@ -15,13 +15,18 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 import orjson
 
+from fsm.group.policies import POLICY_KEY, PolicyRow, read_policies, write_policies
 from fsm.registry.addresses import NEVER_OFFERED, Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from fsm.session.runtime_names import NameKept, Owner
 from specs.errors import ProtoflyError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.group import GROUP_ADDRESS, GROUP_FIGURES, GROUP_ROW_BYTES
+from specs.limits.group import (
+    GROUP_ADDRESS,
+    GROUP_FIGURES,
+    GROUP_ROW_BYTES,
+)
 
 __all__ = [
     "GroupRow",
@@ -58,6 +63,7 @@ class Kind(StrEnum):
     OWNER = "owner"
     PATH = "path"
     NAME = "name"
+    POLICY = "policy"
 
 
 @final
@@ -235,7 +241,7 @@ class NameRow:
         return name_key(self.name.runtime)
 
 
-GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow
+GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow | PolicyRow
 
 
 _DIGEST: Final = 32
@@ -320,6 +326,8 @@ def write_row(row: GroupRow) -> bytes:
             value = {"boot": holder.boot, **_said(resource)}
         case NameRow(name):
             value = _name(name)
+        case PolicyRow():
+            value = write_policies(row)
         case _:
             assert_never(row)
     return orjson.dumps(value)
@@ -399,6 +407,8 @@ def read_row(key: str, value: bytes) -> GroupRow:
         RowRefusedError: It is none of ours.
     """
     kind, _, about = key.partition("/")
+    if key == POLICY_KEY:
+        return read_policies(value)
     if kind not in _READERS:
         raise RowRefusedError(key, RowRefusal.UNKNOWN_KIND)
     if len(value) > GROUP_ROW_BYTES:

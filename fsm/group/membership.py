@@ -200,7 +200,7 @@ class MembershipCore:
     def __init__(self, node: str, address: str = "") -> None:
         self.node = node
         self.boot = 0
-        self._address = address
+        self.address: Final = address
         self._entity = Entity(GROUP_MEMBERSHIP, node)
         self._revision = 0
         self._until = math.inf
@@ -296,7 +296,7 @@ class MembershipCore:
     def _put(self, now: float) -> PutLease:
         self._number += 1
         self._sent = now
-        row = NodeRow(self.holder, self._address, self._entity.state is State.LEAVING)
+        row = NodeRow(self.holder, self.address, self._entity.state is State.LEAVING)
         return PutLease(self._number, row, self._revision)
 
     def _answered(self, answer: Answered, now: float) -> list[Effect]:

@@ -1,12 +1,13 @@
 """Inputs and effects of the mirror of a group's rows (`fsm.group.rows`)."""
 
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.group.kinds import GroupRow, RowRefusal
 
 __all__ = [
+    "THE_NODE",
     "AllUnanswered",
     "Answered",
     "Applied",
@@ -30,6 +31,9 @@ __all__ = [
     "Written",
 ]
 
+THE_NODE: Final = 0
+"""Stands for a link where the node itself waits for a row to be written."""
+
 
 @final
 @attrs.frozen(slots=True)
@@ -37,7 +41,8 @@ class Change:
     """The node has decided that a row is so.
 
     Attributes:
-        ticket: Number of a link that is answered when the row is written; None: none waits.
+        ticket: Number of a link that is answered when the row is written; `THE_NODE`: it waits
+            itself; None: nothing waits.
     """
 
     row: GroupRow

@@ -22,6 +22,9 @@ UNTIL_STOP: Final = "until the process stops or reads its policy files again"
 UNTIL_RELOAD: Final = "until the policy files are read again or other policies are set"
 """Duration of policies that were read from files."""
 
+UNTIL_CHANGED: Final = "until another change, or until a node of the domain reads its policy files"
+"""Duration of policies of a domain that several nodes serve."""
+
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ReadPolicies:

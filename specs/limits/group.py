@@ -41,6 +41,10 @@ counted and not applied)."""
 GROUP_ROW_BYTES: Final = 65_536
 """Bytes in the value of one row (ours; a session with 64 roles has 3000)."""
 
+GROUP_POLICY_BYTES: Final = 262_144
+"""Bytes of all policies of a domain, in one row (ours: as one policy file; every node reads them in
+a tenth of a second)."""
+
 GROUP_OBSERVERS_BYTES: Final = 4096
 """Bytes of the observers that the row of a data object names when it is handed over (ours: some 40;
 the path of their runtime needs one of them)."""

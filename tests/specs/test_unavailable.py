@@ -31,7 +31,8 @@ ANSWERS = {
     "actors/node/group/carrier.py::Carrier._answer": "the other node can be reached",
     "actors/node/foreign.py::Onward.subscribe": "paths that are being set up get ready",
     "actors/node/login/connector.py::IdentityConnector.handle": "open logins end",
-    "actors/node/policy/engine.py::PolicyService.receive": "the files of policies are mended",
+    "actors/node/policy/domain.py::DomainPolicies.objection": "there are policies it can read",
+    "actors/node/policy/engine.py::PolicyService._reload": "the actor has room, or is started",
     "actors/node/registry/registry.py::_not_kept": "the file of the registry is written again",
     "actors/node/session/exchange.py::Overload._shed": "memory is free again",
     "actors/node/session/exchange.py::Exchange._send_foreign": "the stub sends what waits",
@@ -82,6 +83,7 @@ ANSWERS = {
     "fsm/catalogue/foreign.py::ForeignCore._spoke": "the stub reaches the domain again",
     "fsm/catalogue/foreign.py::ForeignCore._failed": "the pause ends",
     "fsm/catalogue/foreign.py::_full": "the stub sends what waits",
+    "fsm/group/policies.py::-": "the change under way is written, the node is a member again",
     "fsm/registry/addresses.py::-": "the row of the offer comes",
     "fsm/registry/allocation.py::-": "addresses are given back",
     "fsm/registry/changes.py::ChangesPublisher.feed": "the link becomes live",
@@ -132,6 +134,7 @@ OTHERS = {
 """Places that read the code, or pass on that of a peer."""
 
 AGAIN = (
+    "fsm/group/policies.py::-",
     "actors/kit/back_ends/answers.py::-",
     "actors/node/group/refusals.py::-",
     "actors/node/group/refusals.py::-",

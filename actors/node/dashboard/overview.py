@@ -55,7 +55,6 @@ class Overview:
         waiting: Returns how many messages wait for other nodes.
         engine: The engine; only its health and its counts are looked at.
         counters: Counters of this node.
-        address: Base URL of its HTTP service; empty: there is none.
     """
 
     def __init__(  # noqa: PLR0913 - what it looks at
@@ -67,13 +66,11 @@ class Overview:
         waiting: Callable[[], int],
         engine: Engine,
         counters: Counters,
-        address: str,
     ) -> None:
         self._membership: Final = own
         self._homes: Final = homes
         self._engine: Final = engine
         self._counters: Final = counters
-        self._address: Final = address
         self._began: Final = trio.current_time()
         self._heard: Final = dict[str, float]()
         self._gone: Final = deque[_Gone](maxlen=GROUP_GONE)
@@ -178,7 +175,7 @@ class Overview:
             epoch: Seconds from the Trio clock to 1970 UTC.
         """
         now, own = trio.current_time(), self._membership
-        row = NodeRow(own.holder, self._address, report=self.report(counts))
+        row = NodeRow(own.holder, own.address, report=self.report(counts))
         mine = _shown(row, now + epoch)
         mine["state"] = own.state or State.JOINING
         mine["engine"] = {"up": self._engine.health.is_up, "problem": self.why_not() or ""}

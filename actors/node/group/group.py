@@ -43,7 +43,8 @@ from actors.node.group.path_rows import PathRows
 from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
 from actors.node.group.trace import GroupTrace
 from actors.node.links.port import Port
-from actors.node.messages import GroupEvent, RuntimeLeft
+from actors.node.messages import GroupEvent, PoliciesReread, RuntimeLeft
+from actors.node.policy.domain import DomainPolicies
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import OtherNodes
@@ -65,8 +66,9 @@ from fsm.group.kinds import (
     name_key,
     session_key,
 )
+from fsm.group.policies import PolicyRow
 from fsm.group.rows import RowsCore
-from fsm.session.node_session_io import Credentials, MovedAway, OutboundMessage, Resumed
+from fsm.session.node_session_io import MovedAway, OutboundMessage, Resumed
 from fsm.session.runtime_names import Change as NameChange
 from fsm.session.runtime_names import NameForgotten
 from specs.limits.group import GROUP_ADDRESS
@@ -87,7 +89,8 @@ class Group(OtherNodes):
         exchange: The sessions of this node.
         engine: The engine; here only its health is looked at.
         trace: Of what comes from other nodes and goes to them.
-        address: Base URL of its HTTP service; empty: there is none.
+        member: Decides whether this node is a member.
+        policies: The policies of the domain.
 
     Attributes:
         homes: Where the sessions of other nodes are.
@@ -100,13 +103,14 @@ class Group(OtherNodes):
         exchange: Exchange,
         engine: Engine,
         trace: GroupTrace,
-        address: str = "",
+        member: membership.MembershipCore,
+        policies: DomainPolicies,
     ) -> None:
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._engine: Final = engine
         self._trace: Final = trace
-        self._membership: Final = membership.MembershipCore(trace.node, address)
+        self._membership: Final = member
         self._rows: Final = RowsCore()
         self._moves: Final = moves.MovesCore()
         self.homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
@@ -118,16 +122,17 @@ class Group(OtherNodes):
         self._carrier: Final = Carrier(exchange, self.homes, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self.overview: Final = Overview(
-            self._membership, self.homes, self._rows, waiting=lambda: self._carrier.waiting,
-            engine=engine, counters=trace.component.counters, address=address,
+            member, self.homes, self._rows, waiting=lambda: self._carrier.waiting,
+            engine=engine, counters=trace.component.counters,
         )  # fmt: skip
-        self.tidies: Final = self._membership.tidies
-        self._paths: Final = PathRows(self._membership, self.homes, self._tables, self._write)
+        self.tidies: Final = member.tidies
+        self._paths: Final = PathRows(member, self.homes, self._tables, self._write)
         self._starting: list[Reply[None]] = []
-        self._is_current = False
-        self._is_leaving = self._is_applying = self._is_gone = False
+        self._is_current = self._is_leaving = self._is_applying = self._is_gone = False
         self._begun: set[str] = set()
         exchange.tables.watcher = self
+        self._policies: Final = policies
+        policies.begin(self._write, self.objection)
 
     # ---- news
 
@@ -147,15 +152,16 @@ class Group(OtherNodes):
                 self._lease_answered(answer)
             case EngineBack():
                 self._renew()
+            case PoliciesReread(book, reply):
+                self._policies.propose(book, reply.send, is_of_files=True)
             case _:
                 pass
 
     def _rows_moved(self, event: RowsCame | RowsAnswered) -> None:
         match event:
             case RowsCame(news):
+                self._begun.update(one.prefix for one in news if isinstance(one, rows.Gap))
                 for one in news:
-                    if isinstance(one, rows.Gap):
-                        self._begun.add(one.prefix)
                     self._applied(self._rows.feed(one, self._now))
                 self._look_current()
             case RowsAnswered(answers):
@@ -182,7 +188,7 @@ class Group(OtherNodes):
         if not self._is_current and has_begun and self._rows.is_current:
             self._is_current = True
             self._tidy_paths()
-        if self.is_member:
+        if self.is_member and self._policies.known():
             for reply in self._starting:
                 reply.send(None)
             self._starting.clear()
@@ -259,6 +265,7 @@ class Group(OtherNodes):
         self._is_current = False
         self._begun.clear()
         self._moves.fenced()
+        self._policies.fenced()
         for session in list(exchange.sessions.values()):
             exchange.feed(session, MovedAway("the node has lost its lease"))
         for port in list(exchange.ports.values()):
@@ -290,9 +297,7 @@ class Group(OtherNodes):
             return None
         if len(runtime.encode()) > GROUP_ADDRESS:
             return LONG
-        row = self.homes.row(runtime)
-        is_theirs = row is not None and row.kept is None
-        return ELSEWHERE if is_theirs and self.homes.node_of(runtime) is not None else None
+        return ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._policies.objection
 
     # ---- rows of others
 
@@ -307,6 +312,7 @@ class Group(OtherNodes):
                     self._trace.home(row, revision, self._membership.holder)
                     self._carrier.left_behind.written(key, self._now)
                     self._held.release_all(tickets)
+                    self._policies.written(key)
                 case rows.Lost():
                     self._lost(effect)
                 case rows.Read() | rows.Rejected():
@@ -335,6 +341,8 @@ class Group(OtherNodes):
                 self._paths.there(row)
             case NameRow(name):
                 self._exchange.names.mirror(name)
+            case PolicyRow():
+                self._policies.there(row)
             case _:
                 assert_never(row)
 
@@ -355,6 +363,8 @@ class Group(OtherNodes):
                 self._paths.gone(row)
             case NameRow(name):
                 self._exchange.names.mirror(NameForgotten(name.runtime))
+            case PolicyRow():
+                self._policies.there(None)
             case _:
                 assert_never(row)
 
@@ -434,19 +444,11 @@ class Group(OtherNodes):
 
     @override
     def take_up(self, runtime: str) -> Session | None:
-        row = self.homes.row(runtime)
-        if row is None or row.kept is None:
+        exchange, row = self._exchange, self.homes.row(runtime)
+        kept = self.homes.kept(runtime, self._now - exchange.names.wall())
+        if row is None or kept is None:
             return None
-        now, exchange, identity = self._now, self._exchange, row.identity
-        # Whether it is linked to a live node is not known here, so it is no one's to take.
-        is_known = row.kept.is_taken_up or self.homes.node_of(runtime) is not None
-        kept = attrs.evolve(row.kept, is_taken_up=is_known)
-        if identity is not None:
-            until = now + identity.until - exchange.names.wall()
-            kept = attrs.evolve(
-                kept, credentials=Credentials(identity.user, identity.issuer, until)
-            )
-        session = exchange.begin(row.stub, Asker(runtime, identity), runtime)
+        session = exchange.begin(row.stub, Asker(runtime, row.identity), runtime)
         is_followed = self.homes.node_of(runtime) is not None
         exchange.feed(session, Resumed(kept, is_of_other=True, is_followed=is_followed))
         return session

@@ -10,7 +10,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.counters import Counters
+from actors.kit.counters import Counters, Gauge
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
@@ -25,8 +25,12 @@ from actors.node.group.refusals import RowRefusals
 from actors.node.group.tokens import EngineTokens
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import BusMessage
+from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.trace import ComponentTrace
+from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyStore
+from fsm.group.membership import MembershipCore
 from fsm.registry.records import Row
 from specs.limits.group import GROUP_RETRY
 from specs.limits.node import NODE_CHANCE
@@ -55,12 +59,14 @@ class Shared:
         mint: Secret by which all nodes of the domain know the addresses that they made; before
             `reach` the one that this node makes if it is the first of them.
         colleagues: Ask other nodes for what pages show.
+        policies: The policies of the domain.
     """
 
     engine: Engine
     node: str
     mint: bytes = attrs.field(repr=False)
     _counters: Counters
+    policies: DomainPolicies
     colleagues: Colleagues = attrs.field(init=False)
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
@@ -85,7 +91,8 @@ class Shared:
             address: Base URL of the node's HTTP service; empty: there is none.
         """
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
-        group = Group(exchange, self.engine, own, address)
+        member = MembershipCore(self.node, address)
+        group = Group(exchange, self.engine, own, member, self.policies)
         self._group = exchange.others = group
         exchange.durable = Durable(exchange, trace, group.objection, group.homes)
         return group
@@ -154,6 +161,7 @@ async def open_shared(
     name: str,
     secret: bytes,
     counters: Counters,
+    policies: DomainPolicies | None,
 ) -> AsyncIterator[Shared]:
     """Open the engine; it may take a while until it can be reached.
 
@@ -162,6 +170,7 @@ async def open_shared(
         name: Name of the node; empty: it gets one.
         secret: The secret of the domain, if this is the first of its nodes.
         counters: Where is counted what the node does not take, and what the engine loses.
+        policies: Those by which the node judges; None: its program has rules of its own.
 
     Yields:
         What the node shares.
@@ -171,7 +180,9 @@ async def open_shared(
     async with opened() as engine:
         chance = secrets.token_hex(NODE_CHANCE)
         node = f"{name}-{chance}" if name else chance
-        yield Shared(engine, node, secret, counters)
+        domain = policies or DomainPolicies(PolicyStore(PolicyConfig()))
+        counters.watch(Gauge.POLICY_VERSION, lambda: domain.versions)
+        yield Shared(engine, node, secret, counters, domain)
 
 
 def _name_of(secret: bytes) -> str:

@@ -5,30 +5,39 @@ Messages to `MN(d)/policy` manage the policies; only administrators may send the
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
-from actors.node.messages import BusMessage, Emitted
+from actors.node.messages import BusMessage, Emitted, PoliciesReread
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
 from actors.policy.config import PolicyConfig, PolicyFileError
 from actors.policy.engine import PolicyEngine, Tasks
-from actors.policy.management import PolicyManagement, reloaded
+from actors.policy.management import PolicyManagement, changed, unusable
 from actors.policy.ruling import Ruling
-from actors.policy.store import PolicyStore, reload
+from actors.policy.store import PolicyStore, reload, reread, say_reread
+from fsm.effects import Refused
 from fsm.policy.attributes import Place, Request, domain
+from fsm.policy.model import Book
 from fsm.registry.node_rights import Ownership
+from specs.bodies.policy import UNTIL_CHANGED, UNTIL_RELOAD, UNTIL_STOP
 from specs.identity import Identity
 from specs.message import Message, refuse
 from specs.reply_code import Code
 
+if TYPE_CHECKING:
+    from actors.node.policy.domain import DomainPolicies
+
 __all__ = ["NodePolicies", "Policing", "PolicyReloader", "policing_of"]
+
+_log = get_logger("actors.policy")
 
 
 @final
@@ -59,18 +68,41 @@ _Message: TypeAlias = ReloadAsked | Reload
 class PolicyReloader(Actor[_Message]):
     """Reads in a thread, one after the other, and replaces all policies or none."""
 
-    def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage]) -> None:
+    def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage], *, is_shared: bool) -> None:
         self._store = store
         self._bus = bus
+        self._is_shared = is_shared
 
     @override
     async def handle(self, message: _Message) -> None:
+        outcome = await self._reloaded()
         match message:
             case ReloadAsked(asked, by):
-                await self._bus.tell(Emitted(reloaded(asked, await reload(self._store)), by))
+                await self._bus.tell(Emitted(self._answer(asked, outcome), by))
             case Reload(reply):
-                outcome = await reload(self._store)
-                reply.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
+                reply.send("" if isinstance(outcome, Book) else _why(outcome))
+
+    async def _reloaded(self) -> Book | Refused | PolicyFileError:
+        if not self._is_shared:
+            return await reload(self._store)
+        book = await reread(self._store)
+        if isinstance(book, PolicyFileError):
+            return book
+        outcome: Book | Refused = await self._bus.ask(partial(PoliciesReread, book))
+        if isinstance(outcome, Book):
+            say_reread(outcome)
+        else:
+            _log.error("policies kept", why=outcome.why, version=self._store.book.version)
+        return outcome
+
+    def _answer(self, asked: Message, outcome: Book | Refused | PolicyFileError) -> Message:
+        if isinstance(outcome, PolicyFileError):
+            return unusable(asked, outcome)
+        return changed(asked, outcome, UNTIL_CHANGED if self._is_shared else UNTIL_RELOAD)
+
+
+def _why(not_done: Refused | PolicyFileError) -> str:
+    return not_done.why if isinstance(not_done, Refused) else str(not_done)
 
 
 ADMIN: Final = "admin"
@@ -82,30 +114,40 @@ class PolicyService(LocalService):
     """Answers administrators who manage the policies of the node.
 
     Args:
-        management: Shows and changes the policies.
-        identity_of: Returns the identity of a runtime's session now; None: no login.
-        reloader: The actor that reads the files again; None: not yet started.
+        policing: The policy engine.
+        exchange: The sessions of the node.
     """
 
-    def __init__(
-        self,
-        management: PolicyManagement,
-        identity_of: Callable[[str], Identity | None],
-        reloader: Callable[[], ActorRef[_Message] | None],
-    ) -> None:
-        self._management = management
-        self._identity_of = identity_of
-        self._reloader = reloader
+    def __init__(self, policing: "Policing", exchange: Exchange) -> None:
+        self._policing = policing
+        self._management = PolicyManagement(policing.store, policing.tasks.counts)
+        self._exchange = exchange
 
     @override
     def receive(self, message: Message, by: str) -> Message | None:
-        identity = self._identity_of(by)
+        identity = _identity_of(self._exchange, self._policing.clock, by)
         if identity is None or ADMIN not in identity.roles:
             return refuse(message, Code.FORBIDDEN, f"managing policies requires the role {ADMIN}")
-        answer = self._management.answer(message, identity.user)
-        if answer is not None:
-            return answer
-        reloader = self._reloader()
+        match self._management.answer(message, identity.user):
+            case Message() as answer:
+                return answer
+            case Book() as book:
+                return self._change(book, message, by)
+            case None:
+                return self._reload(message, by)
+
+    def _change(self, book: Book, message: Message, by: str) -> Message | None:
+        if self._policing.domain is None:
+            self._policing.store.adopt(book)
+            return changed(message, book, UNTIL_STOP)
+        self._policing.domain.propose(book, partial(self._proposed, message, by))
+        return None
+
+    def _proposed(self, message: Message, by: str, outcome: Book | Refused) -> None:
+        self._exchange.send(by, changed(message, outcome, UNTIL_CHANGED))
+
+    def _reload(self, message: Message, by: str) -> Message | None:
+        reloader = self._policing.reloader
         if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
             return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
         # The reading task sends the answer.
@@ -148,6 +190,7 @@ class Policing:
     Attributes:
         clock: Seconds since the epoch, as the node counts them.
         reloader: The actor that reads the files again; None: not yet started.
+        domain: The policies that other nodes of the domain judge by, too; None: there is none.
     """
 
     store: PolicyStore
@@ -155,6 +198,7 @@ class Policing:
     clock: Callable[[], float]
     tasks: Tasks = attrs.field(factory=Tasks)
     reloader: ActorRef[_Message] | None = None
+    domain: "DomainPolicies | None" = None
 
     def engine(self, tables: Tables) -> NodePolicies:
         """Make what judges for one life of the bus."""
@@ -163,9 +207,7 @@ class Policing:
 
     def service(self, exchange: Exchange) -> PolicyService:
         """Make what answers administrators for one life of the bus."""
-        identity_of = partial(_identity_of, exchange, self.clock)
-        management = PolicyManagement(self.store, self.tasks.counts)
-        return PolicyService(management, identity_of, lambda: self.reloader)
+        return PolicyService(self, exchange)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
         """Start what reads the files again.
@@ -174,7 +216,7 @@ class Policing:
             supervisor: Supervisor of the started actors.
             bus: Message bus of the node.
         """
-        make = partial(PolicyReloader, self.store, bus)
+        make = partial(PolicyReloader, self.store, bus, is_shared=self.domain is not None)
         self.reloader = await supervisor.start_child(ChildSpec("policies", make))
 
     async def reload(self) -> str:
@@ -183,7 +225,11 @@ class Policing:
 
 
 def policing_of(
-    config: PolicyConfig | None, addresses: NodeAddresses, clock: Callable[[], float]
+    config: PolicyConfig | None,
+    addresses: NodeAddresses,
+    clock: Callable[[], float],
+    *,
+    is_shared: bool,
 ) -> Policing | None:
     """Make the policy engine of a node that has policies.
 
@@ -191,11 +237,20 @@ def policing_of(
         config: The configuration.
         addresses: Addresses of the node's parts.
         clock: Returns the time in seconds.
+        is_shared: Whether other nodes of the domain judge by the same policies.
 
     Raises:
         PolicyFileError: A file cannot be used: the node must not start.
     """
-    return None if config is None else Policing(PolicyStore(config), addresses, clock)
+    if config is None:
+        return None
+    policing = Policing(PolicyStore(config), addresses, clock)
+    if is_shared:
+        # Not needed by the only node of a domain.
+        from actors.node.policy.domain import DomainPolicies  # noqa: PLC0415
+
+        policing.domain = DomainPolicies(policing.store)
+    return policing
 
 
 def _owns(tables: Tables, address: str, runtime: str) -> bool:

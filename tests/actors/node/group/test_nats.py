@@ -9,6 +9,7 @@ import trio
 import actors
 from actors.hyperties import Caller, Echo
 from tests.support.nats_server import run_server
+from tests.support.node.policing import one_policy, policed, rule
 from tests.support.node.web import get
 from transports.engine.contract import EngineDownError
 from transports.engine.nats import open_engine
@@ -81,3 +82,26 @@ async def fill(engine):
     """Write rows until there is no room."""
     for number in itertools.count():
         await engine.put(f"junk/{number}", bytes(50_000))
+
+
+@pytest.mark.timeout(120)
+async def test_policies_that_fill_a_row_reach_the_other_node_over_nats(server, tmp_path):
+    """POL-03: a change at one node is judged by at both."""
+    terms = Terms((ServerUrl.read(server.url),))
+    engine = partial(open_engine, terms, DOMAIN)
+    config = actors.NodeConfig(domain=DOMAIN, engine=engine, **policed(tmp_path, one_policy()))
+    texts = [f'effect = "deny"\nreason = "{"x" * 2000}"' for _ in range(100)]
+    rules = [rule(str(number), text) for number, text in enumerate(texts)]
+    async with (
+        actors.open_node(config) as one,
+        actors.open_node(config) as two,
+        actors.open_runtime(DOMAIN, "ra", node=one.url) as ra,
+        actors.open_runtime(DOMAIN, "rb", node=two.url) as rb,
+    ):
+        echo, caller = await ra.deploy(Echo), await rb.deploy(Caller)
+        assert (await caller.request(echo.url, 1)).value == 1
+        (tmp_path / "0.toml").write_text(one_policy(*rules))
+        assert await one.reload_policies() == ""
+        with trio.fail_after(60):
+            while (await caller.request(echo.url, 1)).code != 403:  # noqa: ASYNC110 - at the node
+                await trio.sleep(0.05)

@@ -1,0 +1,404 @@
+"""The policies of a domain: one version in all nodes of a group, as one row of the engine has it.
+
+A change is a whole new version, one higher than the one that its node knew. It is written by
+compare-and-set, and judged by only when the engine has it. So of two changes at once one is made,
+and the sender of the other is told. A node judges by the whole of a version or not at all: if it
+cannot read a version, it denies everything until there is another one.
+
+The first node writes the policies of its files; a node that comes later takes what is there, and
+reports that its files differ. A version that a node has judged by is written anew if an engine
+comes back without it, or with an older one.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum, unique
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import orjson
+
+from fsm.effects import Refused
+from fsm.policy.model import Book, PolicySet
+from fsm.policy.page import BadPolicyError
+from fsm.policy.reading import read_set
+from fsm.policy.terms import Algorithm, Result
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.group import GROUP_POLICY_BYTES
+from specs.limits.node import MAX_POLICY_SETS
+from specs.reply_code import Code
+
+__all__ = [
+    "BUSY",
+    "POLICY_KEY",
+    "Effect",
+    "Fenced",
+    "FilesDiffer",
+    "Input",
+    "Judged",
+    "Known",
+    "Made",
+    "Missing",
+    "PoliciesCore",
+    "PolicyRow",
+    "Proposed",
+    "Whose",
+    "Written",
+    "WrittenDown",
+    "read_policies",
+    "write_policies",
+]
+
+
+# ---- the row
+
+
+POLICY_KEY: Final = "policy/book"
+"""Key of the row of the policies, of which there is one."""
+
+
+@final
+@attrs.frozen(slots=True)
+class PolicyRow:
+    """The policies of the domain, as the engine has them.
+
+    Attributes:
+        version: Their version; 0: it cannot be read either.
+        book: None: this node cannot read them.
+    """
+
+    version: int
+    book: Book | None
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return POLICY_KEY
+
+
+def write_policies(row: PolicyRow) -> JsonObject:
+    """Return the value of a row."""
+    return {"version": row.version} if row.book is None else _written(row.book)
+
+
+def read_policies(value: bytes) -> PolicyRow:
+    """Read a row, or that it cannot be read: to go on without it would permit too much."""
+    try:
+        fields: Json = orjson.loads(value) if len(value) <= GROUP_POLICY_BYTES else None
+    except ValueError:
+        fields = None
+    version = fields.get("version") if isinstance(fields, dict) else None
+    is_number = isinstance(version, int) and not isinstance(version, bool)
+    if isinstance(fields, dict) and isinstance(version, int) and is_number and version > 0:
+        return PolicyRow(version, _read_book(fields, version))
+    return PolicyRow(0, None)
+
+
+def _written(book: Book) -> JsonObject:
+    return {
+        "version": book.version,
+        "combining": str(book.combining),
+        "default": str(book.default),
+        "sets": [{"source": one.source, "document": one.document} for one in book.sets],
+    }
+
+
+def _read_book(fields: Mapping[str, Json], version: int) -> Book | None:
+    """Read policies; None: a part of them is none that this node knows."""
+    match fields:
+        case {
+            "combining": str(combining),
+            "default": str(default),
+            "sets": list(written),
+        } if len(written) <= MAX_POLICY_SETS:
+            try:
+                sets = tuple(_read_set(one) for one in written)
+                book = Book(
+                    sets=sets,
+                    combining=Algorithm(combining),
+                    default=Result(default),
+                    version=version,
+                )
+            except (BadPolicyError, ValueError):
+                return None
+            return book if len({one.id for one in sets}) == len(sets) else None
+        case _:
+            return None
+
+
+def _read_set(written: Json) -> PolicySet:
+    match written:
+        case {"source": str(source), "document": dict(document)}:
+            return read_set(document, source)
+        case _:
+            raise ValueError(written)
+
+
+def _is_alike(first: Book, other: Book) -> bool:
+    """Return whether two books say the same, whatever their versions and sources."""
+    return _content(first) == _content(other)
+
+
+def _content(book: Book) -> tuple[Algorithm, Result, list[JsonObject]]:
+    return book.combining, book.default, [one.document for one in book.sets]
+
+
+_UNREADABLE: Final = read_set(
+    {
+        "id": "unreadable",
+        "policies": [
+            {
+                "id": "all",
+                "rules": [
+                    {
+                        "id": "all",
+                        "effect": "deny",
+                        "reason": "this node cannot read the policies of its domain",
+                    }
+                ],
+            }
+        ],
+    },
+    "this node",
+)
+"""What a node judges by that cannot read the policies of its domain."""
+
+
+@final
+@unique
+class Whose(StrEnum):
+    """The versions that are compared."""
+
+    DOMAIN = "domain"
+    NODE = "node"
+
+
+# ---- inputs
+
+
+@final
+@attrs.frozen(slots=True)
+class Missing:
+    """The engine has no policies."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Known:
+    """The node is a member of the group, and knows what the engine has. Idempotent."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Proposed:
+    """The domain is to have other policies.
+
+    Attributes:
+        book: Their version does not count.
+        is_of_files: Whether they are what the files of this node say.
+    """
+
+    book: Book
+    is_of_files: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class Written:
+    """The engine has what this node wrote."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Fenced:
+    """The node is no member any more."""
+
+
+Input: TypeAlias = PolicyRow | Missing | Known | Proposed | Written | Fenced
+
+
+# ---- effects
+
+
+@final
+@attrs.frozen(slots=True)
+class Judged:
+    """Judge by these policies from the next message on."""
+
+    book: Book
+
+
+@final
+@attrs.frozen(slots=True)
+class WrittenDown:
+    """Write policies to the engine."""
+
+    book: Book
+
+
+@final
+@attrs.frozen(slots=True)
+class Made:
+    """A proposal is in effect; a `Refused` is the other answer to one."""
+
+    book: Book
+
+
+@final
+@attrs.frozen(slots=True)
+class FilesDiffer:
+    """The policies of the domain are not those of this node's files."""
+
+    version: int
+
+
+Effect: TypeAlias = Judged | WrittenDown | Made | FilesDiffer | Refused
+
+BUSY: Final = Refused(Code.UNAVAILABLE, "another change of the policies is being written")
+_LEFT: Final = Refused(
+    Code.UNAVAILABLE, "the node has left its group, and whether the change was made is not known"
+)
+_LARGE: Final = Refused(
+    Code.TOO_LARGE, f"the policies of a domain have at most {GROUP_POLICY_BYTES} bytes together"
+)
+_NO_JSON: Final = Refused(Code.MALFORMED, "a set has a value that JSON does not have")
+
+
+@final
+class PoliciesCore:
+    """The policies of one node of a group.
+
+    Args:
+        files: The policies of the node's own files.
+    """
+
+    def __init__(self, files: Book) -> None:
+        self._files = files
+        self._agreed: Book | None = None
+        self._there: PolicyRow | None = None
+        self._writing: Book | None = None
+        self._is_asked = False
+        self._is_known = False
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is being written."""
+        return self._writing is None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the node denies all messages, as half a sentence; None: it does not."""
+        if self._there is None or self._there.book is not None or self._is_older(self._there):
+            return None
+        version = self._there.version
+        return f"version {version} cannot be read" if version else "they cannot be read"
+
+    @property
+    def versions(self) -> Mapping[StrEnum | IntEnum, int]:
+        """The version that the engine has, and the one that is judged by; 0: there is none."""
+        there = 0 if self._there is None else self._there.version
+        agreed = 0 if self._agreed is None or self.problem is not None else self._agreed.version
+        return {Whose.DOMAIN: there, Whose.NODE: agreed}
+
+    def feed(self, happened: Input) -> list[Effect]:
+        """Take an input; return the effects, in order."""
+        match happened:
+            case PolicyRow():
+                return [*self._lost(), *self._found(happened), *self._mended()]
+            case Missing():
+                self._there = None
+                return [*self._lost(), *self._mended()]
+            case Known():
+                self._is_known = True
+                return self._mended()
+            case Proposed(book, is_of_files):
+                return self._propose(book, is_of_files=is_of_files)
+            case Written():
+                return self._written()
+            case Fenced():
+                return self._fenced()
+            case _:
+                assert_never(happened)
+
+    # ---- what the engine has
+
+    def _found(self, there: PolicyRow) -> list[Effect]:
+        self._there = there
+        if self._is_older(there):
+            return []
+        if there.book is None:
+            version = max(there.version, self._newest)
+            return [Judged(Book(sets=(_UNREADABLE,), default=Result.DENY, version=version))]
+        self._agreed = there.book
+        is_so = self._is_silent or _is_alike(self._files, there.book)
+        return [Judged(there.book), *([] if is_so else [FilesDiffer(there.version)])]
+
+    @property
+    def _is_silent(self) -> bool:
+        """True if the files of this node say nothing about any message."""
+        return _is_alike(self._files, Book())
+
+    def _is_older(self, there: PolicyRow) -> bool:
+        """Return whether the engine has less than this node has judged by."""
+        return 0 < there.version < self._newest
+
+    @property
+    def _newest(self) -> int:
+        return 0 if self._agreed is None else self._agreed.version
+
+    def _mended(self) -> list[Effect]:
+        """Write what the engine lacks."""
+        lacks = self._there is None or self._is_older(self._there)
+        wanted = self._agreed or (None if self._is_silent else self._files)
+        if not self._is_known or not lacks or wanted is None or self._writing is not None:
+            return []
+        self._writing = wanted
+        return [WrittenDown(wanted)]
+
+    # ---- what this node writes
+
+    def _propose(self, book: Book, *, is_of_files: bool) -> list[Effect]:
+        if self._writing is not None:
+            return [BUSY]
+        there = 0 if self._there is None else self._there.version
+        wanted = attrs.evolve(book, version=max(self._newest, there) + 1)
+        flaw = _flaw(wanted)
+        if flaw is not None:
+            return [flaw]
+        if is_of_files:
+            self._files = wanted
+        if self._agreed is not None and self.problem is None and _is_alike(wanted, self._agreed):
+            return [Made(self._agreed)]
+        self._writing, self._is_asked = wanted, True
+        return [WrittenDown(wanted)]
+
+    def _written(self) -> list[Effect]:
+        written, self._writing = self._writing, None
+        is_asked, self._is_asked = self._is_asked, False
+        if written is None:
+            return []
+        effects = self._found(PolicyRow(written.version, written))
+        return [*effects, Made(written)] if is_asked else effects
+
+    def _lost(self) -> list[Effect]:
+        self._writing = None
+        is_asked, self._is_asked = self._is_asked, False
+        why = "another node has changed the policies; read them, and ask again"
+        return [Refused(Code.CONFLICT, why)] if is_asked else []
+
+    def _fenced(self) -> list[Effect]:
+        self._is_known = False
+        self._there = self._writing = None
+        is_asked, self._is_asked = self._is_asked, False
+        return [_LEFT] if is_asked else []
+
+
+def _flaw(book: Book) -> Refused | None:
+    """Return why other nodes could not read policies."""
+    try:
+        text = orjson.dumps(_written(book))
+    except orjson.JSONEncodeError:
+        return _NO_JSON
+    if len(text) > GROUP_POLICY_BYTES:
+        return _LARGE
+    read = read_policies(text).book
+    return None if read is not None and _is_alike(read, book) else _NO_JSON
