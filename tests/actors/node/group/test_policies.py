@@ -252,7 +252,7 @@ async def test_a_node_that_cannot_read_the_policies_permits_nothing(
         assert await reason(peer) == "old"
         newest = max(version, 1) + 1
         assert [versions(member) for member in world.nodes] == [(newest, newest)] * 3
-        assert (await late.control("open", runtimeURL=RB)).code == 200
+        assert (await (await two.outsider(RB)).control("open", runtimeURL=RB)).code == 200
 
 
 async def test_an_engine_that_comes_back_empty_gets_the_newest_version(
