@@ -22,11 +22,7 @@ from fsm.session.runtime_names import NameKept, Owner
 from specs.errors import ProtoflyError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.group import (
-    GROUP_ADDRESS,
-    GROUP_FIGURES,
-    GROUP_ROW_BYTES,
-)
+from specs.limits.group import GROUP_ADDRESS, GROUP_FIGURES, GROUP_ROW_BYTES
 
 __all__ = [
     "GroupRow",
