@@ -108,15 +108,21 @@ class Carrier(MessageCarrier):
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes
         away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
+        is_alone = len(nodes) + len(runtimes) == 1
         for runtime in away:
-            self.carry(runtime, entry, by)
-        is_alone = len(nodes) == 1 and not runtimes
+            self.carry(runtime, entry, by, is_alone=is_alone)
         for node in nodes:
             self._send(node, Head(self._node, None, by, is_alone=is_alone), entry)
         return [one for one in runtimes if one not in away]
 
     def carry(
-        self, runtime: str, entry: OutboundMessage, by: str | None = None, hops: int = 1
+        self,
+        runtime: str,
+        entry: OutboundMessage,
+        by: str | None = None,
+        hops: int = 1,
+        *,
+        is_alone: bool = True,
     ) -> None:
         """Give a message to the node of a runtime; answer or count it if there is none.
 
@@ -125,12 +131,13 @@ class Carrier(MessageCarrier):
             entry: The message.
             by: Runtime whose session brought it; None: a node made it.
             hops: How many nodes have passed it on then.
+            is_alone: Whether nobody else gets it.
         """
         node = self._homes.node_of(runtime)
         if node is None or node == self._node:
-            self._answer(entry.message, _HOMELESS)
+            self._answer(entry.message, _HOMELESS, is_alone=is_alone)
         else:
-            self._send(node, Head(self._node, runtime, by, hops), entry)
+            self._send(node, Head(self._node, runtime, by, hops, is_alone), entry)
 
     def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
         """Have the node of a runtime end the consent to an observer there.
@@ -156,20 +163,30 @@ class Carrier(MessageCarrier):
             self._outboxes[node].put(Outgoing(write_head(HandedOver(runtime))))
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
-        if self._outboxes[node].put(Outgoing(write_head(head), entry)):
+        if self._outboxes[node].put(Outgoing(write_head(head), entry, head.is_alone)):
             self._trace.hop(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
         else:
-            self._answer(entry.message, _OVERRUN, DropReason.OVERFLOW)
+            reason = DropReason.OVERFLOW
+            self._answer(entry.message, _OVERRUN, reason, is_alone=head.is_alone)
 
     def _answer(
-        self, message: Message, why: str, reason: DropReason = DropReason.SESSION_GONE
+        self,
+        message: Message,
+        why: str,
+        reason: DropReason = DropReason.SESSION_GONE,
+        *,
+        is_alone: bool,
     ) -> None:
-        self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
+        """Answer a request that nobody gets; if others get it, one of these answers."""
+        if is_alone:
+            self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
+        else:
+            self._trace.component.drop(message, reason)
 
     def _answer_all(self, messages: Iterable[Outgoing], why: str) -> None:
         for one in messages:
             if one.entry is not None:
-                self._answer(one.entry.message, why)
+                self._answer(one.entry.message, why, is_alone=one.is_alone)
 
     # ---- turns of the bus
 
@@ -250,9 +267,12 @@ class Carrier(MessageCarrier):
         elif head.to in self._exchange.sessions:
             self._give(head.to, head.node, OutboundMessage(message, line))
         elif head.hops < CARRIED_HOPS and self._homes.node_of(head.to) not in {None, head.node}:
-            self.carry(head.to, OutboundMessage(message, line), head.by, head.hops + 1)
-        else:
+            entry = OutboundMessage(message, line)
+            self.carry(head.to, entry, head.by, head.hops + 1, is_alone=head.is_alone)
+        elif head.is_alone:
             self._nobody(message, _NOBODY)
+        else:
+            self._trace.component.drop(message, DropReason.NO_TARGET)
 
     def _give(self, runtime: str, node: str, entry: OutboundMessage) -> None:
         """Give a message to a session; what the runtime left at another node comes first."""

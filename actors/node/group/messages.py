@@ -45,10 +45,12 @@ class Outgoing:
     Attributes:
         head: What that node must know of it, as a line.
         entry: None: the line is all.
+        is_alone: Whether nobody but those at that node gets it.
     """
 
     head: bytes
     entry: OutboundMessage | None = None
+    is_alone: bool = True
 
     @property
     def size(self) -> int:

@@ -49,7 +49,7 @@ class Head:
         to: The runtime that is to get it; None: all subscribers of its target at the node.
         by: Runtime whose session brought it; None: a node made it.
         hops: How many nodes have passed it on.
-        is_alone: Whether nobody but the subscribers at this one node gets it.
+        is_alone: Whether nobody but the runtime, or the subscribers at this one node, gets it.
     """
 
     node: str
