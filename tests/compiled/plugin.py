@@ -31,6 +31,9 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "tests/actors/runtime/bus/test_bus_conservation.py::test_a_vanished_message_is_noticed",
         "tests/actors/runtime/test_monitor.py::test_a_core_part_that_missteps_ends_the_runtime",
         "tests/conformance/test_mutants.py",
+        "tests/fuzz/test_conservation.py::test_an_attack_finds_a_seeded_fault[a_loss_now_and_then]",
+        "tests/simulation/test_defects.py::test_each_defect_is_found[no patience ever ends]",
+        "tests/simulation/test_defects.py::test_each_defect_is_found[repeats are let in]",
     ),
     "their classes derive from compiled ones": (
         "tests/actors/kit/supervision/test_stop.py::test_an_ask_is_no_dead_letter_its_asker_knows",
