@@ -299,6 +299,7 @@ class MemoryNetwork(Network):
         self._refused: Final[set[str]] = set()
         self._weather: Final[dict[str, _Faults]] = {}
         self._ports: Final = itertools.count(_FIRST_PORT)
+        self._numbers: Final = itertools.count(1)
         self._channels: Final = MemoryChannels(self._open_wire)
 
     # -- faults ---------------------------------------------------------------
@@ -337,7 +338,7 @@ class MemoryNetwork(Network):
     ) -> MemoryLink:
         await trio.lowlevel.checkpoint()
         listener, upgrade = self._find(kind, address, subprotocol)
-        wire = Wire(kind, address, len(self.wires) + 1, upgrade)
+        wire = Wire(kind, address, next(self._numbers), upgrade)
         _shake_hands(wire, tls, listener.tls)
         weather = self._weather.get(listener.address)
         if weather is not None:
@@ -374,7 +375,7 @@ class MemoryNetwork(Network):
         return self._channels.negotiate(terms)
 
     def _open_wire(self) -> tuple[Link, Link]:
-        wire = Wire(Kind.WEBRTC, Kind.WEBRTC, len(self.wires) + 1, Upgrade())
+        wire = Wire(Kind.WEBRTC, Kind.WEBRTC, next(self._numbers), Upgrade())
         self.wires.append(wire)
         return wire.dialler, wire.acceptor
 

@@ -93,7 +93,9 @@ class Durable(DurableMessages):
         objection = self._objection()
         if objection is None and not self._accept.offer(offered):
             objection = CROWDED
-        if objection is not None:
+        if objection is None:
+            self._trace.hop(Op.XMIT, message, link=_LINK)
+        else:
             self._refuse(offered, objection)
 
     def _whose(self, runtime: str) -> str:
@@ -111,7 +113,6 @@ class Durable(DurableMessages):
                 case EngineDownError(is_unknown=is_unknown):
                     self._refuse(offered, UNKNOWN if is_unknown else NOT_KEPT)
                 case _:
-                    self._trace.hop(Op.XMIT, offered.message, link=_LINK)
                     answer = reply_to(offered.message, Code.ACCEPTED)
                     self._exchange.trace.hop(Op.SYNTH, answer)
                     self._exchange.send(offered.by, answer)
