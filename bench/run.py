@@ -35,6 +35,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.routed": ("--messages", "10000"),
         "compiled": ("--messages", "6000", "--rounds", "3"),
         "node.crossing": ("--messages", "8000", "--rounds", "3"),
+        "node.processes": ("--messages", "20000"),
         "node.latency": ("--messages", "300"),
         "node.brokers": (),
         "node.growing_node": ("--most-addresses", "100000", "--most-records", "100000"),
@@ -77,6 +78,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.routed": ("--messages", "400", "--rounds", "1"),
         "compiled": ("--messages", "400", "--rounds", "1"),
         "node.crossing": ("--messages", "400", "--rounds", "1"),
+        "node.processes": ("--messages", "400", "--rounds", "1", "--sessions", "40"),
         "node.brokers": ("--messages", "400", "--rounds", "1"),
         "node.latency": ("--messages", "40", "--rounds", "1"),
         "node.growing_node": (

@@ -37,7 +37,7 @@ from bench.node.routed import PAIRS, Figures, Pair, flow, open_relay, routed
 from bench.verdict import Verdict
 from tests.support.ports import free_port
 
-__all__ = ["measure"]
+__all__ = ["Nats", "measure", "nats", "open_broker"]
 
 _BODY: Final = "x" * 100
 _START: Final = 10
@@ -96,7 +96,7 @@ class _Subscriber(Pair):
 
 
 @final
-class _Nats(_Subscriber):
+class Nats(_Subscriber):
     """Two clients of NATS, by WebSocket."""
 
     @override
@@ -142,7 +142,7 @@ class _Redis(_Subscriber):
 
 
 @asynccontextmanager
-async def _broker(command: Callable[[Path, int], list[str]]) -> AsyncIterator[Crowded]:
+async def open_broker(command: Callable[[Path, int], list[str]]) -> AsyncIterator[Crowded]:
     """Run a broker that is told its port."""
     with TemporaryDirectory() as folder:
         port = free_port()
@@ -174,7 +174,8 @@ def _program(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
 
 
-def _nats(folder: Path, port: int) -> list[str]:
+def nats(folder: Path, port: int) -> list[str]:
+    """Return the command of NATS with a WebSocket port."""
     (folder / "nats.conf").write_text(_NATS.format(port=port, other=free_port()))
     return [str(_program("nats-server")), "-c", str(folder / "nats.conf")]
 
@@ -196,9 +197,9 @@ class _Way:
 def _ways() -> dict[str, _Way]:
     ways = {"node": _Way(partial(quiet_node, *UNLIMITED)), "relay": _Way(open_relay)}
     if _program("nats-server"):
-        ways["nats"] = _Way(partial(_broker, _nats), _Nats)
+        ways["nats"] = _Way(partial(open_broker, nats), Nats)
     if _program("redis-server"):
-        ways["redis"] = _Way(partial(_broker, _redis), _Redis)
+        ways["redis"] = _Way(partial(open_broker, _redis), _Redis)
     return ways
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, final
 from urllib.parse import quote
@@ -84,21 +85,28 @@ class Crowded:
     Attributes:
         site: Where it serves HTTP; empty: nowhere.
         complaints: Lines of its log, each with the time at which it came.
+        children: Its processes, each a node (`--processes`); empty: it is the node itself.
     """
 
     process: trio.Process
     place: tuple[str, int]
     site: str = ""
     complaints: list[tuple[float, str]] = attrs.field(factory=list)
+    children: tuple[int, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The processes that are nodes."""
+        return self.children or (self.process.pid,)
 
     def memory(self) -> int:
-        """Return the bytes of memory it has."""
-        fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
-        return int(fields[1]) * _PAGE
+        """Return the bytes of memory that the nodes have."""
+        sizes = (Path(f"/proc/{pid}/statm").read_text().split()[1] for pid in self.nodes)
+        return sum(map(int, sizes)) * _PAGE
 
     def cpu(self) -> float:
-        """Return the seconds of CPU it has taken so far."""
-        return processor_time(self.process.pid)
+        """Return the seconds of CPU that the nodes have taken so far."""
+        return sum(map(processor_time, self.nodes))
 
     def waited(self) -> float:
         """Return the seconds in which it would have run, but others had the processors."""
@@ -140,6 +148,7 @@ async def quiet_node(*options: str, code: Path | None = None) -> AsyncIterator[C
         ready = orjson.loads(line)
         host, port = ready["url"].removeprefix("ws://").partition("/")[0].split(":")
         node = Crowded(process, (host, int(port)), ready.get("http_url") or "")
+        node.children = tuple(one["pid"] for one in ready.get("processes", ()))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(node.listen)
             yield node
@@ -165,6 +174,7 @@ class Peer:
     ) -> None:
         self.runtime = f"hyperty-runtime://{DOMAIN}/{name}"
         self.closed_by: bytes | None = None
+        self.token: str | None = None
         self._socket = trio.socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._source = source
         self._buffer = bytearray()
@@ -205,7 +215,7 @@ class Peer:
         await self.upgrade(f"/stub/connect?runtimeURL={quote(self.runtime, '')}")
 
     async def be_ours(self, place: tuple[str, int]) -> None:
-        """Come by `/link` and open a session.
+        """Come by `/link` and open a session, or the one that `token` is of.
 
         Raises:
             CrowdError: It was refused.
@@ -217,9 +227,14 @@ class Peer:
             "to": f"domain://msg-node.{DOMAIN}/session",
             "body": {"method": "open", "params": {"runtimeURL": self.runtime}},
         }  # fmt: skip
+        if self.token is not None:
+            params = {"runtimeURL": self.runtime, "token": self.token}
+            opening["body"] = {"method": "re-open", "params": params}
         await self.send(orjson.dumps(opening))
-        if b'"code":200' not in await self.receive():
-            raise CrowdError("no session")
+        answer = orjson.loads(await self.receive())
+        if answer["body"]["code"] != HTTPStatus.OK:
+            raise CrowdError(f"no session: {answer['body']}")
+        self.token = answer["body"]["value"]["sessionToken"]
 
     async def send(self, text: bytes, opcode: int = 1) -> None:
         """Send a frame."""
