@@ -257,6 +257,25 @@ class Link(AsyncResource, ABC):
         """
         await trio.sleep(seconds)
 
+    async def say_goodbye(self, close_reason: CloseReason) -> None:
+        """Say goodbye, and go on receiving what the other end has sent before it reads that.
+
+        `receive` returns these frames, and raises `LinkBrokenError` when the other end has left as
+        well. Nothing can be sent any more, and the link still has to be closed. Idempotent. A kind
+        that cannot end one direction alone does nothing: its `aclose` says goodbye.
+
+        If cancelled, the peer may see a break.
+
+        Args:
+            close_reason: Reason that the other end is sent.
+
+        Raises:
+            LinkBrokenError: The other end is gone.
+            LinkClosedError: This end was closed.
+        """
+        del close_reason
+        await trio.lowlevel.checkpoint()
+
     @abstractmethod
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:

@@ -80,7 +80,7 @@ class MemoryLink(Link):
     Attributes:
         pattern: When the frames that this end sends arrive, and how often; a fault to inject.
         sieve: What remains of them; a fault to inject.
-        close_reason: Reason with which this end closed; None: it is open.
+        close_reason: Reason with which this end left or closed; None: it is open.
         certificate: Certificate of the other end, where both ends are pinned; None: no TLS.
     """
 
@@ -88,6 +88,7 @@ class MemoryLink(Link):
         "_asleep",
         "_due",
         "_inward",
+        "_is_closed",
         "_outward",
         "_peer",
         "_receiving",
@@ -120,6 +121,7 @@ class MemoryLink(Link):
         self.pattern: Pattern = undisturbed
         self.sieve: Sieve = whole
         self.close_reason: CloseReason | None = None
+        self._is_closed = False
         self.certificate: bytes | None = None
 
     @property
@@ -172,14 +174,14 @@ class MemoryLink(Link):
             if due > trio.current_time():
                 with trio.CancelScope() as self._asleep:
                     await trio.sleep_until(due)
-            if self._state.is_cut or self.close_reason is not None:
+            if self._state.is_cut or self._is_closed:
                 raise self._gone()
             self._due = None
             self.heard_at = trio.current_time()
             return frame
 
     def _gone(self) -> LinkBrokenError | LinkClosedError:
-        if self.close_reason is not None:
+        if self._is_closed:
             return LinkClosedError(self.name)
         if self._state.is_cut:
             return LinkBrokenError(self.name, "the wire was cut")
@@ -189,11 +191,20 @@ class MemoryLink(Link):
         return LinkBrokenError(self.name, "the other end has left", close_reason)
 
     @override
+    async def say_goodbye(self, close_reason: CloseReason) -> None:
+        if self._is_closed or self._state.is_cut:
+            raise self._gone()
+        self.close_reason = self.close_reason or close_reason
+        self._outward.close()
+        await trio.lowlevel.checkpoint()
+
+    @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
-        if self.close_reason is not None:
+        if self._is_closed:
             await trio.lowlevel.checkpoint()
             return
-        self.close_reason = close_reason
+        self._is_closed = True
+        self.close_reason = self.close_reason or close_reason
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
         except trio.Cancelled:

@@ -52,6 +52,7 @@ class SocketLink(Link):
     __slots__ = (
         "_drained",
         "_end",
+        "_has_left",
         "_inbox",
         "_is_closed",
         "_is_over_limit",
@@ -74,6 +75,7 @@ class SocketLink(Link):
         self._receiving: Final = Turn("receiving")
         self._drained: trio.Event | None = None
         self._end: tuple[str, CloseReason | None] | None = None
+        self._has_left = False
         self._is_closed = False
         self._is_over_limit = False
         self._is_too_slow = False
@@ -284,6 +286,11 @@ class SocketLink(Link):
     # -- leaving --------------------------------------------------------------
 
     @override
+    async def say_goodbye(self, close_reason: CloseReason) -> None:
+        self._check_open()
+        await self._leave(close_reason)
+
+    @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
@@ -293,21 +300,26 @@ class SocketLink(Link):
         try:
             with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
                 await self._leave(close_reason)
+                await self._let_leave()
         finally:
             await trio.aclose_forcefully(self._stream)
 
     async def _leave(self, close_reason: CloseReason) -> None:
-        """Say goodbye, close the writing side, and wait until the peer does the same.
-
-        Closing a socket with unread bytes would reset the connection, and the peer might never
-        read what was sent last.
-        """
-        if self._end is None:
+        """Say goodbye, and close the writing side."""
+        if self._end is None and not self._has_left:
+            self._has_left = True
             self._outbox.extend(self._goodbye(close_reason))
         self._is_write_ended = True
         if self._outbox:
             self._widen()
         await self._flush()
+
+    async def _let_leave(self) -> None:
+        """Wait until the peer has closed its writing side, too.
+
+        Closing a socket with unread bytes would reset the connection, and the peer might never
+        read what was sent last.
+        """
         if self._receiving.is_taken:
             self._drained = trio.Event()
             await self._drained.wait()

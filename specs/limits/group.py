@@ -22,6 +22,10 @@ GROUP_HANDOVER: Final = 1.5
 """Seconds for which a node that goes down waits until other nodes have its sessions (ours: it has
 half of `DRAIN_TIMEOUT` for everything)."""
 
+GROUP_READ_OUT: Final = 0.1
+"""Seconds for which it reads the link of a runtime that is at another node already (ours: well
+below `HAND_OVER_TIMEOUT`, for which the other node waits)."""
+
 GROUP_LINGER: Final = 0.2
 """Seconds after that for which it passes on what other nodes still send to it (ours)."""
 

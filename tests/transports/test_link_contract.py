@@ -109,6 +109,24 @@ async def test_the_orderly_end_comes_after_the_last_frame(ends):
     assert caught.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
+async def test_an_end_that_leaves_gets_what_is_under_way(pair):
+    if pair.acceptor.kind is Kind.WEBRTC:
+        pytest.skip("a data channel cannot end one direction alone")
+    leaver, other = pair.acceptor, pair.dialler
+    await other.send(b"under way")
+    await leaver.say_goodbye(CloseReason.GOING_AWAY)
+    await leaver.say_goodbye(CloseReason.DONE)
+    with pytest.raises(LinkBrokenError) as caught:
+        await other.receive()
+    assert caught.value.close_reason is CloseReason.GOING_AWAY
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other.aclose)
+
+        assert await leaver.receive() == b"under way"
+        with pytest.raises(LinkBrokenError):
+            await leaver.receive()
+
+
 async def test_a_vanished_end_closes_without_a_close_reason(ends):
     leaver, other = ends
     await trio.aclose_forcefully(leaver)

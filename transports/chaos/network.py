@@ -231,6 +231,15 @@ class ChaosLink(Link):
         await self._link.rest(seconds)
 
     @override
+    async def say_goodbye(self, close_reason: CloseReason) -> None:
+        if self._is_cut:
+            await self._break()
+        try:
+            await self._link.say_goodbye(close_reason)
+        except LinkClosedError as exc:
+            raise self._seen(exc) from exc
+
+    @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
         self._climate.forget(self)

@@ -141,9 +141,16 @@ class WebSocketServerLink(SocketLink):
         self._outbox.extend(b"".join(self._protocol.data_to_send()))
         if self._protocol.is_over_limit:
             self._refuse_size()
-        elif self._protocol.state is not State.OPEN:
+        elif self._protocol.state is not State.OPEN and not self._is_awaited:
             self._forget_where()
             self._finish(*self._why_over())
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether this end has left, and the peer has not: what it has sent still comes."""
+        protocol = self._protocol
+        has_ended = protocol.close_rcvd is not None or protocol.parser_exc is not None
+        return self._has_left and protocol.state is State.CLOSING and not has_ended
 
     def _forget_where(self) -> None:
         """Free the stack frames that the error of the parser holds.
@@ -176,7 +183,8 @@ class WebSocketServerLink(SocketLink):
             return
         frame = b"".join(bytes(one.data) for one in self._parts)
         self._parts.clear()
-        if self._protocol.state is State.OPEN or self._protocol.close_rcvd is not None:
+        is_open = self._protocol.state is State.OPEN or self._has_left
+        if is_open or self._protocol.close_rcvd is not None:
             self._deliver(frame)
 
     def _is_text_so_far(self, part: Frame) -> bool:

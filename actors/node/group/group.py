@@ -383,14 +383,16 @@ class Group(OtherNodes):
 
     def _follow(self, effects: list[moves.Effect]) -> None:
         for effect in effects:
-            match effect:
-                case moves.GiveUp(runtime, to, why):
-                    if (session := self._exchange.sessions.get(runtime)) is not None:
-                        self._exchange.feed(session, MovedAway(why))
-                    if to is not None:
-                        self._carrier.hand_over(runtime)
-                case rows.Change() | rows.Remove():
-                    self._write(effect)
+            if not isinstance(effect, moves.GiveUp):
+                self._write(effect)
+            elif not self._handover.waits(effect, self._now):
+                self._give_up(effect)
+
+    def _give_up(self, gone: moves.GiveUp) -> None:
+        if (session := self._exchange.sessions.get(gone.runtime)) is not None:
+            self._exchange.feed(session, MovedAway(gone.why))
+        if gone.to is not None:
+            self._carrier.hand_over(gone.runtime)
 
     def _lost(self, lost: rows.Lost) -> None:
         """Undo what another node has decided otherwise; the link that waits has to ask anew."""
@@ -457,7 +459,7 @@ class Group(OtherNodes):
     def keep(self, session: Session, port: Port | None) -> None:
         core, runtime = session.core, session.core.runtime
         form = self._tables.form_of(runtime)
-        if form is None:
+        if form is None or self._handover.is_moved(runtime):
             return
         here, before = self._membership.holder, self._rows.row(session_key(runtime))
         row = SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
@@ -540,6 +542,8 @@ class Group(OtherNodes):
     @override
     def settle(self) -> None:
         now = self._now
+        for gone in self._handover.read_out(now):
+            self._give_up(gone)
         has_left = self._handover.settle(now)
         if self._store is None or self._link is None:
             return

@@ -14,9 +14,9 @@ import attrs
 from actors.node.links.port import Port
 from actors.node.session.exchange import Exchange
 from fsm.group.kinds import Kind
-from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER, GROUP_TERM
+from fsm.group.moves import GiveUp
+from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER, GROUP_READ_OUT, GROUP_TERM
 from specs.limits.node import HAND_OVER_TIMEOUT
-from transports.errors import CloseReason
 
 __all__ = ["Handover", "HeldLinks", "LeftBehind"]
 
@@ -166,11 +166,12 @@ class Handover:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange: Final = exchange
         self._awaited: list[str] = []
+        self._given_up: Final[dict[str, tuple[GiveUp, float]]] = {}
         self._until = math.inf
         self._is_over = False
 
     def begin(self, now: float, *, is_possible: bool) -> None:
-        """Close all links in order; what has arrived over them by then is still handled.
+        """Close all links in order; what peers have sent before they hear of it is still handled.
 
         Args:
             now: Seconds on the host's clock.
@@ -183,7 +184,46 @@ class Handover:
                     self._awaited.append(runtime)
         self._until = now + (GROUP_HANDOVER if self._awaited else 0.0)
         for port in exchange.ports.values():
-            port.finish(CloseReason.GOING_AWAY)
+            port.go_away()
+
+    def waits(self, given_up: GiveUp, now: float) -> bool:
+        """Return whether a session that another node has taken up stays here for a moment.
+
+        It does while its link is read: what the runtime sent over it was sent before it went.
+
+        Args:
+            given_up: The session.
+            now: Seconds on the host's clock.
+        """
+        if math.isinf(self._until) or not self._is_read(given_up.runtime):
+            return False
+        self._given_up[given_up.runtime] = (given_up, now + GROUP_READ_OUT)
+        return True
+
+    def is_moved(self, runtime: str) -> bool:
+        """Return whether a session that is here for a moment is another node's.
+
+        Args:
+            runtime: Address of the runtime.
+        """
+        return runtime in self._given_up
+
+    def read_out(self, now: float) -> list[GiveUp]:
+        """Return the sessions that are waited for no longer.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        done = [
+            runtime
+            for runtime, (_, until) in self._given_up.items()
+            if until <= now or not self._is_read(runtime)
+        ]
+        return [self._given_up.pop(runtime)[0] for runtime in done]
+
+    def _is_read(self, runtime: str) -> bool:
+        session = self._exchange.sessions.get(runtime)
+        return session is not None and session.port is not None
 
     def settle(self, now: float) -> bool:
         """End the sessions that are left when time is over; return whether it is.
@@ -203,5 +243,6 @@ class Handover:
         return self._is_over
 
     def deadline(self) -> float:
-        """Return when `settle` is due."""
-        return math.inf if self._is_over else self._until
+        """Return when `read_out` or `settle` is due."""
+        due = next((until for _, until in self._given_up.values()), math.inf)
+        return due if self._is_over else min(due, self._until)

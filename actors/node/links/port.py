@@ -295,6 +295,7 @@ class Nudge(Enum):
     WRITE = auto()
     GRANTED = auto()
     LEAVE = auto()
+    GO_AWAY = auto()
 
 
 @final
@@ -401,6 +402,12 @@ class Port:
         self._end_by(close_reason, end)
         self._leave()
 
+    def go_away(self) -> None:
+        """Write what is left, say goodbye, and read what the peer has sent before it hears that."""
+        self.outbox.is_held = False
+        self._end_by(CloseReason.GOING_AWAY, None)
+        self._leave(Nudge.GO_AWAY)
+
     def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
         """Leave at once, and give back what was not written.
 
@@ -474,10 +481,10 @@ class Port:
             self.outbox.is_idle = False
             self.turn.add(self)
 
-    def _leave(self) -> None:
+    def _leave(self, nudge: Nudge = Nudge.LEAVE) -> None:
         if not self.outbox.is_leaving:
             self.outbox.is_leaving = True
-            self._connection.try_tell(Nudge.LEAVE)
+            self._connection.try_tell(nudge)
 
 
 class SharedWrites(ABC):

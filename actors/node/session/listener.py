@@ -5,6 +5,7 @@ A link's actor has a task that reads and a task that writes. The bus decides.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias, final
 
@@ -29,7 +30,7 @@ from actors.node.messages import Arrived, BusMessage, Connected, Gone, Misbehave
 from actors.node.session.bounds import Bounds
 from fsm.limits.error_window import ErrorWindow
 from fsm.session.node_session_io import Liveness
-from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT
+from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from specs.reply_code import LinkEnd
 from transports.codec import BadLine
 from transports.errors import (
@@ -80,6 +81,8 @@ class Connection(Actor[Nudge]):
         self._errors: ErrorWindow | None = None
         self._session_until = math.inf
         self._is_listening = True
+        self._is_silent = False
+        self._silence: trio.Event | None = None
         self._why = ""
 
     @override
@@ -113,6 +116,10 @@ class Connection(Actor[Nudge]):
                 self._settle()
             case Nudge.LEAVE:
                 await self._write()
+                self.finish()
+            case Nudge.GO_AWAY:
+                await self._write()
+                await self._read_out()
                 self.finish()
 
     @override
@@ -178,6 +185,14 @@ class Connection(Actor[Nudge]):
 
     # ---- reading
 
+    async def _read_out(self) -> None:
+        """Say goodbye, and pass on what the peer has sent before it reads that."""
+        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
+            await self._link.say_goodbye(self._port.close_reason)
+            self._silence = trio.Event()
+            if not self._is_silent:
+                await self._silence.wait()
+
     async def _listen(self) -> None:
         """Pass on what comes until nothing can come any more."""
         try:
@@ -204,6 +219,13 @@ class Connection(Actor[Nudge]):
             self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
         except (LinkClosedError, ActorStoppedError) as exc:
             self._leave(LinkEnd.CLOSED, str(exc))
+        finally:
+            self._end_reading()
+
+    def _end_reading(self) -> None:
+        self._is_silent = True
+        if self._silence is not None:
+            self._silence.set()
 
     def _pause(self, count: int) -> float:
         """Return how long the peer is not to be read after so many messages."""

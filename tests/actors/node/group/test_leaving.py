@@ -39,6 +39,50 @@ async def test_what_comes_for_a_runtime_while_it_moves_follows_it(autojump_clock
         assert asked.id == other.id
 
 
+async def test_a_request_that_was_under_way_when_its_node_said_goodbye_is_answered(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (address,) = await bob.allocate()
+        one.is_over.set()
+        await left(alice)
+        request = await alice.post("read", f"{RA}/sm", address)
+        await alice.link.aclose()
+        with trio.fail_after(10):
+            await bob.post_answer(await bob.hear(), 200, value=7)
+        again = await resumed(two, RA, alice.token)
+        with trio.fail_after(10):
+            answer = await again.hear()
+        assert (answer.id, answer.body["value"]) == (request.id, 7)
+
+
+async def test_what_a_runtime_sent_before_it_moved_is_heard_after_its_node_knows_where_it_is(
+    autojump_clock,
+):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (address,) = await bob.allocate()
+        one.is_over.set()
+        await left(alice)
+        came = []
+
+        async def come_back():
+            came.append(await resumed(two, RA, alice.token))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(come_back)
+            for _ in range(100):  # the old node hears of it, and its patience is not over yet
+                await trio.lowlevel.checkpoint()
+            request = await alice.post("read", f"{RA}/sm", address)
+            await alice.link.aclose()
+            with trio.fail_after(10):
+                await bob.post_answer(await bob.hear(), 200, value=7)
+        with trio.fail_after(10):
+            answer = await came[0].hear()
+        assert (answer.id, answer.body["value"]) == (request.id, 7)
+
+
 async def test_events_to_a_runtime_that_moves_have_no_gap(autojump_clock):
     async with open_group() as world:
         one, two = world.nodes
