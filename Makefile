@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long test-compiled coverage check lint lint-types lint-form bench soak simulate lock web wheel-compiled
+.PHONY: demo drawings test test-long test-compiled coverage check lint lint-types lint-form bench soak chaos simulate lock web wheel-compiled
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
@@ -76,6 +76,11 @@ soak: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.simulation --groups --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
+
+# Nodes of one domain as processes, under load and with a fault every few seconds: `make chaos
+# ARGS="--seconds 60 --rate 50"`. It needs the program nats-server.
+chaos: $(STAMP)
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 # Whole systems only: `make simulate SEEDS=500 FIRST=10000 JOBS=4`.
 simulate: $(STAMP)

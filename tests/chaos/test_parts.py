@@ -1,0 +1,90 @@
+"""The parts of the chaos run: its faults, its proxy, and what it takes for wrong."""
+
+from collections import Counter
+
+import attrs
+import pytest
+import trio
+
+from tests.chaos.faults import ENGINE, Wrong, faults
+from tests.chaos.proxy import open_proxy
+from tests.chaos.verdict import Seen, broken, differences
+
+SEEDS = range(50)
+NODES = 3
+
+
+def test_faults_are_the_same_for_a_seed():
+    assert [*faults(1, 600, 5, NODES)] == [*faults(1, 600, 5, NODES)]
+
+
+def test_no_place_has_two_faults_at_once_and_one_node_is_sound():
+    kinds = Counter()
+    for seed in SEEDS:
+        lasting = []
+        for fault in faults(seed, 600, 5, NODES):
+            lasting = [one for one in lasting if one.until > fault.at]
+            assert fault.where not in {one.where for one in lasting}
+            lasting.append(fault)
+            assert len({one.where for one in lasting} - {ENGINE}) < NODES
+            assert fault.until <= 600
+            kinds[fault.wrong] += 1
+    assert set(kinds) == set(Wrong)
+
+
+async def echo(stream):
+    async for data in stream:
+        await stream.send_all(data)
+
+
+async def test_a_proxy_that_is_cut_holds_everything_up():
+    async with trio.open_nursery() as nursery:
+        (server,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, echo, [server])
+        async with (
+            open_proxy(server.socket.getsockname()[1]) as proxy,
+            await trio.open_tcp_stream("127.0.0.1", proxy.port) as stream,
+        ):
+            await stream.send_all(b"1")
+            assert await stream.receive_some() == b"1"
+            proxy.cut()
+            await stream.send_all(b"2")
+            with trio.move_on_after(0.05) as waiting:
+                await stream.receive_some()
+            assert waiting.cancelled_caught
+            proxy.mend()
+            assert await stream.receive_some() == b"2"
+        nursery.cancel_scope.cancel()
+
+
+GOOD = Seen(
+    open=0,
+    codes={"b/r0/1": 200, "b/r0/2": 408, "d/r0/3": 202, "d/r0/4": 503},
+    asked=Counter({"b/r0/1": 1, "b/r0/2": 1, "d/r0/3": 1}),
+    things={"o": 3},
+    copies={"r1": {"o": 3}},
+)
+
+
+def test_a_good_run_has_nothing_wrong():
+    assert [*differences(GOOD), *broken(GOOD)] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"open": 1},
+        {"copies": {"r1": {"o": 2}}},
+        {"copies": {"r1": {"o": None}}},
+        {"asked": Counter({"b/r0/1": 1})},
+    ],
+)
+def test_what_is_not_settled_is_named(changes):
+    assert [*differences(attrs.evolve(GOOD, **changes))]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"b/r0/1": 2, "d/r0/3": 1}, {"b/r0/1": 1, "d/r0/3": 2}, {"d/r0/3": 1}]
+)
+def test_what_must_not_be_is_named(asked):
+    assert [*broken(attrs.evolve(GOOD, asked=Counter(asked)))]
