@@ -47,6 +47,7 @@ class NatsWatch(NatsFollower[Seen]):
         self._known: Final = dict[str, int]()
         self._place: _Place | None = None
         self._reached = 0
+        self._given = 0
         self._heard_at = 0.0
 
     @override
@@ -79,8 +80,12 @@ class NatsWatch(NatsFollower[Seen]):
         known = self._known.pop(row.key, None)
         if row.value is not None:
             self._known[row.key] = row.revision
-        # The reader may know a deleted row that was not given: it may have written it itself.
-        if known != row.revision:
+            is_new = row.revision != known
+        else:
+            # The reader may know a row that was not given: it may have written it itself.
+            is_new = known is not None or row.revision > self._given
+        self._given = max(self._given, row.revision)
+        if is_new:
             yield row
 
     def _gone(self, reading: Reading) -> Iterator[Row]:
