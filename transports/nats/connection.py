@@ -1,5 +1,6 @@
 """Connections to NATS servers: dialled, encrypted, authenticated."""
 
+import re
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ from transports.urls import join_host_port
 __all__ = ["NatsConnection", "ServerUrl", "Terms", "cut", "dial_server"]
 
 _SCHEMES: Final = ("nats", "tls")
+_HOST: Final = re.compile(r"[\w.:-]+")
 
 
 @final
@@ -50,12 +52,17 @@ class ServerUrl:
         Raises:
             ValueError: It is another text; the error says why, as half a sentence.
         """
-        url = urlsplit(text)
-        if url.scheme not in _SCHEMES or not url.hostname or url.path.strip("/") or url.query:
-            raise ValueError(f"{text!r} is no URL such as nats://127.0.0.1:4222")
-        if url.username is not None:
+        if "@" in text:
             raise ValueError("a URL of the engine holds no user; credentials are in a file")
-        return cls(url.hostname, url.port or NATS_PORT, url.scheme == "tls")
+        try:
+            url = urlsplit(text)
+            port = url.port or NATS_PORT
+        except ValueError as exc:
+            raise ValueError(f"{text!r} is no URL of a server: {exc}") from exc
+        host, rest = url.hostname or "", url.path.strip("/") or url.query
+        if url.scheme not in _SCHEMES or not _HOST.fullmatch(host) or rest:
+            raise ValueError(f"{text!r} is no URL such as nats://127.0.0.1:4222")
+        return cls(host, port, url.scheme == "tls")
 
     @property
     def address(self) -> str:
