@@ -9,6 +9,7 @@ __all__ = [
     "ActorStoppedError",
     "DeadlockError",
     "NameTakenError",
+    "PartEndedError",
     "ReplyTwiceError",
     "RestartLimitError",
     "TraceDirectoryError",
@@ -48,6 +49,18 @@ class NameTakenError(ProtoflyError):
     def __init__(self, name: str) -> None:
         super().__init__(f"there is a child {name!r} already")
         self.name = name
+
+
+@final
+class PartEndedError(ProtoflyError):
+    """What an actor stands for has ended, which is no bug here: it is logged without a traceback.
+
+    Args:
+        reason: What has ended, and how.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
 
 
 @final

@@ -25,6 +25,7 @@ from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import places_from
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import make_domain_key
+from actors.kit.errors import PartEndedError
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.config import NodeConfig
@@ -115,7 +116,7 @@ class _Stop:
 
 @final
 class _NodeProcess(Actor[_Stop | signal.Signals]):
-    """One of the processes: a signal is passed on to it, and a crash is an end that is no stop.
+    """One of the processes: a signal is passed on to it; it is to end when it is told to, only.
 
     Args:
         member: What is decided for it.
@@ -161,7 +162,8 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
             with trio.CancelScope(shield=True):
                 await process.wait()
         if self._stopped is None:
-            raise _ended(self._member.name, status)
+            ended = _ended(self._member.name, status)
+            raise PartEndedError(str(ended)) from ended
         self._stopped.send(status)
         self.finish()
 
@@ -176,7 +178,7 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
             line = b""
             while not line.endswith(b"\n") and (piece := await stdout.receive_some()):
                 line += piece
-            if line:
+            if line.endswith(b"\n"):
                 self._ready(orjson.loads(line))
                 self._is_ready.set()
             return await process.wait()
@@ -188,10 +190,7 @@ def _ended(name: str, status: int) -> CommandError:
         how = f"was ended by {signal.Signals(-status).name}"
     else:
         how = f"has ended with status {status}; its own messages say why"
-    return CommandError(
-        f"node {name} {how}",
-        codes.get(status, ExitCode.FAILED),
-    )
+    return CommandError(f"node {name} {how}", codes.get(status, ExitCode.FAILED))
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from typing import Final, Generic, Protocol, TypeVar, final
 import attrs
 import trio
 
-from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
+from actors.kit.errors import ActorStoppedError, NameTakenError, PartEndedError, RestartLimitError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import LOGGED, DeadLetters
@@ -451,7 +451,7 @@ class Supervisor:
             self.monitor.crashed(child.name, error)
         if not life.has_started:
             raise ActorStoppedError(child.name) if error is None else error
-        if error is not None:
+        if not (error is None or isinstance(error, PartEndedError)):
             _log.error("actor crashed", actor=child.name, exc_info=error)
         async with self._restarting:
             if child.life is life and self._may_live(child):
@@ -508,12 +508,13 @@ class Supervisor:
     def _count_restart(self, child: _AnyChild, error: Exception | None) -> None:
         now = trio.current_time()
         self.monitor.counters.restart(child.name)
-        _log.warning("part started again", part=child.name)
         self._restarts.append(now)
         while self._restarts[0] <= now - self._intensity.seconds:
             self._restarts.popleft()
         if len(self._restarts) > self._intensity.restarts:
             raise RestartLimitError(self.name, child.name) from error
+        why = {"why": str(error)} if isinstance(error, PartEndedError) else {}
+        _log.warning("part started again", part=child.name, **why)
 
     def _forget(self, child: _AnyChild) -> None:
         if self._children.get(child.name) is child:

@@ -31,11 +31,12 @@ class Log:
         self._text = ""
 
     async def until(self, pattern):
-        """Read until a line matches; what came before it is forgotten."""
+        """Read until a line matches; what came before it has no traceback, and is forgotten."""
         while (found := re.search(rf"^.*{pattern}.*$", self._text, re.MULTILINE)) is None:
             piece = await self._stream.receive_some()
             assert piece, f"nothing has logged {pattern}"
             self._text += piece.decode()
+        assert "Traceback" not in self._text[: found.end()]
         self._text = self._text[found.end() :]
         return found[0]
 
@@ -89,7 +90,9 @@ async def test_processes_share_a_port_and_one_that_is_killed_comes_back_alone():
         assert (await caller.request(echo.url, "across")).value == "across"
 
         os.kill((one, two)[1 - home]["pid"], signal.SIGKILL)
-        assert f"node {2 - home} was ended by SIGKILL" in await log.until("CommandError")
+        line = await log.until(f"part=node-{2 - home}")
+        assert 'event="part started again"' in line
+        assert f'why="node {2 - home} was ended by SIGKILL"' in line
         await log.until(f"event=ready node_name={2 - home}")
         assert (one, two)[home]["pid"] in below(parent.process.pid)
         again = await first.deploy(Caller)

@@ -8,7 +8,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
+from actors.kit.errors import (
+    ActorStoppedError,
+    NameTakenError,
+    PartEndedError,
+    RestartLimitError,
+)
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,
@@ -311,6 +316,28 @@ async def test_a_crash_is_reported_to_the_log_with_its_traceback(diary, log_line
         "exc_info": crash,
         "log_level": "error",
     }
+
+
+async def test_an_expected_end_is_one_line_of_the_log(diary, log_lines):
+    async with open_supervisor("s") as supervisor:
+        ref = await supervisor.start_child(scribe(diary, "a"))
+        await ref.tell(Crash(PartEndedError("the process has ended")))
+        await wait_all_tasks_blocked()
+
+    (line,) = log_lines
+    assert line["event"] == "part started again"
+    assert (line["part"], line["why"]) == ("a", "the process has ended")
+    assert "exc_info" not in line
+
+
+async def test_a_child_that_is_given_up_is_not_logged_as_started_again(diary, log_lines):
+    with pytest.RaisesGroup(RestartLimitError):
+        async with open_supervisor("s", intensity=Intensity(0)) as supervisor:
+            ref = await supervisor.start_child(scribe(diary, "a"))
+            await ref.tell(Crash())
+            await trio.sleep_forever()
+
+    assert [line["event"] for line in log_lines] == ["actor crashed"]
 
 
 async def test_a_blocked_sender_survives_the_restart_of_the_receiver(diary, nursery):
