@@ -100,3 +100,9 @@ NATS_START: Final = 30.0
 
 NATS_LOOK: Final = 0.02
 """Seconds from one look whether it has started to the next (ours)."""
+
+NATS_LOG_BYTES: Final = 1_048_576
+"""Bytes of the log of a server of one's own, before it begins another (ours)."""
+
+NATS_LOGS: Final = 2
+"""Older logs of it that are kept (ours)."""

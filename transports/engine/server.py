@@ -21,7 +21,7 @@ import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from specs.errors import ProtoflyError
-from specs.limits.engine import NATS_LOOK, NATS_START
+from specs.limits.engine import NATS_LOG_BYTES, NATS_LOGS, NATS_LOOK, NATS_START
 from transports.background import open_background
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.credentials import Credentials
@@ -150,6 +150,8 @@ def _options(folder: Path, key: Credentials) -> str:
         'listen: "127.0.0.1:-1"\n'
         f"ports_file_dir: {_quoted(folder)}\n"
         f"log_file: {_quoted(folder / 'log')}\n"
+        f"logfile_size_limit: {NATS_LOG_BYTES}\n"
+        f"logfile_max_num: {NATS_LOGS}\n"
         f"jetstream {{ store_dir: {_quoted(folder / 'streams')} }}\n"
         f"authorization {{ users: [ {{ nkey: {key.proof('')['nkey']} }} ] }}\n"
     )
@@ -171,7 +173,7 @@ async def _listening(folder: Path) -> tuple[ServerUrl, int]:
         return found
     log = folder / "log"
     said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    last = f"; its last words: {said[-1]}" if said else ""
+    last = f"; the last line of its log: {said[-1]}" if said else ""
     raise LocalServerError(f"{_PROGRAM} does not start{last}")
 
 
