@@ -96,7 +96,13 @@ export function openRefusals(root, { model, connection, announce, argument }) {
   async function askOthers(wanted) {
     others = { refusals: [], drops: [] };
     if (!model.about.node) return;
-    const answers = Object.entries((await connection.ask("elsewhere", wanted)).nodes);
+    let answers;
+    try {
+      answers = Object.entries((await connection.ask("elsewhere", wanted)).nodes);
+    } catch (problem) {
+      say(elsewhere, `Shown is what this node refused and dropped; the other nodes were not asked: ${problem.message}`);
+      return;
+    }
     const silent = [];
     for (const [node, found] of answers) {
       if (!found) silent.push(node);

@@ -33,6 +33,11 @@ SETTLED = """() => new Promise((next) => {
 })"""
 AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
     .map((one) => [one.id, ...one.nodes.map((node) => node.html + node.failureSummary)])"""
+NOT_ASKED = """() => {
+    const ask = window.fetch;
+    window.fetch = (path, ...more) =>
+        path.includes("elsewhere") ? Promise.reject(new Error()) : ask(path, ...more);
+}"""
 WATCH = """() => {
     window.violations = [];
     document.addEventListener("securitypolicyviolation",
@@ -301,6 +306,15 @@ async def open_group_page():
         yield world, page, refusal
 
 
+async def says_that_others_were_not_asked(page):
+    """What the node itself has refused is shown all the same."""
+    await page.evaluate(NOT_ASKED)
+    await go(page, "refusals/1")
+    await shows(page, "the other nodes were not asked: The node does not answer.")
+    assert await page.evaluate("() => document.querySelector('.error').textContent") == ""
+    await go(page, "nodes")
+
+
 async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
     async with open_group_page() as (world, page, refusal):
         one, two, three = world.nodes
@@ -321,6 +335,7 @@ async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
             await page.resize(width, 844)
             assert await page.evaluate(AXE) == []
             assert await page.evaluate(OVER) <= 0, width
+        await says_that_others_were_not_asked(page)
         three.is_over.set()
         await shows(page, "left")
         hostile = NodeRow(Holder("hostile", 1), "javascript:window.pwned=1")
