@@ -26,6 +26,9 @@ __all__ = ["DOMAIN", "Runtimes", "Scene", "open_runtimes", "open_scene"]
 
 DOMAIN = "a.example"
 
+_START = 120.0
+"""Seconds that a node has to serve, also while the engine starts again."""
+
 
 @final
 class Node:
@@ -127,9 +130,10 @@ class Scene:
                 node.proxy.mend()
 
     async def all_up(self) -> None:
-        """Wait until all nodes serve."""
-        while not all(node.is_up for node in self.nodes):  # noqa: ASYNC110 - of other processes
-            await trio.sleep(0.1)
+        """Wait until all nodes serve; it is an error if one never does."""
+        with trio.fail_after(_START):
+            while not all(node.is_up for node in self.nodes):  # noqa: ASYNC110 - of other processes
+                await trio.sleep(0.1)
 
 
 @asynccontextmanager

@@ -1,14 +1,17 @@
 """The parts of the chaos run: its faults, its proxy, and what it takes for wrong."""
 
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import pytest
 import trio
 
+from fsm.judge.trace_line import Flaw
 from tests.chaos.faults import ENGINE, Wrong, faults
 from tests.chaos.proxy import open_proxy
-from tests.chaos.verdict import Seen, broken, differences
+from tests.chaos.verdict import Seen, broken, differences, seen_of, unexplained
 
 SEEDS = range(50)
 NODES = 3
@@ -88,3 +91,31 @@ def test_what_is_not_settled_is_named(changes):
 )
 def test_what_must_not_be_is_named(asked):
     assert [*broken(attrs.evolve(GOOD, asked=Counter(asked)))]
+
+
+def test_reports_of_several_processes_are_joined():
+    one = {"codes": {"b/r0/1": 200}, "asked": {"b/r1/1": 1}, "things": {"o": 3}, "copies": {}}
+    two = {"codes": {}, "asked": {"b/r1/1": 1}, "things": {}, "copies": {"r1": {"o": 3}}}
+    seen = seen_of([{"open": 1, "seen": [one]}, {"open": 2, "seen": [two]}])
+    assert (seen.open, seen.codes, seen.asked) == (3, {"b/r0/1": 200}, {"b/r1/1": 2})
+    assert (seen.things, seen.copies) == ({"o": 3}, {"r1": {"o": 3}})
+
+
+def findings(run):
+    """What judges find of a trace that ends early."""
+    cut = SimpleNamespace(run=run, node="n", flaws=frozenset({Flaw.NO_END}))
+    gap = SimpleNamespace(run=run, node="n", ln=1, reason="records are missing")
+    return SimpleNamespace(by_claim={"I-B7": 0}, first=[], nodes=[cut], gaps=[gap])
+
+
+def test_only_the_trace_of_a_killed_node_may_end_early():
+    runs = {"one": Path("n0-1"), "two": Path("n0-2")}
+    assert [*unexplained(findings("one"), [Path("n0-1")], runs)] == []
+    assert len([*unexplained(findings("two"), [Path("n0-1")], runs)]) == 2
+
+
+def test_a_broken_claim_is_wrong_in_whatever_trace():
+    found = findings("one")
+    found.by_claim["I-M16"] = 2
+    wrong = [*unexplained(found, [Path("n0-1")], {"one": Path("n0-1")})]
+    assert wrong == ["claim I-M16 is broken 2 times"]
