@@ -86,7 +86,7 @@ chaos: $(STAMP)
 simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
 
-# A wheel for this interpreter and machine in dist/, its busiest modules compiled; needs a compiler of C.
+# A wheel for this interpreter and machine in dist/, its busiest modules compiled; needs a C compiler.
 # What an earlier list of modules left would be packed, too.
 wheel-compiled: $(STAMP)
 	@rm -rf build

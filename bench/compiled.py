@@ -1,6 +1,6 @@
 """The compiled wheel beside the sources: CPU of a node for a message, and messages of a runtime.
 
-The wheel is built first, which takes a minute of CPU and a compiler of C. Both are measured by
+The wheel is built first, which takes a minute of CPU and a C compiler. Both are measured by
 turns: a node as `bench.node.routed` does, a runtime as `bench.runtime.local` does.
 """
 
