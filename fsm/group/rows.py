@@ -26,6 +26,7 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.group.kinds import GroupRow, RowRefusal, RowRefusedError, read_row, write_row
+from fsm.group.policies import POLICY_KEY
 from fsm.group.rows_io import (
     AllUnanswered,
     Answered,
@@ -386,13 +387,17 @@ class RowsCore:
             row = known.row
         elif value is None:
             row = None
-        elif known is None and len(self._known) >= GROUP_ROWS:
+        elif known is None and not self._has_room(news.key):
             self._rejected.append(Rejected(news.key, RowRefusal.TOO_MANY))
             return None
         else:
             row = self._read(news.key, value)
         self._note(news.key, value, news.revision, row)
         return row
+
+    def _has_room(self, key: str) -> bool:
+        # Without the row of the policies, of which there is one, the node would permit too much.
+        return key == POLICY_KEY or len(self._known) < GROUP_ROWS
 
     def _read(self, key: str, value: bytes) -> GroupRow | None:
         try:

@@ -40,7 +40,7 @@ GROUP_WRITES: Final = 8192
 
 GROUP_ROWS: Final = 2_000_000
 """Rows of other nodes that a node knows at most (ours: some 300 bytes each; what is more is
-counted and not applied)."""
+counted and not applied; the one row of the policies is always applied)."""
 
 GROUP_ROW_BYTES: Final = 65_536
 """Bytes in the value of one row (ours; a session with 64 roles has 3000)."""

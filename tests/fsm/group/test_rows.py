@@ -3,6 +3,7 @@
 import pytest
 
 from fsm.group.kinds import OwnerRow, RowRefusal, owner_key, write_row
+from fsm.group.policies import POLICY_KEY, PolicyRow, read_policies
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
     AllUnanswered,
@@ -23,12 +24,14 @@ from fsm.group.rows_io import (
     Withdrawn,
     Written,
 )
+from fsm.policy.model import Book
 from specs.limits import group as limits
 from specs.limits.group import GROUP_BATCH, GROUP_RETRY
 
 H = "hyperty://a.ex/h"
 K = owner_key(H)
 MINE, OTHERS, LATER = (OwnerRow(H, one) for one in ("mine", "others", "later"))
+POLICIES = PolicyRow(3, Book(sets=(), version=3))
 
 
 def seen(row, revision, key=K):
@@ -106,6 +109,16 @@ def test_a_mirror_has_an_end(core, monkeypatch):
     assert len(core.rows) == 2
     too_many = RowRefusal.TOO_MANY
     assert rejected == [Rejected("owner/h2", too_many), Rejected("owner/h3", too_many)]
+
+
+@pytest.mark.parametrize("value", [write_row(POLICIES), b"{"])
+def test_the_policies_are_heeded_also_beyond_the_end_of_the_mirror(core, monkeypatch, value):
+    monkeypatch.setattr("fsm.group.rows.GROUP_ROWS", 1)
+    core.feed(seen(OTHERS, 1), 0.0)
+
+    there = read_policies(value)
+    assert core.feed(Seen(POLICY_KEY, value, 2), 0.0) == [Applied(there, 2)]
+    assert core.feed(Seen(POLICY_KEY, None, 3), 0.0) == [Withdrawn(there, 3)]
 
 
 # ---- own writes
