@@ -141,21 +141,21 @@ class Overload:
         return chain.from_iterable(groups.values())
 
     def _shed(self, holder: Port | Session) -> None:
+        exchange = self._exchange
         if isinstance(holder, Session):
             _log.warning("queue shed", runtime=holder.core.runtime)
-            self._exchange.feed(holder, inner.Shed())
+            exchange.feed(holder, inner.Shed())
             return
         _log.warning("link shed", runtime=holder.runtime, link=holder.name)
-        session = self._exchange.session_of(holder.number)
-        unsent = holder.cut(CloseReason.SLOW_CONSUMER, LinkEnd.SHED)
-        self._exchange.ports.pop(holder.number, None)
+        session = exchange.session_of(holder.number)
+        cut = holder.cut(CloseReason.SLOW_CONSUMER, LinkEnd.SHED)
+        unsent = [entry for entry in cut if position_of(entry.message) is None]
+        exchange.ports.pop(holder.number, None)
         if session is not None:
             session.core.miss(len(unsent))
             self._let_go(session, holder)
         for entry in unsent:
-            self._exchange.undeliverable(
-                entry.message, Code.UNAVAILABLE, _TOO_MUCH, DropReason.OVERFLOW
-            )
+            exchange.undeliverable(entry.message, Code.UNAVAILABLE, _TOO_MUCH, DropReason.OVERFLOW)
 
     def _let_go(self, session: Session, port: Port) -> None:
         self._exchange.let_go(session, port.number)

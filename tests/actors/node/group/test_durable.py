@@ -16,10 +16,11 @@ from specs.limits.group import (
     GROUP_LEASE,
 )
 from specs.limits.protocol import DEDUP_SECONDS, REPLY_TIMEOUT
-from specs.reply_code import DropReason
+from specs.reply_code import DropReason, LinkEnd
 from tests.actors.node.group.test_domain import runtimes
+from tests.actors.node.links.test_outbox_budget import LIMITS, clog, pile_up, refusals
 from tests.support.node.group_world import open_group, resumed
-from tests.support.node.node_peer import RA, RB, Peer
+from tests.support.node.node_peer import RA, RB, Peer, World
 
 
 class Ledger(actors.Hyperty):
@@ -249,12 +250,16 @@ class Ends:
         return await self.sender.ask("create", self.from_, self.to, **asked)
 
 
-@pytest.fixture
-async def ends(group, autojump_clock):
-    sender, receiver = await group.nodes[0].peer(RA), await group.nodes[1].peer(RB)
+async def ends_at(one: World, other: World) -> Ends:
+    sender, receiver = await one.peer(RA), await other.peer(RB)
     (from_,), (to,) = await sender.allocate(), await receiver.allocate()
     await trio.sleep(1)
     return Ends(sender, from_, receiver, to)
+
+
+@pytest.fixture
+async def ends(group, autojump_clock):
+    return await ends_at(*group.nodes[:2])
 
 
 async def hear_in(peer: Peer, least: float, most: float):
@@ -316,6 +321,26 @@ async def test_a_session_that_comes_back_gets_what_it_did_not_answer(group, ends
         await again.post_answer(message, 200)
     assert await again.silence(60)
     assert not group.store.entries()
+
+
+async def test_a_link_that_is_shed_loses_no_durable_message(autojump_clock):
+    """The sender was answered 202, and gets no other answer; nothing counts as missing."""
+    async with open_group(1, limits=LIMITS) as group:
+        (member,) = group.nodes
+        ends = await ends_at(member, member)
+        await clog(ends.sender, RB)
+        asked = await ends.send("kept")
+        assert asked.code == 202
+        await pile_up(ends.sender, RB, 110)
+        assert member.ended() == {LinkEnd.SHED: 1}
+        given_up = await refusals(ends.sender)
+        assert given_up
+        assert asked.id not in {one.id for one in given_up}
+
+        again = await member.outsider(RB)
+        value = {"runtimeURL": RB, "token": ends.receiver.token}
+        resumption = await again.control("re-open", **value)
+        assert resumption.value["missing"] == len(given_up)
 
 
 @pytest.mark.parametrize("durable", [1, False, "yes", None, 1 << 60])
