@@ -101,9 +101,9 @@ class HypertyClient:
         the receiver gets it whole.
 
         A durable request is answered 202 as soon as the domain of the receiver keeps it, also while
-        its runtime is away; the receiver gets it once, and its own answer goes nowhere. 503: it is
-        not kept, or not known to be. A receiver in the same runtime answers itself. A durable value
-        over `BODY_BYTES` is refused (413).
+        its runtime is away, until its session is over (404). The receiver gets it once, and its own
+        answer goes nowhere. 503: it is not kept, or not known to be. A receiver in the same runtime
+        answers itself. A durable value over `BODY_BYTES` is refused (413).
 
         Args:
             to: Address of the receiver.

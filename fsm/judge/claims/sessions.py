@@ -266,7 +266,10 @@ class LateReleases(Fold, claims=("I-A7",)):
 
     @on(rows(_ALLOC))
     def allocated(self, record: TraceLine) -> None:
-        if record.op == Op.DEL and record.t - self._ended.get(record.val, record.t) > SLACK:
+        if record.op != Op.DEL:
+            # It has come back, perhaps at another node of the domain.
+            self._ended.pop(record.val, None)
+        elif record.t - self._ended.get(record.val, record.t) > SLACK:
             self.broken(record, f"a release soon after {record.val} had left")
 
 

@@ -15,7 +15,7 @@ from specs.limits.group import (
     DURABLE_PAUSE,
     GROUP_LEASE,
 )
-from specs.limits.protocol import DEDUP_SECONDS, REPLY_TIMEOUT
+from specs.limits.protocol import DEDUP_SECONDS, REPLY_TIMEOUT, SESSION_IDLE
 from specs.reply_code import DropReason, LinkEnd
 from tests.actors.node.group.test_domain import runtimes
 from tests.actors.node.links.test_outbox_budget import LIMITS, clog, pile_up, refusals
@@ -320,6 +320,23 @@ async def test_a_session_that_comes_back_gets_what_it_did_not_answer(group, ends
         assert message.value == value
         await again.post_answer(message, 200)
     assert await again.silence(60)
+    assert not group.store.entries()
+
+
+async def test_a_log_outlives_the_session_and_takes_nothing_meanwhile(group, ends, autojump_clock):
+    assert (await ends.send("kept")).code == 202
+    await ends.receiver.link.aclose()
+    await trio.sleep(SESSION_IDLE + 1)
+    # It has answered no pings meanwhile.
+    ends.sender = await resumed(group.nodes[0], RA, ends.sender.token)
+    assert (await ends.send("too late")).code == 404
+    again = await group.nodes[2].peer(RB)
+    claimed = await again.ask("subscribe", f"{RB}/sm", f"{again.node}/sm", resources=[ends.to])
+    assert claimed.code == 200
+    message = await hear_in(again, 0.0, 1.0)
+    assert message.value == "kept"
+    await again.post_answer(message, 200)
+    assert await again.silence(DURABLE_ANSWER + 1)
     assert not group.store.entries()
 
 

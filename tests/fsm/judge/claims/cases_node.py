@@ -66,6 +66,7 @@ _REGISTERED = (
     + "dr step registration HA [*] create-lasting lasting\n"
 )
 _ENDED = _IN + _CLOSED + _RELEASED + "t 100\n"
+_ELSEWHERE = _IN + _CLOSED + _RELEASED + "bus add alloc HA RA\nt 100\nbus del alloc HA RA\n"
 
 ADDRESSES = (
     case("I-A1", _ASKED, (_OUT, _RELEASED + _ALLOCATED + _OUT)),
@@ -73,6 +74,7 @@ ADDRESSES = (
     case("I-A3", _ASKED, ("admit read 1 HA>HB by=RA", "admit read 1 HA>HB by=RB")),
     case("I-A7", _ENDED, (_RELEASED + "t 100\n", "t 100\n" + _RELEASED)),
     case("I-A7", _ENDED + "cut\n", (_RELEASED + "t 100\n", "t 100\n" + _RELEASED)),
+    case("I-A7", _ELSEWHERE, ("bus add alloc HA RA\nt 100", "t 100")),
     case("I-A7", _REGISTERED + _OUT, ("kind=upstream", "kind=protofly.v1")),
     case("I-X2", "bus add subs O1 RA\nbus del subs O1 RA\n", ("bus del subs O1 RA\n", "")),
 )
