@@ -1,8 +1,10 @@
 """Options of the engine that the nodes of a domain share."""
 
+import orjson
 import pytest
 
 from actors.cli.command_error import ExitCode
+from actors.keys.signing import make_key
 from tests.support.command import typed
 
 NODE = ("node", "--domain", "a.example")
@@ -37,3 +39,12 @@ def test_contradicting_options_are_reported_in_one_sentence(options, named):
     assert len(ended.err) == 1
     assert named in ended.err[0]
     assert "secret" not in ended.err[0]
+
+
+def test_a_file_of_used_tokens_beside_an_engine_is_refused(tmp_path):
+    """SEC-04: it would be asked instead of the engine, and knows one node's tokens only."""
+    jwks = tmp_path / "jwks.json"
+    jwks.write_bytes(orjson.dumps({"keys": [make_key("EdDSA").public()]}))
+    ended = typed(*NODE, *ENGINE, "--jwks", str(jwks), "--used-tokens", str(tmp_path / "used"))
+    assert ended.status == ExitCode.CONFIGURATION
+    assert ended.err == ["protofly: the engine keeps used login tokens; leave --used-tokens out"]
