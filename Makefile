@@ -87,7 +87,7 @@ simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
 
 # A wheel for this interpreter and machine in dist/, its busiest modules compiled; needs a C compiler.
-# What an earlier list of modules left would be packed, too.
+# `build` is removed first: what is left there of modules that are not compiled any more is packed, too.
 wheel-compiled: $(STAMP)
 	@rm -rf build
 	@PROTOFLY_COMPILE=1 $(BIN)/python -m pip --quiet --disable-pip-version-check wheel \

@@ -11,5 +11,5 @@ from actors.commands.node.processes import Member
 
 __all__: list[str] = []
 
-if __name__ == "__main__":
-    main(Member.read(sys.stdin.buffer.readline()))
+if __name__ == "__main__" and (line := sys.stdin.buffer.readline()):  # or the parent is gone
+    main(Member.read(line))

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -147,6 +149,12 @@ async def test_the_end_of_the_server_is_that_of_all():
 
 def _program(pid):
     return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def test_a_process_whose_parent_has_told_it_nothing_ends_without_a_word():
+    words = [sys.executable, "-m", "actors.commands.node.member", *NODE]
+    done = subprocess.run(words, input=b"", capture_output=True, check=False)  # noqa: S603 - ours
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("number", ["0", "65", "two", "-1", "1.5", ""])
