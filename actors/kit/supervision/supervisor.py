@@ -451,8 +451,8 @@ class Supervisor:
             self.monitor.crashed(child.name, error)
         if not life.has_started:
             raise ActorStoppedError(child.name) if error is None else error
-        if not (error is None or isinstance(error, PartEndedError)):
-            _log.error("actor crashed", actor=child.name, exc_info=error)
+        if error is not None:
+            _log_crash(child, error)
         async with self._restarting:
             if child.life is life and self._may_live(child):
                 await self._decide(child, error)
@@ -488,6 +488,7 @@ class Supervisor:
             with Crash() as crash:
                 await self._begin(child)
             if crash.error is not None and self._may_live(child):
+                _log_crash(child, crash.error)
                 return child, crash.error
         return None
 
@@ -520,6 +521,11 @@ class Supervisor:
         if self._children.get(child.name) is child:
             del self._children[child.name]
             child.bury(self.dead_letters)
+
+
+def _log_crash(child: _AnyChild, error: Exception) -> None:
+    if not isinstance(error, PartEndedError):
+        _log.error("actor crashed", actor=child.name, exc_info=error)
 
 
 @asynccontextmanager

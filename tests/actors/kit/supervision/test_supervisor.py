@@ -173,8 +173,9 @@ async def test_an_error_of_the_maker_comes_out_at_the_starter():
             await supervisor.start_child(ChildSpec("a", refuse))
 
 
-async def test_a_start_error_at_a_restart_counts_as_a_crash(diary):
-    errors = iter([None, OSError("1"), OSError("2"), None])
+async def test_a_start_error_at_a_restart_counts_as_a_crash(diary, log_lines):
+    failures = OSError("1"), OSError("2")
+    errors = iter([None, *failures, None])
 
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(
@@ -184,6 +185,8 @@ async def test_a_start_error_at_a_restart_counts_as_a_crash(diary):
         assert await ref.ask(Count) == 0
 
     assert deeds(diary) == ["a starts", "a stops", "a starts", "a stops"]
+    logged = [line["exc_info"] for line in log_lines if line["event"] == "actor crashed"]
+    assert logged[1:] == [*failures]
 
 
 async def test_start_errors_at_restarts_escalate_at_last(diary):
