@@ -167,8 +167,11 @@ class NatsEngine(Engine):
         """
         try:
             rows = await self._stored([puts[at].key for at in conflicts])
-        except EngineDownError:
-            return ()  # they did conflict; with what, a watch shows
+        except EngineDownError as exc:
+            for at in conflicts:
+                # To say that there is no row would be a guess.
+                written[at] = EngineDownError(exc.reason)
+            return ()
         again = []
         for at, row in zip(conflicts, rows, strict=True):
             is_there = row is not None and row.value is not None

@@ -2,14 +2,17 @@
 
 import pytest
 
-from transports.engine.contract import Counts, Current, Row
+from transports.engine.contract import Counts, Current, EngineDownError, Health, Put, Row
+from transports.engine.nats import NatsEngine
 from transports.engine.nats_follow import Reading
 from transports.engine.nats_stream import NatsStream
 from transports.engine.nats_watch import NatsWatch
+from transports.nats.client import Missing
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery
 
+TERMS = Terms((ServerUrl.read("nats://127.0.0.1"),), "n")
 ACK = b"$JS.ACK.stream.consumer.1.%d.%d.1700000000.%d"
 OF_A_DOMAIN = b"$JS.ACK.hub.hash.stream.consumer.1.%d.%d.1700000000.%d.token"
 
@@ -87,7 +90,7 @@ def test_it_ends_when_the_consumer_is_gone(code):
 
 async def test_a_deletion_is_given_of_a_row_too_that_was_replaced_before_it_was_given():
     """Who has written that row knows it from the answer, and from nothing else that it has gone."""
-    stream = NatsStream(Terms((ServerUrl.read("nats://127.0.0.1"),), "n"), "a.ex", Counts())
+    stream = NatsStream(TERMS, "a.ex", Counts())
     watch = NatsWatch(stream, "row/")
     mark = Delivery(
         1, b"$KV.protofly-a_ex.row.1", b"", b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n", b""
@@ -95,3 +98,20 @@ async def test_a_deletion_is_given_of_a_row_too_that_was_replaced_before_it_was_
     one = reading(last=5)
     one.is_caught_up = True
     assert [*watch._items(one, [(5, mark)])] == [Row("row/1", None, 5), Current()]
+
+
+@pytest.mark.parametrize("missing", list(Missing))
+async def test_what_a_write_conflicts_with_is_not_guessed(monkeypatch, missing):
+    """A row that cannot be read is not reported as removed: a node would give its session up."""
+    engine = NatsEngine(TERMS, "a.ex")
+    engine.stream.health = Health(is_up=True)
+    refused = b'{"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence"}}'
+    answers = iter([[Delivery(1, b"inbox", b"", b"", refused)], [missing]])
+
+    async def ask_all(_):
+        return next(answers)
+
+    monkeypatch.setattr(engine.stream.client, "ask_all", ask_all)
+    (written,) = await engine.put_all([Put("session/r", b"{}", 4)])
+    assert isinstance(written, EngineDownError)
+    assert not written.is_unknown
