@@ -106,7 +106,11 @@ class Durable(DurableMessages):
         return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
 
     def _answered(self, outcomes: Sequence[Appended]) -> None:
-        for offered, outcome in zip(self._accept.answered(), outcomes, strict=True):
+        asked = self._accept.answered()
+        if not asked:
+            # An earlier bus, which has crashed, has asked.
+            return
+        for offered, outcome in zip(asked, outcomes, strict=True):
             match outcome:
                 case LogFullError():
                     self._refuse(offered, LOG_FULL)

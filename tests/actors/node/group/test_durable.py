@@ -8,6 +8,7 @@ import trio
 
 import actors
 from actors.hyperties import Caller
+from actors.node.group.messages import AppendsAnswered
 from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
     DURABLE_ANSWER,
@@ -338,6 +339,15 @@ async def test_a_log_outlives_the_session_and_takes_nothing_meanwhile(group, end
     await again.post_answer(message, 200)
     assert await again.silence(DURABLE_ANSWER + 1)
     assert not group.store.entries()
+
+
+async def test_an_answer_that_a_crashed_bus_has_asked_for_crashes_no_other(
+    group, ends, autojump_clock
+):
+    """What waits for a bus outlives it."""
+    await group.nodes[0].node._bus.tell(AppendsAnswered((5,)))
+    assert (await ends.send("kept")).code == 202
+    assert (await hear_in(ends.receiver, 0.0, 0.5)).value == "kept"
 
 
 async def test_a_link_that_is_shed_loses_no_durable_message(autojump_clock):
