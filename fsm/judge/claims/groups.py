@@ -401,8 +401,8 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
     """What a node of a group sends to another arrives there, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
-    the sender answered or counted it after all. What was sent last may be under way. Losses and
-    second copies are judged only if the trace of the sender is whole.
+    the sender answered or counted it after all. What was sent last may be under way. Losses, and
+    messages that nobody has sent, are judged only if the trace of the sender is whole.
     """
 
     _sent: list[Evidence] = attrs.field(factory=list)
@@ -436,15 +436,14 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
             copy = _copy_of(item)
             # Which one has come of those that were sent again is not recorded.
             at = next((one for one in places[copy] if one > last), None)
-            if is_whole and arrived[copy] > len(places[copy]):
-                self.broken(item, "it to come as often as it was sent")
-                arrived[copy] -= 1
-            elif at is None and places[copy]:
-                self.broken(item, "what was sent later to come later")
-            elif at is not None:
+            if at is not None:
                 if is_whole and before is not None and not self._is_excused(before, item):
                     self._look_for_losses(self._sent[last + 1 : at], arrived, self._sent[at])
                 last, before = at, item
+            elif places[copy]:
+                self.broken(item, "it to come once, after what was sent before it")
+            elif is_whole:
+                self.broken(item, "it to have been sent")
 
     def _look_for_losses(
         self, between: Sequence[Evidence], arrived: Counter[_Copy], until: Evidence

@@ -163,7 +163,7 @@ async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_pat
     assert verdict["verdict"] == "conformant"
     assert [verdict[one]["verdict"] for one in ("steps", "messages")] == ["conformant"] * 2
     assert (verdict["messages"]["claims"], verdict["messages"]["missing"]) == (109, 0)
-    assert len(verdict["steps"]["checked"]) == 112
+    assert len(verdict["steps"]["checked"]) == 115
     assert (tmp_path / "report" / "report.html").exists()
     assert killed.read_bytes() == before
     said = [line["text"] for line in lines if line["act"] == len(ACTS)]
