@@ -209,6 +209,7 @@ class MembershipCore:
         self._next = math.inf
         self._taken: Holder | None = None
         self._others: dict[str, NodeRow] = {}
+        self._dead: dict[Holder, None] = {}
 
     @property
     def state(self) -> State | None:
@@ -244,6 +245,18 @@ class MembershipCore:
             return self._has_lease and holder.boot == self.boot
         other = self._others.get(holder.node)
         return other is not None and other.holder == holder
+
+    def takes_in(self, sender: Holder) -> bool:
+        """Return whether messages of a process of another node may be taken in.
+
+        What was under way for longer than a lease comes after what the same runtimes have sent by
+        other nodes since: nothing is taken in from a process that lost its lease, nor by one that
+        has none. The last `GROUP_NODES` that lost theirs are known.
+
+        Args:
+            sender: The process that sent them.
+        """
+        return self._has_lease and sender not in self._dead
 
     def tidies(self, key: str) -> bool:
         """Return whether this member, and no other, removes what belongs to no node.
@@ -390,15 +403,24 @@ class MembershipCore:
         known = self._others.get(seen.node)
         if seen.row is None:
             self._others.pop(seen.node, None)
-            return [] if known is None else [NodeGone(known.holder)]
+            return self._gone(known)
         if known is None and len(self._others) + 1 >= GROUP_NODES:
             return [Rejected(node_key(seen.node), RowRefusal.TOO_MANY)]
         self._others[seen.node] = seen.row
+        self._dead.pop(seen.row.holder, None)  # all rows were read again
         if known == seen.row:
             return []
         is_same = known is not None and known.holder == seen.row.holder
-        gone = [] if known is None or is_same else [NodeGone(known.holder)]
-        return [*gone, NodeCame(seen.row)]
+        return [*self._gone(None if is_same else known), NodeCame(seen.row)]
+
+    def _gone(self, known: NodeRow | None) -> list[Effect]:
+        if known is None:
+            return []
+        if not known.is_leaving:  # else it had sent all before it gave its lease up
+            self._dead[known.holder] = None
+            if len(self._dead) > GROUP_NODES:
+                del self._dead[next(iter(self._dead))]
+        return [NodeGone(known.holder)]
 
     def _seen_own(self, seen: NodeSeen, now: float) -> list[Effect]:
         if self._entity.state is State.JOINING:

@@ -15,6 +15,8 @@ from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_hea
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import MessageCarrier
 from fsm.group.homes import Homes
+from fsm.group.kinds import Holder
+from fsm.group.membership import MembershipCore
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.consents import HEEDED
 from fsm.sync.subscriptions import Withdrawn
@@ -75,6 +77,7 @@ class Carrier(MessageCarrier):
     Args:
         exchange: The sessions of this node.
         homes: The sessions of other nodes.
+        membership: The membership of this node.
         trace: Of what comes from other nodes and goes to them.
         held: The links that wait for rows.
 
@@ -83,12 +86,18 @@ class Carrier(MessageCarrier):
     """
 
     def __init__(
-        self, exchange: Exchange, homes: Homes, trace: GroupTrace, held: HeldLinks
+        self,
+        exchange: Exchange,
+        homes: Homes,
+        membership: MembershipCore,
+        trace: GroupTrace,
+        held: HeldLinks,
     ) -> None:
         self.left_behind: Final = LeftBehind(held)
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._homes: Final = homes
+        self._membership: Final = membership
         self._node: Final = trace.node
         self._trace: Final = trace
         self._counters: Final = trace.component.counters
@@ -112,7 +121,7 @@ class Carrier(MessageCarrier):
         for runtime in away:
             self.carry(runtime, entry, by, is_alone=is_alone)
         for node in nodes:
-            self._send(node, Head(self._node, None, by, is_alone=is_alone), entry)
+            self._send(node, self._head(None, by, is_alone=is_alone), entry)
         return [one for one in runtimes if one not in away]
 
     def carry(
@@ -137,7 +146,7 @@ class Carrier(MessageCarrier):
         if node is None or node == self._node:
             self._answer(entry.message, _HOMELESS, is_alone=is_alone)
         else:
-            self._send(node, Head(self._node, runtime, by, hops, is_alone), entry)
+            self._send(node, self._head(runtime, by, hops, is_alone=is_alone), entry)
 
     def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
         """Have the node of a runtime end the consent to an observer there.
@@ -161,6 +170,9 @@ class Carrier(MessageCarrier):
         # If there is no room, the node waits for a while, and not for ever.
         if node is not None:
             self._outboxes[node].put(Outgoing(write_head(HandedOver(runtime))))
+
+    def _head(self, to: str | None, by: str | None, hops: int = 1, *, is_alone: bool) -> Head:
+        return Head(self._node, self._membership.boot, to, by, hops, is_alone)
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         if self._outboxes[node].put(Outgoing(write_head(head), entry, head.is_alone)):
@@ -242,8 +254,10 @@ class Carrier(MessageCarrier):
                 message = decode_line(line, READ)
                 if isinstance(message, BadLine):
                     self._counters.drop(DropReason.MALFORMED)
-                else:
+                elif self._membership.takes_in(Holder(about.node, about.boot)):
                     self._taken_in(about, message, line)
+                else:
+                    self._trace.component.drop(message, DropReason.SESSION_GONE)
             case Withdrawal(entity, runtime, observer, is_expired):
                 self._withdrawn(entity, runtime, observer, is_expired=is_expired)
             case HandedOver(runtime):

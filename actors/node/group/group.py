@@ -119,7 +119,7 @@ class Group(OtherNodes):
         self._held: Final = HeldLinks(exchange.ports)
         self._handover: Final = Handover(exchange)
         self._refusals: Final = RowRefusals(trace.component.counters)
-        self._carrier: Final = Carrier(exchange, self.homes, trace, self._held)
+        self._carrier: Final = Carrier(exchange, self.homes, self._membership, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self.overview: Final = Overview(
             member, self.homes, self._rows, waiting=lambda: self._carrier.waiting,

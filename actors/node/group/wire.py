@@ -46,6 +46,7 @@ class Head:
 
     Attributes:
         node: The node that sent it.
+        boot: Its boot epoch then.
         to: The runtime that is to get it; None: all subscribers of its target at the node.
         by: Runtime whose session brought it; None: a node made it.
         hops: How many nodes have passed it on.
@@ -53,6 +54,7 @@ class Head:
     """
 
     node: str
+    boot: int
     to: str | None
     by: str | None
     hops: int = 1
@@ -95,8 +97,8 @@ def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
 
 def _written(head: Head | Withdrawal | HandedOver) -> bytes:
     match head:
-        case Head(node, to, by, hops, is_alone):
-            return orjson.dumps([_Form.MESSAGE, node, to, by, hops, is_alone])
+        case Head(node, boot, to, by, hops, is_alone):
+            return orjson.dumps([_Form.MESSAGE, node, boot, to, by, hops, is_alone])
         case Withdrawal(entity, runtime, observer, is_expired):
             return orjson.dumps([_Form.WITHDRAWAL, entity, runtime, observer, is_expired])
         case HandedOver(runtime):
@@ -120,12 +122,13 @@ def _read(line: bytes) -> Head | Withdrawal | HandedOver | None:
         case [
             _Form.MESSAGE,
             str(node),
+            int(boot),
             str() | None as to,
             str() | None as by,
             int(hops),
             bool(is_alone),
         ]:
-            return Head(node, to, by, hops, is_alone)
+            return Head(node, boot, to, by, hops, is_alone)
         case [_Form.WITHDRAWAL, str(entity), str(runtime), str(observer), bool(is_expired)]:
             return Withdrawal(entity, runtime, observer, is_expired)
         case [_Form.HANDED_OVER, str(runtime)]:

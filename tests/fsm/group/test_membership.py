@@ -284,6 +284,32 @@ def test_a_member_that_says_that_it_leaves_is_no_other_process():
     assert core.feed(NodeSeen("b", leaving, 3), 0.0) == [NodeCame(leaving)]
 
 
+def test_nothing_is_taken_in_from_a_process_that_has_lost_its_lease():
+    """I-B7: what it had sent before comes after what its runtimes have sent by others since."""
+    core = joined()
+    later, left = NodeRow(Holder("b", 8)), NodeRow(Holder("c", 1), is_leaving=True)
+    for revision, row in enumerate([OTHER, later, left], 2):
+        core.feed(NodeSeen(row.holder.node, row, revision), 0.0)
+    core.feed(NodeSeen("c", None, 5), 0.0)
+
+    assert not core.takes_in(OTHER.holder)
+    assert core.takes_in(later.holder)
+    assert core.takes_in(left.holder)  # it had sent all before
+    assert core.takes_in(Holder("unknown", 1))  # its row may be on its way
+    core.feed(NodeSeen("b", None, 6), 0.0)
+    assert not core.takes_in(later.holder)
+
+
+def test_a_node_without_a_lease_takes_nothing_in():
+    core = MembershipCore("a")
+    core.feed(Join(1), 0.0)
+    assert not core.takes_in(OTHER.holder)
+    core = joined()
+    core.feed(NodeSeen("b", OTHER, 2), 0.0)
+    core.feed(Tick(), GROUP_LEASE)
+    assert not core.takes_in(OTHER.holder)
+
+
 def test_a_group_has_only_so_many_nodes():
     core = joined()
     effects = []

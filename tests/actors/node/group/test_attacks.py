@@ -199,8 +199,8 @@ ODD_PAYLOADS = (
     b"",
     b"x",
     b"[1]\n{}",
-    b'["m","n",null,null,1,true]',
-    b'["m","n","r",null,1,false]\n{',
+    b'["m","n",1,null,null,1,true]',
+    b'["m","n",1,"r",null,1,false]\n{',
 )
 
 
@@ -219,7 +219,7 @@ def test_a_long_head_is_read_and_written_and_not_remembered():
     """SEC-46."""
     for to, is_kept in ((RA, True), (LONG_RUNTIME, False)):
         kept = [cache.cache_info().currsize for cache in (wire._read_once, wire._written_once)]
-        head = wire.Head("node", to, RB)
+        head = wire.Head("node", 1, to, RB)
         assert wire.read_head(wire.write_head(head)) == head
         now = [cache.cache_info().currsize for cache in (wire._read_once, wire._written_once)]
         assert now == [size + is_kept for size in kept]
@@ -229,8 +229,8 @@ def test_a_long_head_is_read_and_written_and_not_remembered():
 def test_heads_of_all_forms_are_read_as_they_were_written(size):
     more = "x" * size
     for head in (
-        wire.Head("n", None, None, 2, is_alone=True),
-        wire.Head("n", RA + more, RB),
+        wire.Head("n", 1, None, None, 2, is_alone=True),
+        wire.Head("n", 1, RA + more, RB),
         wire.Withdrawal(f"comm://a.ex/{more}", RA, RB, is_expired=True),
         wire.HandedOver(RA + more),
     ):

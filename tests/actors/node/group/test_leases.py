@@ -3,9 +3,14 @@
 import pytest
 import trio
 
+from actors.node.group.wire import Head, write_head
+from fsm.group.kinds import read_row
 from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
+from specs.message import Message, MessageType
+from specs.reply_code import DropReason
 from tests.support.node.group_world import open_group
-from tests.support.node.node_peer import RA
+from tests.support.node.node_peer import RA, RB
+from transports.codec import encode
 from transports.errors import LinkError
 
 
@@ -55,3 +60,27 @@ async def test_a_node_has_left_its_links_before_its_lease_can_end(autojump_clock
         assert trio.current_time() - begun <= GROUP_TERM
         assert len(world.store.rows("node/")) == 1
         assert await one.states() == {}
+
+
+async def test_what_was_under_way_from_a_node_for_longer_than_its_lease_is_dropped(autojump_clock):
+    """I-B7: its runtimes have sent more by other nodes since."""
+    async with open_group(1) as world:
+        (row,) = world.store.rows("node/")
+        dead = read_row(row.key, row.value).holder
+        two = await world.node()
+        peer = await two.peer(RB)
+        await world.kill(world.nodes[0])
+
+        async def is_gone() -> bool:
+            return len(world.store.rows("node/")) == 1
+
+        await world.until(is_gone)
+        (alive,) = world.store.rows("node/")
+        async with world.store.open() as late:
+            for number, boot in enumerate([dead.boot, dead.boot + 1], 1):
+                said = Message(number, MessageType.UPDATE, f"{RA}/sm", f"{RB}/sm", {"value": 1})
+                lines = write_head(Head(dead.node, boot, RB, RA)), encode(said)
+                await late.publish(alive.key.removeprefix("node/"), [b"\n".join(lines)])
+            with trio.fail_after(GROUP_LEASE):
+                assert (await peer.hear()).id == 2
+        assert two.node.counters.drops[DropReason.SESSION_GONE] == 1

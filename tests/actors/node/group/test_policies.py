@@ -28,6 +28,17 @@ from transports.bodies import read_body
 from transports.engine.memory import MemoryEngine
 
 
+@pytest.fixture(autouse=True)
+def files_are_read_in_no_time(monkeypatch):
+    """The clock jumps on while a thread works: leases would end."""
+
+    async def at_once(work, *args, **_):
+        await trio.lowlevel.checkpoint()
+        return work(*args)
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", at_once)
+
+
 def denying(reason: str, name: str = "s") -> str:
     """A set that denies requests to `*/ua` for a reason."""
     text = f'effect = "deny"\nreason = "{reason}"\ntarget.msgTo.like = "*/ua"'
