@@ -53,9 +53,11 @@ class Dispatch:
             message: The message.
             by: Address of the sending session; None: the node itself.
         """
+        runtime = self._log_of(message)
+        if runtime is not None and runtime != by:
+            self._keep(message, runtime, by)
+            return
         match self._remembered.route(message, by):
-            case ToRuntimes((runtime,)) if _is_kept(message, runtime):
-                self._keep(message, runtime, by)
             case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
                 why = "more sessions subscribe to it than one message may be given to"
                 self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
@@ -71,6 +73,14 @@ class Dispatch:
                 self._consult(message, address, by)
             case Nobody(why):
                 self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)
+
+    def _log_of(self, message: Message) -> str | None:
+        """Return the runtime whose log has to keep a message; another domain has its own logs."""
+        if not is_durable(message):
+            return None
+        # Not that of a subscriber: a runtime that has come back subscribes to its own addresses.
+        owner = self._routing.owner_of(message.to)
+        return None if owner is None or is_node(owner) else owner
 
     def _keep(self, message: Message, runtime: str, by: str | None) -> None:
         """Have a message kept for a runtime, and its sender answered then."""
@@ -154,11 +164,6 @@ class Dispatch:
             and tables.rights.may_register(subject, reporter, by)
         ):
             tables.own(Claim(by, (subject,)))
-
-
-def _is_kept(message: Message, runtime: str) -> bool:
-    """Return whether a log of this domain has to keep a message; another domain has its own."""
-    return is_durable(message) and not is_node(runtime)
 
 
 def _subject(message: Message) -> str | None:

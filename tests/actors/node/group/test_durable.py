@@ -91,6 +91,24 @@ async def test_it_waits_for_a_runtime_that_is_away_and_comes_in_order(group, aut
     assert not group.store.entries()
 
 
+async def test_it_is_kept_too_for_a_runtime_that_has_come_back_at_a_third_node(
+    group, autojump_clock
+):
+    """The runtime subscribes there to its own addresses, as any that has come back."""
+    _, two, three = group.nodes
+    kept = []
+    async with runtimes(group) as (first, second):
+        ledger = await second.runtime.deploy(partial(Ledger, kept))
+        caller = await first.runtime.deploy(Caller)
+        await accepted(caller, ledger.url, 0)
+        await group.kill(two)
+        second.go(three)
+        await trio.sleep(60)
+        await accepted(caller, ledger.url, 1)
+        await until(lambda: len(kept) > 1)
+    assert kept == [0, 1]
+
+
 async def test_others_of_its_sender_need_not_wait_for_it(group, autojump_clock):
     """The durable one is late; what comes first is no fault of the order (I-B7)."""
     kept = []
