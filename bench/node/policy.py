@@ -75,7 +75,7 @@ def _round(engines: dict[int, Policy], messages: int) -> Costs:
 def _engine(number: int) -> Policy:
     """Make an engine of typical rules, none of which applies to the message but the last."""
     store = PolicyStore(PolicyConfig(files=()))
-    store.add(read_set(_document(number), "bench"))
+    store.adopt(store.with_sets([read_set(_document(number), "bench")]))
     return NodePolicies(PolicyEngine(store, Tasks()), Place(_DOMAIN), lambda: 0.0)
 
 
