@@ -69,11 +69,16 @@ def test_every_bench_is_run():
     names = [file.relative_to(folder).with_suffix("").parts for file in files]
     benches = {".".join(parts) for parts in names} - {"run"}
     # What other benches are measured against or with, in processes of their own.
-    assert set(BENCHES) == set(SMALL) == benches - {
-        "node.holder",
-        "node.raw_fan_out",
-        "node.relay",
-    }
+    assert (
+        set(BENCHES)
+        == set(SMALL)
+        == benches
+        - {
+            "node.holder",
+            "node.raw_fan_out",
+            "node.relay",
+        }
+    )
 
 
 # ---- what a verdict says
