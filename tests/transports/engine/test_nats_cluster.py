@@ -11,6 +11,7 @@ from tests.support.ports import free_port
 from tests.transports.engine.engines import until_current, until_health
 from tests.transports.engine.test_nats_engine import Appender, Writer
 from transports.background import open_background
+from transports.engine.contract import EngineDownError
 from transports.engine.nats import open_engine
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.errors import NatsError
@@ -50,6 +51,15 @@ async def leader(engine, stream):
         await trio.sleep(0.1)
 
 
+async def fetched(engine, log):
+    """Return all entries of a log, once there is a server that leads their stream."""
+    while True:
+        try:
+            return await engine.fetch(log, 0, LOG_UNITS)
+        except EngineDownError:
+            await trio.sleep(0.1)
+
+
 async def test_rows_and_entries_outlive_any_server():
     async with AsyncExitStack() as stack:
         servers = run_cluster(stack)
@@ -78,6 +88,5 @@ async def test_rows_and_entries_outlive_any_server():
         assert there >= set(writer.done)
         assert not there & writer.failed
 
-        found = await other.fetch("a/b", 0, LOG_UNITS)
-        read = {(one.position, one.payload) for one in found}
+        read = {(one.position, one.payload) for one in await fetched(other, "a/b")}
         assert read >= set(appender.done)
