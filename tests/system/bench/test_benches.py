@@ -23,7 +23,7 @@ LONG = {
     "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
     "runtime.hostile_sandbox", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
     "node.login", "node.routed", "node.growing_node", "node.dashboard", "node.brokers",
-    "engine.clients", "compiled", "node.processes",
+    "engine.clients", "compiled", "node.processes", "node.crossing",
     "judge",
     "machines", "peers", "growth", "command", "product", "small_files",
 }  # fmt: skip
