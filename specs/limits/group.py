@@ -77,6 +77,10 @@ DURABLE_WAITING_BYTES: Final = 16_777_216
 DURABLE_BATCH: Final = 256
 """Durable messages that a node gives to the engine in one crossing (ours)."""
 
+PROCESS_START: Final = 120.0
+"""Seconds that one of several processes has until it is ready (ours: the most of them, started at
+the same time on two cores, take half of it)."""
+
 DURABLE_WINDOW: Final = 64
 """Entries of the log of one runtime that its node holds (ours)."""
 

@@ -30,6 +30,7 @@ from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.config import NodeConfig
 from specs.jsonvalue import JsonObject
+from specs.limits.group import PROCESS_START
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.engine.nats import open_engine
@@ -133,7 +134,11 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
     @override
     async def start(self) -> None:
         self.spawn(self._live)
-        await self._is_ready.wait()
+        with trio.move_on_after(PROCESS_START):
+            await self._is_ready.wait()
+            return
+        why = f"node {self._member.name} was not ready within {PROCESS_START:g} s"
+        raise PartEndedError(why) from CommandError(why, ExitCode.FAILED)
 
     @override
     async def handle(self, message: _Stop | signal.Signals) -> None:
@@ -187,18 +192,25 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
 def _ended(name: str, status: int) -> CommandError:
     codes = {int(code): code for code in ExitCode if code is not ExitCode.OK}
     if status < 0:
-        how = f"was ended by {signal.Signals(-status).name}"
+        how = f"was ended by {_signal_name(-status)}"
     else:
         how = f"has ended with status {status}; its own messages say why"
     return CommandError(f"node {name} {how}", codes.get(status, ExitCode.FAILED))
+
+
+def _signal_name(number: int) -> str:
+    with suppress(ValueError):  # most real-time signals have no name
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
 @asynccontextmanager
 async def open_processes(config: NodeConfig, count: int) -> AsyncIterator[Mapping[str, JsonObject]]:
     """Run the processes while the context is open; when it is left, they drain.
 
-    A process that ends is started again, and the others are not touched; when one of them ends
-    too often, all end. SIGHUP is passed on to each.
+    A process that ends is started again, and the others are not touched; when processes end too
+    often, all end. One that is not ready within `PROCESS_START` seconds is ended. SIGHUP is passed
+    on to each.
 
     Args:
         config: The configuration of all of them.

@@ -190,15 +190,17 @@ class Child(Generic[M]):
     """One actor under a supervisor, through all its lives.
 
     Attributes:
+        restarting: Held while it, or what it shares this with, is restarted.
         is_leaving: Whether the child is to stop for good: it is not restarted any more.
     """
 
-    def __init__(self, spec: ChildSpec[M]) -> None:
+    def __init__(self, spec: ChildSpec[M], restarting: trio.Lock) -> None:
         self._make = spec.make
         self._mailbox = Mailbox[M](spec.name, spec.mailbox)
         self.name = spec.name
         self.party = self._mailbox.party
         self.restart = spec.restart
+        self.restarting = restarting
         self.ref: ActorRef[M] = ActorRef(self._mailbox)
         self.life = Incarnation(self._mailbox)
         self.was_started = False
@@ -305,6 +307,7 @@ class _AnyChild(Protocol):
     name: str
     party: Party
     restart: Restart
+    restarting: trio.Lock
     was_started: bool
     is_leaving: bool
 
@@ -366,7 +369,7 @@ class Supervisor:
             raise ActorStoppedError(self.name)
         if spec.name in self._children:
             raise NameTakenError(spec.name)
-        child = Child(spec)
+        child = Child(spec, self._restarting if self._restarts_others else trio.Lock())
         self._children[spec.name] = child
         wait = await begin_wait(child.party)
         try:
@@ -453,7 +456,7 @@ class Supervisor:
             raise ActorStoppedError(child.name) if error is None else error
         if error is not None:
             _log_crash(child, error)
-        async with self._restarting:
+        async with child.restarting:
             if child.life is life and self._may_live(child):
                 await self._decide(child, error)
 
@@ -491,6 +494,10 @@ class Supervisor:
                 _log_crash(child, crash.error)
                 return child, crash.error
         return None
+
+    @property
+    def _restarts_others(self) -> bool:
+        return self._strategy in {Strategy.REST_FOR_ONE, Strategy.ONE_FOR_ALL}
 
     def _may_live(self, child: _AnyChild) -> bool:
         return not (child.is_leaving or self._is_stopping)

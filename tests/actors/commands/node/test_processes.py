@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,9 @@ from tests.support.node.web import get
 
 DOMAIN = "a.example"
 NODE = ("node", "--domain", DOMAIN, "--allow-legacy", "--processes", "2", "--log", "info")
+
+NAMELESS = signal.SIGRTMIN + 1
+"""A real-time signal without a name of its own."""
 
 pytestmark = pytest.mark.timeout(120)
 needs_server = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
@@ -53,6 +56,17 @@ async def running(*options):
             serving(*NODE, *options, stderr=stderr) as parent,
         ):
             yield parent, Log(stream)
+
+
+def members(parent):
+    """Return the processes that run as nodes."""
+    return {pid for pid in below(parent.process.pid) if b".node.member" in _words(pid)}
+
+
+def _words(pid):
+    with suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 async def sessions(process):
@@ -108,6 +122,32 @@ async def test_processes_share_a_port_and_one_that_is_killed_comes_back_alone():
         ended = [os.pidfd_open(pid) for pid in below(parent.process.pid)]
         assert await parent.stop(signal.SIGTERM) == ExitCode.OK
         await end_of(ended)
+
+
+@needs_server
+async def test_a_process_that_hangs_at_its_start_does_not_keep_others_from_theirs():
+    async with running() as (parent, log):
+        one, two = (process["pid"] for process in parent.ready["processes"])
+        os.kill(one, signal.SIGKILL)
+        await log.until("part started again.*part=node-1")
+        while not (new := members(parent) - {one, two}):
+            await trio.lowlevel.checkpoint()
+        (again,) = new
+        os.kill(again, signal.SIGSTOP)
+        os.kill(two, NAMELESS)
+        line = await log.until("part started again.*part=node-2")
+        assert f'why="node 2 was ended by signal {NAMELESS}"' in line
+        await log.until("event=ready node_name=2")
+        os.kill(again, signal.SIGCONT)
+        await log.until("event=ready node_name=1")
+
+
+@needs_server
+def test_a_process_that_is_not_ready_in_time_has_failed_to_start(monkeypatch):
+    monkeypatch.setattr("actors.commands.node.processes.PROCESS_START", 0.01)
+    ended = typed(*NODE)
+    assert ended.status == ExitCode.FAILED
+    assert re.fullmatch("protofly: node [12] was not ready within 0.01 s", ended.err[-1])
 
 
 @needs_server

@@ -306,6 +306,27 @@ async def test_two_crashes_at_once_under_one_for_all_restart_all_children_once(d
         assert sorted(deeds(diary)).count("c starts") == 2
 
 
+@pytest.mark.parametrize("strategy", [Strategy.ONE_FOR_ONE, Strategy.PEERS])
+async def test_a_restart_that_hangs_does_not_keep_others_from_theirs(diary, strategy):
+    gate = trio.Event()
+
+    class Stuck(Scribe):
+        async def start(self):
+            if "a starts" in diary:
+                await gate.wait()
+            self.write("starts")
+
+    async with open_supervisor("s", strategy) as supervisor:
+        a = await supervisor.start_child(ChildSpec("a", partial(Stuck, diary)))
+        b = await supervisor.start_child(scribe(diary, "b"))
+        for ref in (a, b):
+            await ref.tell(Crash())
+        await wait_all_tasks_blocked()
+        assert (diary.count("a starts"), diary.count("b starts")) == (1, 2)
+        gate.set()
+        assert await a.ask(Count) == 0
+
+
 async def test_a_crash_is_reported_to_the_log_with_its_traceback(diary, log_lines):
     crash = ValueError("why")
     async with open_supervisor("s") as supervisor:
