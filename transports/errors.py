@@ -1,6 +1,7 @@
 """The errors of links, split by the party that must act.
 
 ProtoflyError
+├─ LocalServerError        there is no NATS server of one's own: install one
 └─ LinkError
    ├─ LinkClosedError      this end closed it: stop using it
    ├─ LinkBrokenError      the other end left, or the network failed
@@ -26,6 +27,7 @@ __all__ = [
     "LinkClosedError",
     "LinkError",
     "ListenError",
+    "LocalServerError",
 ]
 
 
@@ -128,3 +130,16 @@ class ListenError(LinkError):
         super().__init__(f"cannot listen on {where}: {reason}")
         self.where = where
         self.reason = reason
+
+
+@final
+class LocalServerError(ProtoflyError):
+    """There is no NATS server of one's own, or it does not start.
+
+    Args:
+        reason: What is lacking, as a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)

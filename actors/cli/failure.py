@@ -1,7 +1,7 @@
 """Every failure of a command is one sentence and an exit status."""
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeAlias, final
@@ -18,7 +18,7 @@ from actors.node.login.errors import UsedTokensError
 from actors.policy.config import PolicyFileError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
-from transports.errors import CertificateError, DialError, ListenError
+from transports.errors import CertificateError, DialError, ListenError, LocalServerError
 from transports.urls import read_host_port
 
 __all__ = ["Meanings", "Needs", "dry_run", "first_known", "meant", "run"]
@@ -48,6 +48,7 @@ _MEANING: Final[Meanings] = (
     ),
     (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
+    (LocalServerError, ExitCode.CONFIGURATION, ""),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
     (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
     (StateFileError, ExitCode.CONFIGURATION, "name another with --state"),
@@ -100,13 +101,13 @@ class Needs:
     """What a command needs before it can serve.
 
     Attributes:
-        check: Looks at the files that are opened at the start; nothing is made or changed. Raises
-            what the start would raise.
-        listen: Addresses that it listens at, by the options that name them.
+        check: Looks at the files that are opened at the start, and at programs; nothing is made or
+            changed. Raises what the start would raise.
+        listen: Addresses that it listens at, by the options that name the first of them.
     """
 
     check: Callable[[], None]
-    listen: Mapping[str, str]
+    listen: Mapping[str, Sequence[str]]
 
 
 def run(
@@ -140,8 +141,8 @@ def run(
     return ExitCode.OK
 
 
-def _check_ports(places: Mapping[str, str]) -> None:
-    for option, place in places.items():
+def _check_ports(places: Mapping[str, Sequence[str]]) -> None:
+    for option, place in ((option, one) for option, each in places.items() for one in each):
         host, port = read_host_port(place)
         try:
             with socket.create_server((host, port), family=_family(host)):

@@ -259,20 +259,17 @@ async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterato
         return
     # Not needed by the only node of a domain.
     from transports.engine.nats import open_engine  # noqa: PLC0415
-    from transports.engine.server import LocalServerError, open_server  # noqa: PLC0415
+    from transports.engine.server import open_server  # noqa: PLC0415
 
     keys = (make_domain_key(secrets.token_bytes(SEED_BYTES)),)
-    try:
-        async with open_server() as server:
-            engine = partial(open_engine, server.terms(config.domain), config.domain)
-            yield [
-                attrs.evolve(
-                    config, listen=place, engine=engine, node_name=str(number), domain_keys=keys
-                )
-                for number, place in enumerate(places, start=1)
-            ]
-    except LocalServerError as exc:
-        raise CommandError(str(exc)) from exc
+    async with open_server() as server:
+        engine = partial(open_engine, server.terms(config.domain), config.domain)
+        yield [
+            attrs.evolve(
+                config, listen=place, engine=engine, node_name=str(number), domain_keys=keys
+            )
+            for number, place in enumerate(places, start=1)
+        ]
 
 
 def _announce(shown: "_Shown", files: _Files, environment: Environment) -> None:

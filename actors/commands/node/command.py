@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 import click
+import trio
 from structlog.contextvars import bound_contextvars
 
 from actors.cli.command_error import CommandError
@@ -20,6 +21,7 @@ from actors.cli.options import (
     check_place,
     log_option,
     monitor_option,
+    places_from,
     profile_option,
     trace_options,
 )
@@ -157,12 +159,12 @@ def command(  # noqa: PLR0913 - one for each option
         if isinstance(topic, TlsOptions)
         for one in topic.certificates(config)
     ]
-    places = {"--listen": listen} | ({} if config.http is None else {"--http": config.http.listen})
-    needs = Needs(partial(_check, config, topics), places)
     member = _member()
     count = max(one.processes for one in topics if isinstance(one, EngineOptions))
+    http = [] if config.http is None else places_from(config.http.listen, count, "--http")
+    needs = Needs(partial(_check, config, topics, count), {"--listen": [listen], "--http": http})
     if count > 1 and member is None:
-        return _run_several(config, count, needs)
+        return _run_several(config, http or [""] * count, needs)
     shared = ""
     if member is not None:
         config, shared = member.applied(config), member.listen
@@ -182,8 +184,14 @@ def _member() -> "Member | None":
     return ctx.find_object(Member)
 
 
-def _run_several(config: NodeConfig, count: int, needs: Needs) -> int:
-    """Run several processes, each a node of the domain."""
+def _run_several(config: NodeConfig, http: Sequence[str], needs: Needs) -> int:
+    """Run several processes, each a node of the domain.
+
+    Args:
+        config: The configuration of all of them.
+        http: Address of the HTTP service of each; empty: it has none.
+        needs: What they need.
+    """
     from actors.commands.node.processes import open_processes  # noqa: PLC0415 - as above
 
     def announce(ready: Mapping[str, JsonObject]) -> None:
@@ -198,17 +206,24 @@ def _run_several(config: NodeConfig, count: int, needs: Needs) -> int:
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Mapping[str, JsonObject]]:
-        needs.check()  # or each of them would complain
-        async with open_processes(config, count) as ready:
+        # Or each of them would complain.
+        await trio.to_thread.run_sync(needs.check, abandon_on_cancel=True)
+        async with open_processes(config, http) as ready:
             yield ready
 
     return run(partial(serve, opened, announce), needs=needs)
 
 
-def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
+def _check(config: NodeConfig, topics: Sequence[Topic], count: int) -> None:
     """Look at what the node opens at its start, as it does.
 
+    Args:
+        config: The configuration of the node.
+        topics: Its options.
+        count: How many processes it has.
+
     Raises:
+        LocalServerError: Processes need a NATS server, and there is none.
         CommandError: A certificate is not good now.
         PolicyFileError: A policy file cannot be used.
         RegistryFileError: The file of the domain registry cannot be used.
@@ -228,6 +243,10 @@ def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
         raise StateFileError(config.state_file, why)
     if config.http is not None:
         check_readers(config.http, config.http.listen)
+    if count > 1:
+        from transports.engine.server import find_program  # noqa: PLC0415 - for several only
+
+        find_program()
 
 
 def _timed(config: NodeConfig) -> NodeConfig:

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.options import places_from
+from actors.http.config import HttpPlaceError
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import make_domain_key
 from actors.kit.errors import PartEndedError
@@ -34,7 +34,8 @@ from specs.limits.group import PROCESS_START
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.engine.nats import open_engine
-from transports.engine.server import LocalServer, LocalServerError, open_server
+from transports.engine.server import LocalServer, open_server
+from transports.errors import ListenError
 from transports.nats.connection import ServerUrl
 from transports.nats.credentials import Credentials
 from transports.sockets import reserve_tcp
@@ -94,10 +95,7 @@ class Member:
         )
 
 
-def _members(config: NodeConfig, count: int, listen: str, server: LocalServer) -> Sequence[Member]:
-    http = [""] * count
-    if config.http is not None:
-        http = places_from(config.http.listen, count, "--http")
+def _members(http: Sequence[str], listen: str, server: LocalServer) -> Sequence[Member]:
     key = base64.b64encode(server.key.key.private_bytes_raw()).decode()
     seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
     url = f"nats://{server.url.address}"
@@ -205,7 +203,9 @@ def _signal_name(number: int) -> str:
 
 
 @asynccontextmanager
-async def open_processes(config: NodeConfig, count: int) -> AsyncIterator[Mapping[str, JsonObject]]:
+async def open_processes(
+    config: NodeConfig, http: Sequence[str]
+) -> AsyncIterator[Mapping[str, JsonObject]]:
     """Run the processes while the context is open; when it is left, they drain.
 
     A process that ends is started again, and the others are not touched; when processes end too
@@ -214,7 +214,7 @@ async def open_processes(config: NodeConfig, count: int) -> AsyncIterator[Mappin
 
     Args:
         config: The configuration of all of them.
-        count: How many.
+        http: Address of the HTTP service of each; empty: it has none.
 
     Yields:
         The ready line of each, by the name of its node.
@@ -222,18 +222,20 @@ async def open_processes(config: NodeConfig, count: int) -> AsyncIterator[Mappin
     If cancelled, the processes still end in order, within `DRAIN_TIMEOUT` seconds each.
 
     Raises:
-        CommandError: There is no NATS server, or it does not start; a process does not start, does
-            not drain, or ends too often.
+        CommandError: A process does not start, does not drain, or ends too often.
+        HttpPlaceError: The address of an HTTP service is in use or not allowed.
         ListenError: The address to listen at is in use or not allowed.
+        LocalServerError: There is no NATS server, or it does not start.
         NatsError: The NATS server has ended.
     """
+    await _check_free(http)
     ready: dict[str, JsonObject] = {}
     async with (
         reserve_tcp(config.listen) as listen,
-        _server() as server,
+        open_server() as server,
         open_supervisor("processes", Strategy.PEERS) as supervisor,
     ):
-        members = _members(config, count, listen, server)
+        members = _members(http, listen, server)
         processes: dict[str, ActorRef[_Stop | signal.Signals]] = {}
 
         async def start(member: Member) -> None:
@@ -252,13 +254,18 @@ async def open_processes(config: NodeConfig, count: int) -> AsyncIterator[Mappin
                 nursery.start_soon(_drain, name, process)
 
 
-@asynccontextmanager
-async def _server() -> AsyncIterator[LocalServer]:
-    try:
-        async with open_server() as server:
-            yield server
-    except LocalServerError as exc:
-        raise CommandError(str(exc)) from exc
+async def _check_free(places: Sequence[str]) -> None:
+    """Look whether the processes will be able to listen there.
+
+    Raises:
+        HttpPlaceError: One of them will not.
+    """
+    for place in filter(None, places):
+        try:
+            async with reserve_tcp(place):
+                pass
+        except ListenError as exc:
+            raise HttpPlaceError(exc.where, exc.reason) from exc
 
 
 async def _pass_on(processes: Sequence[ActorRef[_Stop | signal.Signals]]) -> None:

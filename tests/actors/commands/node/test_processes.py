@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -204,12 +205,73 @@ def test_a_wrong_number_of_processes_is_reported(number):
     assert f"{number!r} is no whole number from 1 to 64" in ended.err[-1]
 
 
+def start(_, *http):
+    """The start of the processes."""
+    return typed(*NODE, *(word for place in http for word in ("--http", place)))
+
+
+def dry_run(folder, *http):
+    """The check of a file with the options of the processes."""
+    file = folder / "node.toml"
+    lines = [f"http = '{place}'" for place in http]
+    file.write_text("\n".join([f"[node]\ndomain = '{DOMAIN}'\nprocesses = 2", *lines]))
+    return typed("config", "check", "--ports", str(file))
+
+
+begins = pytest.mark.parametrize("begin", [start, dry_run])
+
+
+@pytest.fixture
+def hung(tmp_path):
+    """A program that says nothing and does not end."""
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o700)
+    return str(program)
+
+
+@begins
 @pytest.mark.parametrize(
     ("program", "complaint"),
-    [(None, "there is no nats-server"), ("/bin/true", "/bin/true is no NATS server from 2.11 on")],
+    [
+        (None, "there is no nats-server"),
+        ("/bin/true", "/bin/true is no NATS server from 2.11 on"),
+        ("hung", "nats-server does not state its version within 0.1 s"),
+    ],
 )
-def test_a_server_that_is_not_there_is_reported(monkeypatch, program, complaint):
-    monkeypatch.setattr("transports.engine.server.shutil.which", lambda _, path=None: program)
-    ended = typed(*NODE)
-    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
-    assert complaint in ended.err[0]
+def test_a_server_that_is_not_there_is_reported(
+    tmp_path, monkeypatch, hung, begin, program, complaint
+):
+    found = hung if program == "hung" else program
+    monkeypatch.setattr("transports.engine.server.shutil.which", lambda _, path=None: found)
+    monkeypatch.setattr("transports.engine.server.NATS_VERSION", 0.1)
+    ended = begin(tmp_path)
+    assert ended.status == ExitCode.CONFIGURATION
+    (told,) = ended.err
+    assert complaint in told
+
+
+@needs_server
+@begins
+def test_too_few_ports_are_reported_before_anything_is_started(tmp_path, monkeypatch, begin):
+    monkeypatch.setattr("actors.commands.node.processes.open_server", pytest.fail)
+    ended = begin(tmp_path, "127.0.0.1:65535")
+    assert ended.status == ExitCode.CONFIGURATION
+    (told,) = ended.err
+    assert "there are no 2 ports from 65535 on; correct --http" in told
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("begin", "status"), [(start, ExitCode.FAILED), (dry_run, ExitCode.CONFIGURATION)]
+)
+def test_each_port_of_http_must_be_free(tmp_path, monkeypatch, begin, status):
+    monkeypatch.setattr("actors.commands.node.processes.open_server", pytest.fail)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        first = f"127.0.0.1:{taken.getsockname()[1] - 1}"
+        ended = begin(tmp_path, first)
+    assert ended.status == status
+    (told,) = ended.err
+    assert place in told
+    assert "choose another place with --http" in told
