@@ -60,7 +60,7 @@ __all__ = [
 
 @final
 class Quantity(click.FloatRange):
-    """A number within a range; `nan` and `inf`, which no range keeps out, are none."""
+    """A number within a range; `nan` and `inf`, which a range does not exclude, are refused."""
 
     @override
     def convert(
@@ -74,7 +74,7 @@ class Quantity(click.FloatRange):
 
 @final
 class Count(click.IntRange):
-    """A whole number within a range; what is none is refused in a sentence that names the range."""
+    """A whole number within a range; the message about a wrong value names the range."""
 
     @override
     def convert(self, value: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
