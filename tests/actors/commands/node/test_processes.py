@@ -221,10 +221,9 @@ def dry_run(folder, *http):
 begins = pytest.mark.parametrize("begin", [start, dry_run])
 
 
-@pytest.fixture
-def hung(tmp_path):
+def hung(folder):
     """A program that says nothing and does not end."""
-    program = tmp_path / "nats-server"
+    program = folder / "nats-server"
     program.write_text("#!/bin/sh\nexec sleep 1000\n")
     program.chmod(0o700)
     return str(program)
@@ -239,10 +238,8 @@ def hung(tmp_path):
         ("hung", "nats-server does not state its version within 0.1 s"),
     ],
 )
-def test_a_server_that_is_not_there_is_reported(
-    tmp_path, monkeypatch, hung, begin, program, complaint
-):
-    found = hung if program == "hung" else program
+def test_a_server_that_is_not_there_is_reported(tmp_path, monkeypatch, begin, program, complaint):
+    found = hung(tmp_path) if program == "hung" else program
     monkeypatch.setattr("transports.engine.server.shutil.which", lambda _, path=None: found)
     monkeypatch.setattr("transports.engine.server.NATS_VERSION", 0.1)
     ended = begin(tmp_path)
