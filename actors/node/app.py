@@ -466,12 +466,15 @@ async def _serving(plan: Plan, listener: Listener, sources: "OpenListener") -> A
 async def _planned(plan: Plan) -> AsyncIterator[Plan]:
     """Add to a plan the parts that are opened and closed with the node."""
     async with _shared(plan) as shared:
+        login = plan.config.login
         used: UsedTokens | None = None
         if shared is not None:
             used = shared.tokens(plan.login_clock)
+        elif login is not None and login.used_tokens is not None:
+            used = UsedTokenFile(login.used_tokens)
         elif plan.state is not None:
             used = UsedTokenFile(plan.state.path, form=FORM)
-        async with open_provider(plan.config.login, plan.login_clock, used) as provider:
+        async with open_provider(login, plan.login_clock, used) as provider:
             yield attrs.evolve(plan, provider=provider, shared=shared)
 
 

@@ -157,7 +157,7 @@ class NodeConfig:
 
     Raises:
         TypeError: A value is of a wrong kind.
-        ValueError: There are an engine and a file for what the engine keeps.
+        ValueError: There are an engine and a file for what the engine keeps (`own_files`).
     """
 
     domain: str
@@ -191,8 +191,22 @@ class NodeConfig:
     node_name: str = ""
 
     def __attrs_post_init__(self) -> None:
-        if self.engine is not None and (self.registry is not None or self.state is not None):
-            raise ValueError("with an engine there is no file of records, and none of sessions")
+        if self.engine is not None and self.own_files:
+            files = " and ".join(self.own_files)
+            raise ValueError(
+                f"the engine keeps records, sessions and used login tokens; leave {files} out"
+            )
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """Names of the files for what an engine keeps, as fields have them.
+
+        Of such files at several nodes none knows what is in the others: a login token would open a
+        session at each node.
+        """
+        used = None if self.login is None else self.login.used_tokens
+        files = {"registry": self.registry, "state": self.state, "used_tokens": used}
+        return tuple(name for name, path in files.items() if path is not None)
 
     @property
     def process_name(self) -> str:

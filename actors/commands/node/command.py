@@ -36,7 +36,7 @@ from actors.commands.node.foreign import (
     observation_options,
 )
 from actors.commands.node.limits import http_options, limit_options
-from actors.commands.node.login import LoginOptions, login_options
+from actors.commands.node.login import login_options
 from actors.commands.node.policy import policy_options, rereads
 from actors.commands.node.tls import Certificate, TlsOptions, tls_options
 from actors.kit.database import flaw_of
@@ -148,11 +148,6 @@ def command(  # noqa: PLR0913 - one for each option
     )
     for topic in topics:
         config = topic.applied(config)
-    if config.engine is not None and any(
-        one.used_tokens for one in topics if isinstance(one, LoginOptions)
-    ):
-        # Of files at several machines, none knows what was used at the others.
-        raise CommandError("the engine keeps used login tokens; leave --used-tokens out")
     certificates = [
         one
         for topic in topics

@@ -73,9 +73,10 @@ class EngineOptions(Topic):
     @staticmethod
     def _check_shared(config: NodeConfig, option: str) -> None:
         """Refuse other places of what the engine keeps."""
-        if config.registry is not None or config.state is not None:
+        if config.own_files:
+            files = " and ".join(f"--{name.replace('_', '-')}" for name in config.own_files)
             raise CommandError(
-                "the engine keeps records and sessions; leave --registry and --state out"
+                f"the engine keeps records, sessions and used login tokens; leave {files} out"
             )
         if config.back_ends.registry is not None:
             raise CommandError(f"{option} and a registry behind the node exclude each other")

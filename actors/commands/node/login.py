@@ -62,16 +62,20 @@ class LoginOptions(Topic):
 
     def _login(self, config: NodeConfig, provider: ProviderMaker) -> Login:
         admission = Admission.ANYBODY if config.allow_legacy else Admission.VOUCHED
-        return Login(provider=provider, admission=admission, life=self.session_life, clock=_now)
+        return Login(
+            provider=provider,
+            admission=admission,
+            life=self.session_life,
+            clock=_now,
+            used_tokens=self.used_tokens,
+        )
 
     def _provider(self, domain: str) -> ProviderMaker:
         # Slow to import, and not needed for --help.
         from actors.node.login.key_provider import by_keys, terms_of  # noqa: PLC0415
-        from actors.node.login.used_tokens import UsedTokenFile  # noqa: PLC0415 - as above
 
         terms = terms_of(domain, self.issuer, self.audience, self.client, self.max_token_life)
-        used = None if self.used_tokens is None else UsedTokenFile(self.used_tokens)
-        return by_keys(key_source(self.jwks or ""), terms, used)
+        return by_keys(key_source(self.jwks or ""), terms)
 
 
 def _now() -> float:

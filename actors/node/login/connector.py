@@ -194,7 +194,10 @@ async def open_provider(
     Args:
         login: Login of the node; None: no login.
         clock: Returns the seconds since the epoch, as logins are counted.
-        used: File of used tokens for a provider that has none of its own.
+        used: Where used tokens are written down; None: in memory.
+
+    Raises:
+        UsedTokensError: They cannot be written down there.
     """
     if login is None:
         yield None

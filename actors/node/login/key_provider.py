@@ -1,6 +1,7 @@
 """The identity provider that verifies tokens with keys of a source."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import final
 
 from typing_extensions import override
@@ -41,32 +42,23 @@ class KeyProvider(IdentityProvider):
 
     Args:
         clock: Seconds since the epoch, as the world counts them.
-        used: Where used tokens are written down; None: nowhere.
-
-    Raises:
-        UsedTokensError: There, nothing can be written down.
     """
 
     def __init__(
-        self,
-        source: KeySource,
-        terms: AssertionTerms,
-        clock: Callable[[], float],
-        used: UsedTokens | None = None,
+        self, source: KeySource, terms: AssertionTerms, clock: Callable[[], float]
     ) -> None:
         self._ring = KeyRing(source)
         self._terms = terms
-        self._spent = SpentTokens() if used is None else used.load()
+        self._spent = SpentTokens()
         self._core = AssertionCore(terms, self._spent)
         self._clock = clock
-        self._used = used
+        self._used: UsedTokens | None = None
 
     @override
     def remember(self, used: UsedTokens) -> None:
-        if self._used is None:
-            self._spent = used.load()
-            self._core = AssertionCore(self._terms, self._spent)
-            self._used = used
+        self._used = used
+        self._spent = used.load()
+        self._core = AssertionCore(self._terms, self._spent)
 
     @override
     async def validate(self, assertion: str, key: str | None) -> Identity:
@@ -122,17 +114,14 @@ def _refused(why: str) -> LoginRefusedError:
     return LoginRefusedError(str(BadTokenError(why)))
 
 
-def by_keys(
-    source: KeySource, terms: AssertionTerms, used: UsedTokens | None = None
-) -> ProviderMaker:
+def by_keys(source: KeySource, terms: AssertionTerms) -> ProviderMaker:
     """Accept tokens that meet the terms and are signed by one of these keys.
 
     Args:
         source: Source of the keys.
         terms: Conditions on tokens.
-        used: File of used tokens; None: they are kept in memory.
     """
-    return lambda clock: KeyProvider(source, terms, clock, used)
+    return partial(KeyProvider, source, terms)
 
 
 def terms_of(

@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import StrEnum, unique
+from pathlib import Path
 from typing import TypeAlias, final
 
 import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.arguments import as_path_or_none
 from actors.node.login.errors import LoginRefusedError
 from actors.node.login.used_tokens import UsedTokens
 from specs.identity import Identity
@@ -48,7 +50,7 @@ class IdentityProvider(ABC):
         return None
 
     def remember(self, used: UsedTokens) -> None:
-        """Write used tokens down there, if that is nowhere done yet; blocks.
+        """Write used tokens down there from now on; called once at most, before logins; blocks.
 
         Raises:
             UsedTokensError: Nothing can be written down there.
@@ -99,9 +101,12 @@ class Login:
         provider: Who validates credentials; made once for the life of the node.
         life: Seconds a session lives on its credentials.
         clock: Seconds since the epoch, as the world counts them; None: as the node does.
+        used_tokens: File of used tokens, which nodes without an engine can share; None: they are
+            where the node has its sessions.
     """
 
     provider: ProviderMaker
     admission: Admission = Admission.VOUCHED
     life: float = SESSION_LIFE
     clock: Callable[[], float] | None = None
+    used_tokens: Path | None = attrs.field(default=None, converter=as_path_or_none)

@@ -23,13 +23,13 @@ SEVERAL = ("--processes", "2")
         (("--engine", "nats://me:secret@127.0.0.1:1"), "credentials are in a file"),
         (("--engine", "nats://me:secret@127.0.0.1:99999"), "credentials are in a file"),
         ((*ENGINE, "--engine-credentials", "/nowhere"), "/nowhere"),
-        ((*ENGINE, "--registry", "r.sqlite"), "leave --registry and --state out"),
-        ((*ENGINE, "--state", "s.sqlite"), "leave --registry and --state out"),
+        ((*ENGINE, "--registry", "r.sqlite"), "; leave --registry out"),
+        ((*ENGINE, "--state", "s.sqlite"), "; leave --state out"),
         ((*SEVERAL, *ENGINE), "runs an engine of its own"),
         ((*SEVERAL, "--engine-credentials", "/nowhere"), "leave --engine, --engine-credentials"),
         ((*SEVERAL, "--node-name", "one"), "and --node-name out"),
-        ((*SEVERAL, "--registry", "r.sqlite"), "leave --registry and --state out"),
-        ((*SEVERAL, "--state", "s.sqlite"), "leave --registry and --state out"),
+        ((*SEVERAL, "--registry", "r", "--state", "s"), "; leave --registry and --state out"),
+        ((*SEVERAL, "--state", "s.sqlite"), "; leave --state out"),
         ((*SEVERAL, "--registry", "http://127.0.0.1:1"), "--processes and a registry behind"),
     ],
 )
@@ -41,10 +41,12 @@ def test_contradicting_options_are_reported_in_one_sentence(options, named):
     assert "secret" not in ended.err[0]
 
 
-def test_a_file_of_used_tokens_beside_an_engine_is_refused(tmp_path):
+@pytest.mark.parametrize("shared", [ENGINE, SEVERAL])
+def test_a_file_of_used_tokens_beside_an_engine_is_refused(tmp_path, shared):
     """SEC-04: it would be asked instead of the engine, and knows one node's tokens only."""
     jwks = tmp_path / "jwks.json"
     jwks.write_bytes(orjson.dumps({"keys": [make_key("EdDSA").public()]}))
-    ended = typed(*NODE, *ENGINE, "--jwks", str(jwks), "--used-tokens", str(tmp_path / "used"))
+    ended = typed(*NODE, *shared, "--jwks", str(jwks), "--used-tokens", str(tmp_path / "used"))
     assert ended.status == ExitCode.CONFIGURATION
-    assert ended.err == ["protofly: the engine keeps used login tokens; leave --used-tokens out"]
+    why = "the engine keeps records, sessions and used login tokens; leave --used-tokens out"
+    assert ended.err == [f"protofly: {why}"]

@@ -1,10 +1,13 @@
 """A session goes with its runtime from node to node of a domain."""
 
+from contextlib import nullcontext
+
 import pytest
 import trio
 import trio.testing
 
 from actors.kit.counters import Tally
+from actors.node.config import NodeConfig
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from fsm.group.kinds import PathRow, SessionRow, read_row, write_row
@@ -286,6 +289,20 @@ async def test_a_login_token_opens_one_session_at_one_node(autojump_clock):
         for code in (200, 401):
             member = await world.node(login=login())
             assert (await login_with(await member.outsider(RA), shown)).code == code
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"registry": "file"}, "registry"),
+        ({"state": "file"}, "state"),
+        ({"login": login_by(Issuer(), used_tokens="file")}, "used_tokens"),
+    ],
+)
+def test_no_node_of_several_has_a_file_for_what_the_engine_keeps(given, named):
+    """SEC-04: with a file of used tokens for each node, a token would open a session at each."""
+    with pytest.raises(ValueError, match=f"used login tokens; leave {named} out"):
+        NodeConfig(domain="a.ex", engine=nullcontext, **given)
 
 
 async def test_nobody_logs_in_while_the_engine_is_away(autojump_clock):

@@ -33,8 +33,14 @@ def path(tmp_path):
 
 
 def login_on(path, issuer, now=lambda: 0.0):
-    provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain), UsedTokenFile(path))
-    return Login(provider=provider, clock=now)
+    provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
+    return Login(provider=provider, clock=now, used_tokens=path)
+
+
+def provider_on(path, issuer):
+    provider = login_on(path, issuer).provider(lambda: 0.0)
+    provider.remember(UsedTokenFile(path))
+    return provider
 
 
 async def keep(path, *uses, floor=-math.inf):
@@ -53,7 +59,8 @@ async def test_the_file_is_closed_also_if_closing_is_cancelled(path, tmp_path, m
 
     monkeypatch.setattr(UsedTokenFile, "close", close)
     file = UsedTokenFile(path)
-    provider = by_keys(KeyFile(tmp_path / "jwks.json"), terms_of("a.ex"), file)(lambda: 0.0)
+    provider = by_keys(KeyFile(tmp_path / "jwks.json"), terms_of("a.ex"))(lambda: 0.0)
+    provider.remember(file)
     with trio.CancelScope() as scope:
         scope.cancel()
         await provider.aclose()
@@ -75,7 +82,7 @@ async def test_a_token_stays_used_when_the_node_is_started_again(path):
 
 async def test_of_two_nodes_with_one_file_one_takes_a_token(path):
     issuer = Issuer()
-    one, other = (login_on(path, issuer).provider(lambda: 0.0) for _ in range(2))
+    one, other = (provider_on(path, issuer) for _ in range(2))
     token = issuer.token()
     await one.validate(token, None)
     with pytest.raises(LoginRefusedError, match="used already"):
@@ -97,7 +104,7 @@ async def test_a_token_that_cannot_be_recorded_opens_no_session(path):
 
 async def test_a_failing_file_is_no_fault_of_the_token(path):
     issuer = Issuer()
-    provider = login_on(path, issuer).provider(lambda: 0.0)
+    provider = provider_on(path, issuer)
     with sqlite3.connect(path) as other:
         other.execute("DROP TABLE used")
         with pytest.raises(ProviderAwayError, match="written down"):
