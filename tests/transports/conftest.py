@@ -1,8 +1,7 @@
-import gc
-
 import pytest
 from trio.testing import MockClock
 
+from tests.support.garbage import collected
 from tests.support.runtime.links import PLACES, open_pair, open_place
 from tests.transports.chaos.chaos_scene import open_scene
 
@@ -16,18 +15,11 @@ def hasty_clock():
     return MockClock(rate=5.0)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _only_ours_is_collected():
-    """What lives before the first test is left out of every collection below."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(params=PLACES)
 async def place(request, tmp_path):
-    async with open_place(request.param, tmp_path) as place:
-        yield place
-    gc.collect()  # a socket left open would warn, and a warning is an error
+    with collected():
+        async with open_place(request.param, tmp_path) as place:
+            yield place
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """What every transport keeps."""
 
-import gc
-
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
+from tests.support.garbage import collected
 from tests.support.runtime.links import CHANNELS, PLACES, drain, open_place
 from transports.errors import CloseReason, FrameTooLargeError, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link
@@ -14,9 +13,9 @@ from transports.link import Kind, Link
 
 @pytest.fixture(params=[*PLACES, *CHANNELS])
 async def place(request, tmp_path):
-    async with open_place(request.param, tmp_path) as place:
-        yield place
-    gc.collect()  # a socket left open would warn, and a warning is an error
+    with collected():
+        async with open_place(request.param, tmp_path) as place:
+            yield place
 
 
 FRAMES = {Kind.WEBRTC: 10}

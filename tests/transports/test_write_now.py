@@ -1,6 +1,5 @@
 """What is written at once is, to the byte, what a waiting write would have written."""
 
-import gc
 import socket
 from contextlib import asynccontextmanager
 
@@ -14,6 +13,7 @@ from websockets.server import ServerProtocol
 from actors.keys.certificate import make_certificate
 from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.chance import examples
+from tests.support.garbage import collected
 from tests.support.runtime.links import CHANNELS, PLACES, open_place
 from tests.support.wire.raw_websocket import handshake
 from transports.errors import FrameTooLargeError, LinkBrokenError
@@ -27,9 +27,9 @@ LARGEST = b"x" * MAX_FRAME_BYTES
 
 @pytest.fixture(params=[*PLACES, *CHANNELS])
 async def place(request, tmp_path):
-    async with open_place(request.param, tmp_path) as place:
-        yield place
-    gc.collect()  # a socket left open would warn, and a warning is an error
+    with collected():
+        async with open_place(request.param, tmp_path) as place:
+            yield place
 
 
 async def send(link: Link, frames: list[bytes]) -> None:
