@@ -7,6 +7,7 @@ lives, /readyz whether it can serve.
 
 import platform
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from enum import unique
 from http import HTTPStatus
 from importlib import metadata
@@ -60,20 +61,26 @@ class ReadyPage:
 
     Args:
         probes: Asked only of parts that say nothing against themselves.
+        early: Parts that are asked while the process is starting, too.
     """
 
-    def __init__(self, readiness: Readiness, probes: Mapping[Part, Probe]) -> None:
+    def __init__(
+        self,
+        readiness: Readiness,
+        probes: Mapping[Part, Probe],
+        early: AbstractSet[Part] = frozenset(),
+    ) -> None:
         self._readiness = readiness
         self._probes = probes
+        self._early = early
 
     async def __call__(self) -> Page:
         """Ask every part, all at once."""
         missing = dict(self._readiness.missing)
-        if self._readiness.whole not in missing:
-            async with trio.open_nursery() as nursery:
-                for part, probe in self._probes.items():
-                    if part not in missing:
-                        nursery.start_soon(self._ask, part, probe, missing)
+        asked = self._early if self._readiness.whole in missing else self._probes.keys()
+        async with trio.open_nursery() as nursery:
+            for part in asked - missing.keys():
+                nursery.start_soon(self._ask, part, self._probes[part], missing)
         shown: JsonObject = {"ready": not missing, "missing": _listed(missing)}
         if missing:
             return json_page(HTTPStatus.SERVICE_UNAVAILABLE, shown, LATER)

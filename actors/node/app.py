@@ -205,9 +205,7 @@ async def start_parts(
         supervisor: Supervisor of the started actors.
     """
     if plan.shared is not None:
-        plan.readiness.lacking(Part.ENGINE, "it has not been reached yet")
         await plan.shared.reach()
-        plan.readiness.ready(Part.ENGINE)
     writer = await _start_state_writer(plan, supervisor)
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan, writer)))
     if plan.shared is not None:
@@ -523,7 +521,7 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
         services |= dashboard_services(config, plan.board, _sources(plan))
         more = {DASHBOARD: to_page}
     keys = key_set(plan.domain_keys)
-    ready = ReadyPage(plan.readiness, parts.probes())
+    ready = ReadyPage(plan.readiness, parts.probes(), {Part.ENGINE})
     site = site_of(config, plan.counters, ready, services, keys, more=more)
     async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url

@@ -13,10 +13,15 @@ of what it had. A renewal of unknown outcome is made again: if the first one was
 the refusal of the second names the node's own row.
 
 Whether another node is a member is the engine's word alone: no clock of this node decides it.
+
+A group has a bounded number of nodes. The watch brings rows in the order in which they were
+written, so all nodes see the same rows before the one of a node that joins. A node that finds as
+many others there as a group has is no member: it deletes its row, and tries again when one goes.
 """
 
 import math
 from collections.abc import Mapping
+from enum import Enum, auto, unique
 from hashlib import blake2b
 from typing import Final, TypeAlias, assert_never, final
 
@@ -24,7 +29,15 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key, read_row
-from fsm.group.rows_io import Answered, Conflicted, Rejected, Unanswered, Written
+from fsm.group.rows_io import (
+    Answered,
+    Conflicted,
+    Current,
+    Gap,
+    Rejected,
+    Unanswered,
+    Written,
+)
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
@@ -34,6 +47,7 @@ __all__ = [
     "Effect",
     "Fenced",
     "Gone",
+    "GroupFull",
     "IdTaken",
     "Input",
     "Join",
@@ -101,7 +115,8 @@ class Tick:
     """The deadline has passed."""
 
 
-Input: TypeAlias = Join | Answered | NodeSeen | Leave | Gone | Renew | Tick
+Input: TypeAlias = Join | Answered | NodeSeen | Gap | Current | Leave | Gone | Renew | Tick
+"""`Gap` and `Current` are those of a watch that brings the rows of all nodes."""
 
 
 @final
@@ -146,6 +161,12 @@ class IdTaken:
 
 @final
 @attrs.frozen(slots=True)
+class GroupFull:
+    """The group has `GROUP_NODES` other members: the node waits until one of them is gone."""
+
+
+@final
+@attrs.frozen(slots=True)
 class Fenced:
     """The node may be none any more: close all links, write nothing, then `Join` anew.
 
@@ -181,7 +202,40 @@ class NodeGone:
 NodeNews: TypeAlias = NodeCame | NodeGone | Rejected
 """What has become of another node; a further one is not known if the group has too many."""
 
-Effect: TypeAlias = Step | PutLease | DropLease | Admitted | IdTaken | Fenced | Left | NodeNews
+Effect: TypeAlias = (
+    Step | PutLease | DropLease | Admitted | IdTaken | GroupFull | Fenced | Left | NodeNews
+)
+
+
+@final
+@unique
+class _Watch(Enum):
+    """What the watch of the rows of nodes has brought since the node joined."""
+
+    NOT_BEGUN = auto()
+    BEGUN = auto()
+    CURRENT = auto()
+
+
+@final
+@attrs.define(slots=True)
+class _Place:
+    """What is known of a node's own row while the node joins, as revisions; 0: nothing.
+
+    Attributes:
+        written: Since which it has been there, by the answers to its writes.
+        came: With which the watch has brought it.
+        found: With which it came when the group had room.
+    """
+
+    written: int = 0
+    came: int = 0
+    found: int = 0
+
+    @property
+    def is_taken(self) -> bool:
+        """True if the row that was written is one that found room."""
+        return 0 < self.written <= self.found
 
 
 @final
@@ -195,6 +249,7 @@ class MembershipCore:
     Attributes:
         node: As above.
         boot: Its boot epoch; 0 before it has joined.
+        is_turned_away: Whether it is no member because the group has as many as it may have.
     """
 
     def __init__(self, node: str, address: str = "") -> None:
@@ -203,11 +258,14 @@ class MembershipCore:
         self.address: Final = address
         self._entity = Entity(GROUP_MEMBERSHIP, node)
         self._revision = 0
-        self._until = math.inf
+        self._until = -math.inf
         self._number = 0
         self._sent: float | None = None
         self._next = math.inf
         self._taken: Holder | None = None
+        self._watch = _Watch.NOT_BEGUN
+        self._place = _Place()
+        self.is_turned_away = False
         self._others: dict[str, NodeRow] = {}
         self._dead: dict[Holder, None] = {}
 
@@ -289,6 +347,8 @@ class MembershipCore:
                 effects = self._answered(happened, now)
             case NodeSeen():
                 effects = self._seen(happened, now)
+            case Gap() | Current():
+                effects = self._watched(happened, now)
             case Leave() | Gone():
                 effects = self._left(happened, now)
             case Renew() | Tick():
@@ -302,11 +362,18 @@ class MembershipCore:
     # ---- the lease
 
     def _join(self, boot: int, now: float) -> list[Effect]:
-        self.boot, self._revision, self._taken = boot, 0, None
+        self.boot, self._taken, self._watch = boot, None, _Watch.NOT_BEGUN
+        self._begin()
         step = self._entity.step(Trigger.JOIN, f"boot {boot}")
         return [step, self._put(now)]
 
+    def _begin(self) -> None:
+        """Expect no row of this node."""
+        self._revision, self._place, self.is_turned_away = 0, _Place(), False
+        self._until = -math.inf
+
     def _put(self, now: float) -> PutLease:
+        self.is_turned_away = False
         self._number += 1
         self._sent = now
         row = NodeRow(self.holder, self.address, self._entity.state is State.LEAVING)
@@ -335,28 +402,34 @@ class MembershipCore:
         return row if isinstance(row, NodeRow) else None
 
     def _written(self, revision: int, sent: float, now: float) -> list[Effect]:
-        self._revision = revision
+        self._note(revision)
         self._next = sent + GROUP_RENEWAL
         is_leaving = self._entity.state is State.LEAVING
         term = GROUP_MEMBERSHIP.patience(State.LEAVING if is_leaving else State.MEMBER)
-        until = sent + term
-        if self._has_lease:
-            self._until = until
+        self._until = sent + term
+        return self._admitted(now)
+
+    def _note(self, revision: int) -> None:
+        self._revision = revision
+        self._place.written = self._place.written or revision
+
+    def _admitted(self, now: float) -> list[Effect]:
+        """Return that the node is a member, if its row has found room, and lasts."""
+        is_late = self._until <= now  # the row is renewed first
+        if self._entity.state is not State.JOINING or not self._place.is_taken or is_late:
             return []
-        if until <= now:
-            # Too late to rely on it: the row is renewed first.
-            return []
-        self._until = until
-        return [self._entity.step(Trigger.ADMIT, f"revision {revision}"), Admitted(self.holder)]
+        step = self._entity.step(Trigger.ADMIT, f"revision {self._revision}")
+        return [step, Admitted(self.holder)]
 
     def _refused(self, row: NodeRow | None, revision: int, now: float) -> list[Effect]:
         if row is not None and row.holder == self.holder and revision > self._revision:
             # Written by a renewal whose answer was lost.
-            self._revision = revision
+            self._note(revision)
             return [self._put(now)]
         if self._has_lease:
             return self._fence("its lease has run out" if row is None else _OTHERS)
         self._next = now + GROUP_RENEWAL
+        self._begin()
         if row is None or row.holder == self._taken:
             return []
         self._taken = row.holder
@@ -366,6 +439,9 @@ class MembershipCore:
         if self._has_lease and now >= self._until:
             return self._fence("its lease was not renewed in time")
         is_due = self._sent is None and now >= self._next
+        if is_due and self.is_turned_away and len(self._others) >= GROUP_NODES:
+            self._next = now + GROUP_RENEWAL
+            is_due = False
         return [self._put(now)] if is_due else []
 
     def _fence(self, why: str) -> list[Effect]:
@@ -376,7 +452,7 @@ class MembershipCore:
 
     def _rest(self) -> None:
         """Await nothing: the answer of a write that is under way does not count."""
-        self._sent, self._next, self._until = None, math.inf, math.inf
+        self._sent, self._next, self._until = None, math.inf, -math.inf
         self._number += 1
 
     def _left(self, happened: Leave | Gone, now: float) -> list[Effect]:
@@ -403,8 +479,12 @@ class MembershipCore:
         known = self._others.get(seen.node)
         if seen.row is None:
             self._others.pop(seen.node, None)
+            if known is not None and self.is_turned_away:
+                self._next = now
             return self._gone(known)
-        if known is None and len(self._others) + 1 >= GROUP_NODES:
+        # A node that joins has to know of the members also beside the rows of others that join.
+        most = GROUP_NODES - 1 if self._has_lease else 2 * GROUP_NODES
+        if known is None and len(self._others) >= most:
             return [Rejected(node_key(seen.node), RowRefusal.TOO_MANY)]
         self._others[seen.node] = seen.row
         self._dead.pop(seen.row.holder, None)  # all rows were read again
@@ -423,15 +503,40 @@ class MembershipCore:
         return [NodeGone(known.holder)]
 
     def _seen_own(self, seen: NodeSeen, now: float) -> list[Effect]:
+        is_own = seen.row is not None and seen.row.holder == self.holder
         if self._entity.state is State.JOINING:
             if seen.row is None and self._taken is not None:
                 self._next = now
-            return []
+            self._place.came = seen.revision if is_own else 0
+            self._place.found = self._place.found if is_own else 0
+            return self._look(now)
         is_old = seen.revision < self._revision
-        is_own = seen.row is not None and seen.row.holder == self.holder
         if not self._has_lease or is_old or is_own:
             return []
         return self._fence("its lease has run out" if seen.row is None else _OTHERS)
+
+    def _watched(self, happened: Gap | Current, now: float) -> list[Effect]:
+        if isinstance(happened, Gap):
+            self._watch = _Watch.BEGUN
+        elif self._watch is _Watch.BEGUN:
+            self._watch = _Watch.CURRENT
+        return self._look(now)
+
+    def _look(self, now: float) -> list[Effect]:
+        """Look whether the group has room for this node, once all rows before its own are known."""
+        place = self._place
+        is_joining = self._entity.state is State.JOINING
+        if not is_joining or self._watch is not _Watch.CURRENT or not place.came or place.found:
+            return []
+        if len(self._others) < GROUP_NODES:
+            place.found = place.came
+            return self._admitted(now)
+        dropped = DropLease(node_key(self.node), place.came)
+        self._rest()
+        self._begin()
+        self.is_turned_away = True
+        self._next = now + GROUP_RENEWAL
+        return [dropped, GroupFull()]
 
 
 _OTHERS: Final = "another process has its id"

@@ -38,7 +38,7 @@ class Trigger(StrEnum):
 
 
 _JOIN: Final = "ours: a node writes its row, with a new boot epoch"
-_ADMIT: Final = "ours: the engine has the row, and its lease runs"
+_ADMIT: Final = "ours: the engine has the row, the group has room for it, and its lease runs"
 _FENCE: Final = "ours: the lease may be over, or the row is another process's"
 _LEAVE: Final = "ours: the node is going down; its runtimes are told"
 _GO: Final = "ours: the node serves no runtime any more"
@@ -69,7 +69,9 @@ GROUP_MEMBERSHIP: Final = Table(
     may_end=frozenset({State.LEFT}),
     extension_ends=frozenset({State.LEFT}),
     deadlines=(
-        Deadline(State.JOINING, None, None, "the engine is away, or its id is taken"),
+        Deadline(
+            State.JOINING, None, None, "the engine is away, its id is taken, or the group is full"
+        ),
         Deadline(
             State.MEMBER, "GROUP_TERM", Trigger.FENCE, "counted from the last renewal that was made"
         ),
@@ -77,7 +79,7 @@ GROUP_MEMBERSHIP: Final = Table(
         Deadline(State.LEAVING, "GROUP_TERM", Trigger.FENCE, "as that of a member"),
     ),
     meanings={
-        State.JOINING: "The node writes its row; it serves nobody yet.",
+        State.JOINING: "The node writes its row, and looks for room in the group.",
         State.MEMBER: "Its lease runs: it serves runtimes, and writes rows.",
         State.FENCED: "Its lease may be over: it has no links and writes nothing.",
         State.LEAVING: "It is going down; its runtimes go to other nodes.",

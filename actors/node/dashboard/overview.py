@@ -18,7 +18,7 @@ from fsm.group.kinds import Holder, NodeReport, NodeRow
 from fsm.group.rows import RowsCore
 from fsm.machines.group_membership import State
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_PATIENCE, GROUP_TERM
+from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_NODES, GROUP_PATIENCE, GROUP_TERM
 from transports.engine.contract import Engine
 
 __all__ = ["Overview"]
@@ -152,6 +152,8 @@ class Overview:
             return health.problem
         if self._trouble:
             return f"the lease of this node is not renewed: {self._trouble}"
+        if self._membership.is_turned_away:
+            return f"the group has {GROUP_NODES} other nodes, and takes no further one"
         if not self._membership.may_write(trio.current_time()):
             return f"this node is no member of its group: it is {state or State.JOINING}"
         return None

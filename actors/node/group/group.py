@@ -80,6 +80,8 @@ __all__ = ["Group"]
 
 _log = get_logger("actors.node")
 
+_NODES: Final = f"{Kind.NODE}/"
+
 
 @final
 class Group(OtherNodes):
@@ -163,6 +165,8 @@ class Group(OtherNodes):
                 self._begun.update(one.prefix for one in news if isinstance(one, rows.Gap))
                 for one in news:
                     self._applied(self._rows.feed(one, self._now))
+                    if isinstance(one, rows.Gap | rows.Current) and one.prefix == _NODES:
+                        self._member(self._membership.feed(one, self._now))
                 self._look_current()
             case RowsAnswered(answers):
                 for answer in answers:
@@ -203,8 +207,10 @@ class Group(OtherNodes):
                     self._trace.component.step(effect)
                 case membership.PutLease() | membership.DropLease():
                     self._lease(effect)
-                case membership.Admitted() | membership.IdTaken():
-                    self._asked_to_join(effect)
+                case membership.Admitted() | membership.IdTaken() | membership.GroupFull():
+                    self._trace.joins(effect)
+                    self._look_current()
+                    self._tidy_paths()
                 case membership.Fenced(why):
                     self._fence(why)
                 case membership.NodeCame() | membership.NodeGone() | rows.Rejected():
@@ -213,12 +219,6 @@ class Group(OtherNodes):
                     pass
                 case _:
                     assert_never(effect)
-
-    def _asked_to_join(self, outcome: membership.Admitted | membership.IdTaken) -> None:
-        is_in = isinstance(outcome, membership.Admitted)
-        _log.info("group joined" if is_in else "node id taken", node=self._membership.node)
-        self._look_current()
-        self._tidy_paths()
 
     def _renew(self) -> None:
         self._member(self._membership.feed(membership.Renew(), self._now))

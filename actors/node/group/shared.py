@@ -145,7 +145,7 @@ class Shared:
     def why_not(self) -> str | None:
         """Return why the node cannot use the engine, as half a sentence; None: it can."""
         if self._group is None:
-            return "it is being started"
+            return "it has not been reached yet"
         why = self._group.overview.why_not()
         return why if why or self._group.is_member else "its rows are being read"
 

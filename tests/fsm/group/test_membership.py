@@ -9,6 +9,7 @@ from fsm.group.membership import (
     DropLease,
     Fenced,
     Gone,
+    GroupFull,
     IdTaken,
     Join,
     Leave,
@@ -21,7 +22,7 @@ from fsm.group.membership import (
     Renew,
     Tick,
 )
-from fsm.group.rows_io import Conflicted, Rejected, Unanswered, Written
+from fsm.group.rows_io import Conflicted, Current, Gap, Rejected, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 from tests.support.trace.memory import MemoryTracer
@@ -42,23 +43,39 @@ def put_of(effects):
     return put
 
 
+def asked(core, *others, boot=1, now=0.0):
+    """Join a group that has other members; return the request to write the node's row."""
+    put = put_of(core.feed(Join(boot), now))
+    core.feed(Gap("node/"), now)
+    for revision, other in enumerate(others, 1):
+        core.feed(NodeSeen(other.holder.node, other, revision), now)
+    assert core.feed(Current("node/"), now) == []
+    return put
+
+
+def written(core, put, revision, now=0.0):
+    """Answer the request, and have the watch bring the row; return what is to be done."""
+    effects = core.feed(Written(put.number, revision), now)
+    return [*effects, *core.feed(NodeSeen(core.node, put.row, revision), now)]
+
+
 def joined(now=0.0, core=None):
     """A member whose row has revision 1."""
     core = core or MembershipCore("a", "http://a")
-    put = put_of(core.feed(Join(1), now))
-    assert of(core.feed(Written(put.number, 1), now), Admitted) == [Admitted(core.holder)]
+    put = asked(core, now=now)
+    assert of(written(core, put, 1, now), Admitted) == [Admitted(core.holder)]
     return core
 
 
 def test_a_node_joins_by_a_row_that_was_not_there():
     core = MembershipCore("a", "http://a")
 
-    put = put_of(core.feed(Join(1), 5.0))
+    put = asked(core, now=5.0)
 
     assert (put.row, put.expected) == (NodeRow(Holder("a", 1), "http://a"), 0)
     assert core.state is State.JOINING
     assert not core.may_write(5.0)
-    core.feed(Written(put.number, 3), 5.5)
+    written(core, put, 3, 5.5)
     assert core.state is State.MEMBER
     assert core.may_write(5.5)
     assert core.is_live(Holder("a", 1))
@@ -126,12 +143,25 @@ def test_an_answer_that_comes_late_still_counts_from_its_request():
 
 def test_an_admission_that_comes_too_late_is_renewed_first():
     core = MembershipCore("a")
-    first = put_of(core.feed(Join(1), 0.0))
+    first = asked(core)
 
-    again = put_of(core.feed(Written(first.number, 1), 20.0))
+    again = put_of(written(core, first, 1, 20.0))
     assert again.expected == 1
     assert core.state is State.JOINING
-    assert of(core.feed(Written(again.number, 2), 20.1), Admitted)
+    assert of(written(core, again, 2, 20.1), Admitted)
+
+
+def test_an_admission_whose_row_has_gone_meanwhile_begins_with_another_row():
+    core = MembershipCore("a")
+    first = asked(core)
+    again = put_of(written(core, first, 1, 20.0))
+
+    core.feed(refused(again.number, None, 2), 20.1)
+    third = put_of(core.feed(Tick(), 20.1 + GROUP_RENEWAL))
+    assert third.expected == 0
+    assert not of(core.feed(Written(third.number, 3), 23.2), Admitted)
+    core.feed(NodeSeen("a", None, 2), 23.2)
+    assert of(core.feed(NodeSeen("a", third.row, 3), 23.2), Admitted)
 
 
 def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
@@ -167,13 +197,13 @@ def test_a_node_that_has_no_lease_renews_none(last):
 
 def test_a_join_of_unknown_outcome_is_recognised_too():
     core = MembershipCore("a")
-    put = put_of(core.feed(Join(1), 0.0))
+    put = asked(core)
     core.feed(Unanswered(put.number), 1.0)
     again = put_of(core.feed(Tick(), 1.0 + GROUP_RETRY))
 
     renewed = put_of(core.feed(refused(again.number, NodeRow(core.holder), 2), 2.0))
     assert (renewed.expected, core.state) == (2, State.JOINING)
-    assert of(core.feed(Written(renewed.number, 3), 2.1), Admitted)
+    assert of(written(core, renewed, 3, 2.1), Admitted)
 
 
 def test_a_join_waits_until_an_earlier_process_of_its_id_is_gone():
@@ -231,9 +261,9 @@ def test_a_fenced_node_joins_as_another_process():
     core = joined()
     core.feed(NodeSeen("a", None, 2), 1.0)
 
-    put = put_of(core.feed(Join(2), 1.5))
+    put = asked(core, boot=2, now=1.5)
     assert (put.row.holder, put.expected) == (Holder("a", 2), 0)
-    core.feed(Written(put.number, 3), 1.6)
+    written(core, put, 3, 1.6)
     assert core.is_live(Holder("a", 2))
     assert not core.is_live(Holder("a", 1))
 
@@ -322,6 +352,72 @@ def test_a_group_has_only_so_many_nodes():
     assert effects[-2:] == [Rejected(key, RowRefusal.TOO_MANY) for key in late]
 
 
+FULL = [NodeRow(Holder(f"n{number}", 1)) for number in range(GROUP_NODES)]
+
+
+def test_a_node_that_finds_as_many_others_as_a_group_has_is_no_member_and_says_so():
+    core = MembershipCore("a")
+    put = asked(core, *FULL)
+
+    assert core.feed(Written(put.number, 100), 0.1) == []
+    assert core.feed(NodeSeen("a", put.row, 100), 0.2) == [DropLease("node/a", 100), GroupFull()]
+    assert core.state is State.JOINING
+    assert core.is_turned_away
+    for _ in range(3):  # it asks nothing of the engine as long as it is so, and says it once
+        assert core.feed(Tick(), core.deadline()) == []
+
+
+def test_the_last_place_of_a_group_is_taken():
+    core = MembershipCore("a")
+    put = asked(core, *FULL[1:])
+    assert of(written(core, put, 100), Admitted)
+
+
+def test_a_node_that_is_turned_away_tries_again_when_another_has_gone():
+    core = MembershipCore("a")
+    written(core, asked(core, *FULL), 100)
+    core.feed(NodeSeen("a", None, 101), 0.2)
+
+    put = put_of(core.feed(NodeSeen("n7", None, 102), 60.0))
+    assert (put.expected, core.is_turned_away) == (0, False)
+    assert of(written(core, put, 103, 60.1), Admitted)
+
+
+def test_of_two_that_ask_for_the_last_place_the_first_that_the_engine_has_written_gets_it():
+    cores = [MembershipCore(name) for name in "ab"]
+    puts = [asked(core, *FULL[1:]) for core in cores]
+    outcomes = []
+    for core in cores:
+        for revision, put in enumerate(puts, 100):
+            effects = core.feed(NodeSeen(put.row.holder.node, put.row, revision), 0.0)
+            if put.row.holder == core.holder:
+                outcomes.append(effects)
+    assert outcomes == [[], [DropLease("node/b", 101), GroupFull()]]
+    assert of(cores[0].feed(Written(puts[0].number, 100), 0.1), Admitted)
+
+
+def test_a_row_that_comes_before_all_others_are_known_is_no_admission_yet():
+    """The first rows of a watch come by the revisions that they have now."""
+    core = MembershipCore("a")
+    put = put_of(core.feed(Join(1), 0.0))
+    core.feed(Gap("node/"), 0.0)
+    assert written(core, put, 1) == []
+    for revision, other in enumerate(FULL, 2):
+        core.feed(NodeSeen(other.holder.node, other, revision), 0.0)
+    assert of(core.feed(Current("node/"), 0.0), GroupFull)
+
+
+def test_a_watch_that_began_before_a_node_joined_says_nothing_of_its_row():
+    core = joined()
+    core.feed(NodeSeen("a", None, 2), 1.0)
+    put = put_of(core.feed(Join(2), 1.5))
+
+    core.feed(Current("node/"), 1.5)
+    assert written(core, put, 3, 1.6) == []
+    core.feed(Gap("node/"), 1.7)
+    assert of(core.feed(Current("node/"), 1.8), Admitted)
+
+
 def test_exactly_one_member_tidies_up_and_each_has_a_share():
     names = ["a", "b", "c"]
     cores = {name: joined(core=MembershipCore(name)) for name in names}
@@ -361,8 +457,11 @@ def test_these_are_all_paths_of_a_membership():
     for number, path in enumerate(PATHS.values()):
         tracer = MemoryTracer()
         core = MembershipCore(f"a{number}")
-        (step, put) = core.feed(Join(1), 0.0)
-        steps = [step, *core.feed(Written(put.number, 1), 0.0)]
+        steps = core.feed(Join(1), 0.0)
+        put = put_of(steps)
+        core.feed(Gap("node/"), 0.0)
+        core.feed(Current("node/"), 0.0)
+        steps += written(core, put, 1)
         for one in path:
             news = NodeSeen(core.node, one.row, one.revision) if isinstance(one, NodeSeen) else one
             steps += core.feed(news, 0.1)

@@ -125,6 +125,8 @@ class LeasePlace(Host):
             case "joins":
                 self.boots += 1
                 self._feed(member.Join(self.boots))
+                self._feed(rows_io.Gap(""))
+                self._feed(rows_io.Current(""))
             case "stops":
                 self.is_stopped = True
             case "goes on":
@@ -145,6 +147,8 @@ class LeasePlace(Host):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
             said = Written(put.number, self.revision)
+            self._waiting.append(member.NodeSeen(_NODE, put.row, self.revision))
+            self._hear()
         else:
             there = None if self.row is None else write_row(self.row)
             said = Conflicted(put.number, there, self.revision)

@@ -104,7 +104,7 @@ class NodePlace(Host):
 
     def _join(self) -> None:
         self._member(self.membership.feed(member.Join(self.boots), self.now))
-        self._rows(self.rows.feed(Gap(""), self.now))
+        self._watched(Gap(""))
         self.send(f"{self.node}-says", Watch(self.here))
 
     def _tell(self, revision: int, *, is_there: bool) -> None:
@@ -244,8 +244,15 @@ class NodePlace(Host):
     def _hear(self, seen: Seen | Current) -> None:
         if isinstance(seen, Seen) and seen.key == KEY:
             self._tell(seen.revision, is_there=seen.value is not None)
-        self._rows(self.rows.feed(seen, self.now))
+        if isinstance(seen, Current):
+            self._watched(seen)
+        else:
+            self._rows(self.rows.feed(seen, self.now))
         self.is_current = self.rows.is_current
+
+    def _watched(self, happened: Gap | Current) -> None:
+        self._rows(self.rows.feed(happened, self.now))
+        self._member(self.membership.feed(happened, self.now))
 
     def _member(self, effects: Iterable[member.Effect]) -> None:
         for effect in effects:

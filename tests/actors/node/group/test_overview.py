@@ -1,6 +1,7 @@
 """What each node of a group shows of it: its dashboard, its metrics, and whether it is ready."""
 
 from contextlib import asynccontextmanager
+from functools import partial
 from urllib.parse import quote, urlsplit
 
 import attrs
@@ -396,7 +397,7 @@ async def test_a_member_is_not_ready_until_it_knows_all_rows(autojump_clock):
     async with group(2) as world:
         one, two = world.nodes
         bob = await two.peer(RB)
-        for _ in range(2 * WATCH_BATCH // ALLOCATED):
+        for _ in range(4 * WATCH_BATCH // ALLOCATED):
             await bob.allocate(number=ALLOCATED)
         world.store.stop(one.engine)
         await trio.sleep(GROUP_LEASE)
@@ -432,3 +433,25 @@ async def test_a_node_that_waits_for_the_engine_at_its_start_is_not_ready(autoju
         await trio.sleep(2)
         assert (await ask(network, f"http://{place}", "/readyz")).status == 200
         is_over.set()
+
+
+async def test_a_node_for_which_its_group_has_no_room_says_so_and_waits(
+    autojump_clock, monkeypatch
+):
+    monkeypatch.setattr("fsm.group.membership.GROUP_NODES", 2)
+    place = "127.0.0.1:4000"
+    async with group(2) as world:
+        world.nursery.start_soon(partial(world.node, http=HttpConfig(place)))
+        await trio.sleep(GROUP_LEASE)
+        page = await ask(world.network, f"http://{place}", "/readyz")
+        why = {one["part"]: one["why"] for one in page.json["missing"]}
+        assert why["engine"] == "the group has 64 other nodes, and takes no further one"
+        assert states(await shown(world, world.nodes[0])) == ["member"] * 2
+        assert len(world.nodes) == 2
+        world.nodes[1].is_over.set()
+        await world.until(partial(is_started, world, 3))
+        assert not await missing(world, world.nodes[2])
+
+
+async def is_started(world, count):
+    return len(world.nodes) == count
