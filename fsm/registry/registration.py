@@ -48,12 +48,13 @@ from fsm.registry.records import (
 )
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.limits.node import MAX_RECORDS, RECORD_RETRY
+from specs.limits.node import MAX_DOMAIN_RECORDS, MAX_RECORDS, RECORD_RETRY
 from specs.reply_code import Code
 
 __all__ = ["Mirror", "RegistrationCore"]
 
 _MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
+_FULL: Final = f"the registry has {MAX_DOMAIN_RECORDS} records, and no room for another"
 _VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
@@ -193,6 +194,8 @@ class RegistrationCore:
         is_new = held is None or held.runtime != asked.by
         if is_new and self._index.count(By.RUNTIME, asked.by) >= MAX_RECORDS:
             return Answered(Code.TOO_LARGE, _MANY)
+        if held is None and len(self._rows) >= MAX_DOMAIN_RECORDS:
+            return Answered(Code.UNAVAILABLE, _FULL)
         return create_refusal(asked, None if held is None else held.runtime)
 
     def _touch(self, asked: Touch, now: float) -> list[Effect]:

@@ -41,6 +41,7 @@ ANSWERS = {
     "actors/node/session/opening.py::Logins._verdict": "the provider can be reached",
     "actors/node/session/opening.py::Logins.overdue": "the provider answers",
     "actors/node/session/opening.py::Logins._vouched": "the file of used tokens can be written",
+    "fsm/registry/registration.py::RegistrationCore._create_refusal": "records expire",
     "actors/runtime/bus/admission.py::-": "waiting senders are found out",
     "actors/runtime/bus/forwarding.py::Forwarding._admit": "the node brings what is missing",
     "actors/runtime/bus/forwarding.py::Forwarding._give_child": "another path is set up",

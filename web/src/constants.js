@@ -307,6 +307,7 @@ export const BACKEND_QUEUE = 256;
 export const BACKEND_TIMEOUT = 10.0;
 export const BACKEND_ANSWER_BYTES = 1048576;
 export const MAX_RECORDS = 10000;
+export const MAX_DOMAIN_RECORDS = 1000000;
 export const MAX_RECORD_BYTES = 16384;
 export const INDEXED_NAMES = 32;
 export const STORE_RETRY = 1.0;

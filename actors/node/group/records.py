@@ -23,6 +23,7 @@ from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
 from specs.limits.group import GROUP_BATCH
+from specs.limits.node import MAX_DOMAIN_RECORDS
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Current, Engine, EngineDownError, Put
 
@@ -59,7 +60,7 @@ class EngineRecords(RecordFile, RecordNews):
     Args:
         engine: The engine.
         tidies: Returns whether this node, and no other, removes what belongs to no node.
-        refusals: Are told of rows that are no records.
+        refusals: Are told of rows that are no records, or too many.
     """
 
     def __init__(
@@ -168,11 +169,19 @@ class EngineRecords(RecordFile, RecordNews):
                 if known is not None:
                     del self._known[about]
                     yield Mirror(known.url, None)
-            elif (row := _read(about, one.value)) is not None:
+            elif (row := self._taken(about, one.value)) is not None:
                 self._known[about] = _Known(row.url, one.revision, row)
                 yield Mirror(row.url, row)
-            else:
-                self._refusals.note(one.key, RowRefusal.MALFORMED)
+
+    def _taken(self, about: str, value: bytes) -> Row | None:
+        """Return the record of a row; None: it is refused."""
+        row = _read(about, value)
+        is_known = about in self._known
+        if row is not None and (is_known or len(self._known) < MAX_DOMAIN_RECORDS):
+            return row
+        reason = RowRefusal.MALFORMED if row is None else RowRefusal.TOO_MANY
+        self._refusals.note(_PREFIX + about, reason)
+        return None
 
 
 def _url(change: Change) -> str:

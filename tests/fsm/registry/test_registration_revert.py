@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.engine import Step
+from fsm.registry import registration
 from fsm.registry.records import Answered, By, Create, Find, Leave, Read, Search, Tick, Touch
 from fsm.registry.registration import RegistrationCore
-from specs.limits.node import MAX_RECORDS
+from specs.limits.node import MAX_DOMAIN_RECORDS, MAX_RECORDS
 from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 
 URLS = [f"hyperty://a.ex/{n}" for n in range(3)]
@@ -89,6 +90,19 @@ def test_a_runtime_has_only_so_many_records():
     assert core.feed(create("hyperty://a.ex/more"), 0.0)[0].code == 413
     assert core.feed(create("hyperty://a.ex/n0"), 0.0)[-1].code == 200
     assert core.feed(create("hyperty://a.ex/more", "r2"), 0.0)[-1].code == 200
+
+
+def test_a_registry_has_only_so_many_records(monkeypatch):
+    monkeypatch.setattr(registration, "MAX_DOMAIN_RECORDS", 2)
+    core = RegistrationCore()
+    for url in URLS[:2]:
+        core.feed(create(url, url), 0.0)
+    assert core.feed(create(URLS[2], "r3"), 0.0)[0].code == 503
+    assert core.feed(create(URLS[0], URLS[0]), 0.0)[-1].code == 200
+    core.feed(Leave(URLS[0], "gone"), 0.0)
+    core.feed(Tick(), 10 * REGISTRATION_EXPIRES + REGISTRATION_GRAVE)
+    assert core.feed(create(URLS[2], "r3"), 0.0)[-1].code == 200
+    assert MAX_DOMAIN_RECORDS >= 100 * MAX_RECORDS
 
 
 @pytest.mark.parametrize("handler", ["hyperty-runtime://a.ex/rb/p2phandler/1", "r2/p2phandler/1"])

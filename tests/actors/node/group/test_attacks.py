@@ -14,6 +14,7 @@ from actors.node.group.records import EngineRecords, _Known
 from actors.node.group.refusals import RowRefusals
 from actors.node.group.shared import Shared
 from actors.node.group.tokens import EngineTokens
+from fsm.group.kinds import RowRefusal
 from fsm.machines.registration import State
 from fsm.registry.node_rights import Observation
 from fsm.registry.records import Forget, Keep, Row
@@ -141,6 +142,32 @@ async def test_a_removal_that_another_node_was_before_is_mended_by_the_watch(aut
 
 def rows_of(count: int) -> list[Row]:
     return [Row(f"{RA}/{number}", RA, State.LIVE, 1.0, {}, number) for number in range(count)]
+
+
+async def test_a_node_knows_only_so_many_records_and_counts_the_others(autojump_clock, monkeypatch):
+    """SEC-46."""
+    monkeypatch.setattr("actors.node.group.records.MAX_DOMAIN_RECORDS", 2)
+    first, second, third = rows_of(3)
+    counters, news = Counters(), News()
+    async with open_memory_store() as store, store.open() as engine, store.open() as other:
+        mine = EngineRecords(engine, lambda key: True, RowRefusals(counters))
+        theirs = records_of(other)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(mine.follow, news.take)
+            for change in (
+                Keep(first),
+                Keep(second),
+                Keep(third),
+                Keep(attrs.evolve(first, number=7)),
+                Forget(second.url),
+                Keep(attrs.evolve(third, number=8)),
+            ):
+                await theirs.commit([change])
+                await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert [one.row.number for one in news.heard if one.row] == [0, 1, 7, 8]
+        assert [one.url for one in mine.load()] == [first.url, third.url]
+        assert counters.tallies[Tally.ROWS] == {(RowRefusal.TOO_MANY,): 1}
 
 
 async def test_a_registry_that_starts_again_learns_what_is_there_now(autojump_clock):
