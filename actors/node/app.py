@@ -252,7 +252,8 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     exchange.has_login = config.login is not None
     keep_name: KeepName = exchange.state.note
     if plan.shared is not None:
-        group = plan.shared.join(exchange, plan.trace("group"), plan.http_url or "")
+        address = plan.http_url or ""
+        group = plan.shared.join(exchange, plan.trace("group"), address, plan.login_clock)
         keep_name = group.keep_name
     exchange.names = UserNames(keep_name, plan.login_clock)
     watch(exchange)

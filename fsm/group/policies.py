@@ -1,9 +1,12 @@
 """The policies of a domain: one version in all nodes of a group, as one row of the engine has it.
 
-A change is a whole new version, one higher than the one that its node knew. It is written by
-compare-and-set, and judged by only when the engine has it. So of two changes at once one is made,
-and the sender of the other is told. A node judges by the whole of a version or not at all: if it
-cannot read a version, it denies everything until there is another one.
+A change is a whole new version. It is written by compare-and-set, and judged by only when the
+engine has it. So of two changes at once one is made, and the sender of the other is told. The
+version is the time of the change, or at least one higher than the one that its node knew: another
+node may have judged by a higher one, which the engine has lost, or a program has overwritten. With
+a lower version than that, a change that was answered as made would be taken back by that node. A
+node judges by the whole of a version or not at all: if it cannot read a version, it denies
+everything until there is another one.
 
 The first node writes the policies of its files; a node that comes later takes what is there, and
 reports that its files differ. A version that a node has judged by is written anew if an engine
@@ -195,10 +198,12 @@ class Proposed:
     Attributes:
         book: Their version does not count.
         is_of_files: Whether they are what the files of this node say.
+        at: Seconds since the epoch, by the clock of this node.
     """
 
     book: Book
     is_of_files: bool = False
+    at: int = 0
 
 
 @final
@@ -310,8 +315,8 @@ class PoliciesCore:
             case Known():
                 self._is_known = True
                 return self._mended()
-            case Proposed(book, is_of_files):
-                return self._propose(book, is_of_files=is_of_files)
+            case Proposed():
+                return self._propose(happened)
             case Written():
                 return self._written()
             case Fenced():
@@ -356,15 +361,16 @@ class PoliciesCore:
 
     # ---- what this node writes
 
-    def _propose(self, book: Book, *, is_of_files: bool) -> list[Effect]:
+    def _propose(self, asked: Proposed) -> list[Effect]:
         if self._writing is not None:
             return [BUSY]
         there = 0 if self._there is None else self._there.version
-        wanted = attrs.evolve(book, version=max(self._newest, there) + 1)
+        version = max(self._newest + 1, there + 1, asked.at)
+        wanted = attrs.evolve(asked.book, version=version)
         flaw = _flaw(wanted)
         if flaw is not None:
             return [flaw]
-        if is_of_files:
+        if asked.is_of_files:
             self._files = wanted
         if self._agreed is not None and self.problem is None and _is_alike(wanted, self._agreed):
             return [Made(self._agreed)]

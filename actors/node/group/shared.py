@@ -82,14 +82,22 @@ class Shared:
         """
         self.mint = await _secret(self.engine, self.mint)
 
-    def join(self, exchange: Exchange, trace: ComponentTrace, address: str) -> Group:
+    def join(
+        self,
+        exchange: Exchange,
+        trace: ComponentTrace,
+        address: str,
+        wall: Callable[[], float],
+    ) -> Group:
         """Let the bus know other nodes; return them.
 
         Args:
             exchange: The sessions of the bus.
             trace: Trace of what goes from node to node.
             address: Base URL of the node's HTTP service; empty: there is none.
+            wall: Returns the seconds since the epoch.
         """
+        self.policies.wall = wall
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
         member = MembershipCore(self.node, address)
         group = Group(exchange, self.engine, own, member, self.policies)

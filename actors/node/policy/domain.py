@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias, assert_never, final
 
+import trio
+
 from actors.kit.log import get_logger
 from actors.policy.store import PolicyStore
 from fsm.effects import Refused
@@ -30,6 +32,9 @@ class DomainPolicies:
 
     Args:
         store: The policies by which the node judges; at first, those of its files.
+
+    Attributes:
+        wall: Returns the seconds since the epoch; a node that joins a group sets it.
     """
 
     def __init__(self, store: PolicyStore) -> None:
@@ -38,6 +43,7 @@ class DomainPolicies:
         self._write: _Write = _nowhere
         self._objection: Callable[[], Refused | None] = _no_objection
         self._answer: Answer = _to_nobody
+        self.wall: Callable[[], float] = trio.current_time
 
     def begin(self, write: _Write, objection: Callable[[], Refused | None]) -> None:
         """Work with a bus, which knows nothing of the engine yet.
@@ -106,7 +112,7 @@ class DomainPolicies:
         objection = self._objection() or (None if self._core.is_settled else policies.BUSY)
         if objection is None:
             self._answer = answer
-            self._feed(policies.Proposed(book, is_of_files))
+            self._feed(policies.Proposed(book, is_of_files, int(self.wall())))
         else:
             answer(objection)
 

@@ -160,6 +160,25 @@ def test_what_the_engine_has_lost_is_written_anew(there):
     assert core.feed(Known()) == [WrittenDown(book("a", version=4))]
 
 
+@pytest.mark.parametrize(
+    "there", [Missing(), PolicyRow(3, book("old", version=3)), PolicyRow(0, None)]
+)
+def test_a_change_by_a_node_that_knows_less_than_another_is_not_taken_back_by_that_one(there):
+    """POL-05: it was answered as made."""
+    other, core = known("a", version=1_000), PoliciesCore(Book())
+    core.feed(there)
+    core.feed(Known())
+    (wanted,) = core.feed(Proposed(book("b"), at=1_001))
+    assert core.feed(Written())[-1] == Made(wanted.book)
+    assert other.feed(PolicyRow(wanted.book.version, wanted.book)) == [Judged(wanted.book)]
+
+
+def test_versions_are_counted_where_a_clock_goes_back():
+    core = known("a", version=1_000)
+    (wanted,) = core.feed(Proposed(book("b"), at=7))
+    assert wanted.book.version == 1_001
+
+
 class Row:
     """One row, changed by compare-and-set, and the nodes that are told of it in their time."""
 
@@ -170,6 +189,7 @@ class Row:
         self.judged = [Book(version=0)] * count
         self.writing = [None] * count
         self.asked = self.answered = 0
+        self.old, self.made = None, []
 
     def feed(self, number, happened):
         for effect in self.cores[number].feed(happened):
@@ -180,7 +200,10 @@ class Row:
                 case WrittenDown(wanted):
                     assert self.writing[number] is None
                     self.writing[number] = wanted
-                case Made() | Refused():
+                case Made(made):
+                    self.made.append(made)
+                    self.answered += 1
+                case Refused():
                     self.answered += 1
                 case FilesDiffer():
                     pass
@@ -189,8 +212,16 @@ class Row:
         if self.known[number] != self.revision:
             self.writing[number] = None
             self.known[number] = self.revision
-            found = Missing() if self.value is None else PolicyRow(self.value.version, self.value)
-            self.feed(number, found)
+            self.feed(number, self.found())
+
+    def found(self):
+        match self.value:
+            case None:
+                return Missing()
+            case "garbage":
+                return PolicyRow(0, None)
+            case there:
+                return PolicyRow(there.version, there)
 
     def write(self, number):
         wanted = self.writing[number]
@@ -204,12 +235,32 @@ class Row:
         self.value, self.known[number] = wanted, self.revision
         self.feed(number, Written())
 
-    def empty(self):
-        self.value, self.revision = None, self.revision + 1
+    def put(self, value):
+        self.value, self.revision = value, self.revision + 1
 
     def propose(self, number, name):
+        self.old = self.value
         self.asked += 1
-        self.feed(number, Proposed(book(f"p{name}")))
+        self.feed(number, Proposed(book(f"p{name}"), at=100 * name))
+
+    def do(self, step, number, name):
+        match step:
+            case "empty":
+                self.put(None)
+            case "garbage":
+                self.put("garbage")
+            case "older":
+                self.put(self.old)
+            case "propose":
+                self.propose(number, name)
+            case _:
+                getattr(self, step)(number)
+
+    def settle(self):
+        for _ in range(6):
+            for number in range(3):
+                self.tell(number)
+                self.write(number)
 
     def fence(self, number):
         self.writing[number], self.known[number] = None, -1
@@ -219,7 +270,8 @@ class Row:
 
 
 STEPS = st.tuples(
-    st.sampled_from(["tell", "write", "propose", "fence", "empty"]), st.integers(0, 2)
+    st.sampled_from(["tell", "write", "propose", "fence", "empty", "garbage", "older"]),
+    st.integers(0, 2),
 )
 
 
@@ -229,18 +281,14 @@ def test_all_nodes_come_to_one_version_and_none_goes_back(steps):
     for number in range(3):
         row.feed(number, Known())
     for name, (step, number) in enumerate(steps):
-        match step:
-            case "empty":
-                row.empty()
-            case "propose":
-                row.propose(number, name)
-            case _:
-                getattr(row, step)(number)
-    for _ in range(6):
-        for number in range(3):
-            row.tell(number)
-            row.write(number)
+        row.do(step, number, name)
+    row.settle()
+    if row.value == "garbage":
+        row.propose(0, len(steps))
+        row.settle()
     assert row.value is not None
+    for last in sorted(row.made, key=lambda one: one.version)[-1:]:
+        assert ids(row.value) == ids(last)
     assert {one.version for one in row.judged} == {row.value.version}
     assert all(ids(one) == ids(row.value) for one in row.judged)
     assert row.asked == row.answered

@@ -86,6 +86,14 @@ async def test_files_that_one_node_reads_again_count_at_all(tmp_path, autojump_c
         assert versions(one) == (2, 2)
 
 
+async def test_the_version_of_a_change_is_its_time(tmp_path, autojump_clock):
+    made = files(tmp_path / "1", denying("old"))
+    async with open_group(1, clock_offset=1_000_000.0, **made) as world:
+        (tmp_path / "1" / "0.toml").write_text(denying("new"))
+        assert await world.nodes[0].node.reload_policies() == ""
+        assert 0 <= written(world)["version"] - 1_000_000 <= trio.current_time()
+
+
 async def test_a_node_that_starts_judges_by_what_the_others_judge_by(tmp_path, autojump_clock):
     async with open_group(0) as world:
         await world.node(**files(tmp_path / "1", denying("first")))
