@@ -41,6 +41,7 @@ __all__ = [
     "AcceptCore",
     "Answered",
     "Attached",
+    "Batch",
     "Began",
     "Deliver",
     "DeliverCore",
@@ -82,18 +83,32 @@ class Offered:
 
 
 @final
+@attrs.frozen(slots=True)
+class Batch:
+    """Messages that the engine is to keep.
+
+    Attributes:
+        number: Names the batch; the answer of the engine repeats it.
+        offered: The messages, in order; none: there is no batch.
+    """
+
+    number: int
+    offered: Sequence[Offered] = ()
+
+
+@final
 class AcceptCore:
     """What waits to be kept by the engine, in order; one batch is under way at a time."""
 
     def __init__(self) -> None:
         self._waiting: deque[Offered] = deque()
         self._bytes = 0
-        self._asked: tuple[Offered, ...] = ()
+        self._asked = Batch(0)
 
     @property
     def is_settled(self) -> bool:
         """True if nothing waits, and nothing is under way."""
-        return not self._waiting and not self._asked
+        return not self._waiting and not self._asked.offered
 
     def offer(self, one: Offered) -> bool:
         """Take a message; return whether there was room."""
@@ -104,19 +119,28 @@ class AcceptCore:
         self._bytes = size
         return True
 
-    def batch(self) -> Sequence[Offered]:
-        """Return what is to be given to the engine now; empty: nothing, or a batch is under way."""
-        if self._asked or not self._waiting:
-            return ()
+    def batch(self) -> Batch | None:
+        """Return what is to be given to the engine now; None: nothing, or a batch is under way."""
+        if self._asked.offered or not self._waiting:
+            return None
         count = min(len(self._waiting), DURABLE_BATCH)
-        self._asked = tuple(self._waiting.popleft() for _ in range(count))
-        self._bytes -= sum(len(one.payload) for one in self._asked)
+        offered = tuple(self._waiting.popleft() for _ in range(count))
+        self._bytes -= sum(len(one.payload) for one in offered)
+        self._asked = Batch(self._asked.number + 1, offered)
         return self._asked
 
-    def answered(self) -> Sequence[Offered]:
-        """Return what was under way: its outcome is known, or never will be."""
-        asked, self._asked = self._asked, ()
-        return asked
+    def answered(self, number: int) -> Sequence[Offered]:
+        """Return the messages of a batch, whose outcomes are known; none: it was given up.
+
+        Args:
+            number: Number of the batch.
+        """
+        return self.given_up() if number == self._asked.number else ()
+
+    def given_up(self) -> Sequence[Offered]:
+        """Return what was under way: its outcome will never be known."""
+        offered, self._asked = self._asked.offered, Batch(self._asked.number)
+        return offered
 
 
 # ---- the end of the receiver

@@ -105,10 +105,10 @@ class Durable(DurableMessages):
             return _owner(session.asker.identity, session.core.key)
         return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
 
-    def _answered(self, outcomes: Sequence[Appended]) -> None:
-        asked = self._accept.answered()
+    def _answered(self, number: int, outcomes: Sequence[Appended]) -> None:
+        asked = self._accept.answered(number)
         if not asked:
-            # An earlier bus, which has crashed, has asked.
+            # It was given up, or an earlier bus, which has crashed, has asked.
             return
         for offered, outcome in zip(asked, outcomes, strict=True):
             match outcome:
@@ -184,14 +184,14 @@ class Durable(DurableMessages):
         match event:
             case LogsReady(logs):
                 self._logs = logs
-                for offered in self._accept.answered():
+                for offered in self._accept.given_up():
                     self._refuse(offered, UNKNOWN)
                 self._feed(durable.Began())
             case LogsMoved(news):
                 for one in news:
                     self._feed(one)
-            case AppendsAnswered(outcomes):
-                self._answered(outcomes)
+            case AppendsAnswered(number, outcomes):
+                self._answered(number, outcomes)
             case _:
                 pass
 
@@ -205,10 +205,11 @@ class Durable(DurableMessages):
                 for runtime, position in trims.items():
                     self._feed(durable.Trimmed(runtime, position, is_done=False))
         batch = self._accept.batch()
-        if batch:
-            appends = tuple(Append(one.log, one.payload) for one in batch)
-            if self._logs is None or not self._logs.try_tell(AppendAll(appends)):
-                for offered in self._accept.answered():
+        if batch is not None:
+            appends = tuple(Append(one.log, one.payload) for one in batch.offered)
+            work = AppendAll(batch.number, appends)
+            if self._logs is None or not self._logs.try_tell(work):
+                for offered in self._accept.given_up():
                     self._refuse(offered, NOT_KEPT)
 
     @override

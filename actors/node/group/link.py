@@ -238,8 +238,8 @@ class LogKeeper(Actor[LogWork]):
     @override
     async def handle(self, message: LogWork) -> None:
         match message:
-            case AppendAll(appends):
-                self.spawn(self._append, appends)
+            case AppendAll():
+                self.spawn(self._append, message)
             case durable.Fetch():
                 self.spawn(self._fetch, message)
             case TrimLogs(reached):
@@ -247,8 +247,9 @@ class LogKeeper(Actor[LogWork]):
             case _:
                 assert_never(message)
 
-    async def _append(self, appends: Sequence[contract.Append]) -> None:
-        await self._bus.tell(AppendsAnswered(await self._engine.append_all(appends)))
+    async def _append(self, batch: AppendAll) -> None:
+        outcomes = await self._engine.append_all(batch.appends)
+        await self._bus.tell(AppendsAnswered(batch.number, outcomes))
 
     async def _fetch(self, wanted: durable.Fetch) -> None:
         runtime, number = wanted.runtime, wanted.number

@@ -91,8 +91,13 @@ StoreRef: TypeAlias = ActorRef[StoreWork]
 @final
 @attrs.frozen(slots=True)
 class AppendAll:
-    """Add entries to logs, and report what has become of each."""
+    """Add entries to logs, and report what has become of each.
 
+    Attributes:
+        number: Number of the batch; `AppendsAnswered` repeats it.
+    """
+
+    number: int
     appends: Sequence[Append]
 
 
@@ -131,6 +136,7 @@ class LogsMoved(LogEvent):
 class AppendsAnswered(LogEvent):
     """Additions to logs are answered, all of one `AppendAll`."""
 
+    number: int
     outcomes: Sequence[Appended]
 
 

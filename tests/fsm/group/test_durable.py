@@ -78,13 +78,24 @@ def test_batches_go_one_after_the_other_and_in_order():
     assert all(core.offer(offered(number)) for number in numbers)
     went = []
     while batch := core.batch():
-        assert not core.batch()
+        assert core.batch() is None
         assert not core.is_settled
-        assert core.answered() == batch
-        went += [one.message.id for one in batch]
+        assert core.answered(batch.number) == batch.offered
+        went += [one.message.id for one in batch.offered]
+        assert not core.answered(batch.number)
     assert went == [*numbers]
     assert core.is_settled
-    assert not core.answered()
+
+
+def test_an_answer_to_a_batch_that_was_given_up_is_none_to_the_next():
+    core = AcceptCore()
+    core.offer(offered(1))
+    first = core.batch()
+    assert core.given_up() == first.offered
+    core.offer(offered(2))
+    second = core.batch()
+    assert not core.answered(first.number)
+    assert core.answered(second.number) == second.offered
 
 
 @pytest.mark.parametrize(("size", "most"), [(1, DURABLE_WAITING), (DURABLE_WAITING_BYTES // 4, 4)])

@@ -22,6 +22,7 @@ from tests.actors.node.group.test_domain import runtimes
 from tests.actors.node.links.test_outbox_budget import LIMITS, clog, pile_up, refusals
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.node_peer import RA, RB, Peer, World
+from transports.engine.contract import LogFullError
 
 
 class Ledger(actors.Hyperty):
@@ -363,9 +364,20 @@ async def test_an_answer_that_a_crashed_bus_has_asked_for_crashes_no_other(
     group, ends, autojump_clock
 ):
     """What waits for a bus outlives it."""
-    await group.nodes[0].node._bus.tell(AppendsAnswered((5,)))
+    await group.nodes[0].node._bus.tell(AppendsAnswered(1, (5,)))
     assert (await ends.send("kept")).code == 202
     assert (await hear_in(ends.receiver, 0.0, 0.5)).value == "kept"
+
+
+async def test_a_late_answer_says_nothing_of_what_was_asked_since(group, ends, autojump_clock):
+    """The first request gets no answer any more, and its outcome is another one."""
+    (first, _) = group.nodes[:2]
+    group.store.slow(1.0, first.engine)
+    asked = await ends.sender.post("create", ends.from_, ends.to, value=1, durable=True)
+    await trio.sleep(0.5)
+    await first.node._bus.tell(AppendsAnswered(0, (LogFullError(RB),)))
+    answer = await hear_in(ends.sender, 0.4, 2.0)
+    assert (answer.id, answer.code) == (asked.id, 202)
 
 
 async def test_a_link_that_is_shed_loses_no_durable_message(autojump_clock):
