@@ -197,6 +197,11 @@ class Durable(DurableMessages):
 
     # ---- turns of the bus
 
+    @property
+    @override
+    def is_settled(self) -> bool:
+        return self._accept.is_settled
+
     @override
     def settle(self) -> None:
         if self._trims:

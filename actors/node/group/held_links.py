@@ -226,10 +226,14 @@ class Handover:
         return session is not None and session.port is not None
 
     def settle(self, now: float) -> bool:
-        """End the sessions that are left when time is over; return whether it is.
+        """End the sessions that are left when time is over.
 
         Args:
             now: Seconds on the host's clock.
+
+        Returns:
+            Whether nothing is waited for any more: also no durable message is given to the engine,
+            whose answer the sender's other node is to get.
         """
         awaited = self._awaited
         while awaited and awaited[-1] not in self._exchange.sessions:
@@ -240,7 +244,8 @@ class Handover:
         if not self._is_over and now >= self._until:
             self._is_over = True
             self._exchange.drain()
-        return self._is_over
+        durable = self._exchange.durable
+        return self._is_over and (durable is None or durable.is_settled)
 
     def deadline(self) -> float:
         """Return when `read_out` or `settle` is due."""

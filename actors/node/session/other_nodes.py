@@ -185,6 +185,11 @@ class DurableMessages(ABC):
     def detached(self, runtime: str) -> None:
         """Note that the session of a runtime has no link any more. Idempotent."""
 
+    @property
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """True if nothing waits to be kept."""
+
     @abstractmethod
     def settle(self) -> None:
         """Send what the turn has brought about."""

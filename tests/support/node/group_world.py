@@ -63,6 +63,7 @@ class Member(World):
     engine: MemoryEngine
     scope: trio.CancelScope
     is_over: trio.Event
+    is_closed: trio.Event
     is_killed = False
 
 
@@ -96,9 +97,10 @@ class GroupWorld:
             async with open_node(made, self.network, tracer) as node:
                 member = Member(node, self.network, tracer)
                 member.engine, member.scope = held["engine"], scope
-                member.is_over = trio.Event()
+                member.is_over, member.is_closed = trio.Event(), trio.Event()
                 task_status.started(member)
                 await member.is_over.wait()
+            member.is_closed.set()
 
     async def kill(self, member: Member) -> None:
         """Let a node end without a farewell: it reaches neither engine nor peers any more."""

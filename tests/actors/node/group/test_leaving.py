@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER
+from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.node_peer import RA, RB
 from transports.errors import LinkError
@@ -81,6 +82,57 @@ async def test_what_a_runtime_sent_before_it_moved_is_heard_after_its_node_knows
         with trio.fail_after(10):
             answer = await came[0].hear()
         assert (answer.id, answer.body["value"]) == (request.id, 7)
+
+
+async def given(world, one, peer, from_: str, to: str) -> int:
+    """Have a node give a durable message to the engine, which takes a time; return its id."""
+    world.store.slow(DRAIN_TIMEOUT / 3, one.engine)
+    asked = await peer.post("create", from_, to, value=7, durable=True)
+    await trio.sleep(0.1)
+    world.store.slow(0.0, one.engine)
+    return asked.id
+
+
+async def test_a_durable_message_that_is_given_to_the_engine_is_waited_for(autojump_clock):
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        alice, bob = await one.peer(RA), await one.peer(RB)
+        (from_,), (to,) = await alice.allocate(), await bob.allocate()
+        await given(world, one, alice, from_, to)
+        one.is_over.set()
+        await one.is_closed.wait()
+        assert len(world.store.entries()) == 1
+
+
+async def test_the_sender_of_a_durable_message_hears_at_its_other_node_that_it_is_kept(
+    autojump_clock,
+):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (from_,), (to,) = await alice.allocate(), await bob.allocate()
+        await trio.sleep(1)
+        asked = await given(world, one, alice, from_, to)
+        one.is_over.set()
+        await left(alice)
+        again = await resumed(two, RA, alice.token)
+        with trio.fail_after(10):
+            answer = await again.hear()
+        assert (answer.id, answer.code) == (asked, 202)
+
+
+async def test_a_drain_waits_for_an_engine_only_as_long_as_it_may(autojump_clock):
+    async with open_group() as world:
+        one, two = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (from_,), (to,) = await alice.allocate(), await bob.allocate()
+        await trio.sleep(1)
+        world.store.slow(DRAIN_TIMEOUT, one.engine)
+        await alice.post("create", from_, to, value=7, durable=True)
+        begun = trio.current_time()
+        one.is_over.set()
+        await one.is_closed.wait()
+        assert trio.current_time() - begun <= DRAIN_TIMEOUT
 
 
 async def test_events_to_a_runtime_that_moves_have_no_gap(autojump_clock):
