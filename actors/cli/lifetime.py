@@ -28,14 +28,14 @@ _YOUNG: Final = 2000
 _MIDDLE: Final = 10
 """Of these looks, after which what they left is looked at too (Python's own)."""
 
-_OLD: Final = 200
+_OLD: Final = 1000
 """Of these, after which everything is (Python: 10).
 
 A look at everything stops the process: 0.25 s with a thousand sessions, more than a
-second with ten thousand. While many come, each quarter more of them would cost one.
-What comes and goes with traffic and connections leaves no such garbage, and is freed
-at once; so it is enough to look after four million objects that stayed. A node that finds a
-million records when it starts would take more than twice as long.
+second with ten thousand, and some times that if others want its core: most of the time for which
+the lease of a node lasts. What comes and goes with traffic and connections leaves no such
+garbage, and is freed at once; so it is enough to look after twenty million objects that stayed,
+which are 50,000 sessions that came.
 """
 
 
