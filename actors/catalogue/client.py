@@ -40,7 +40,7 @@ from actors.catalogue.seal import (
     sealed_descriptor,
     signed_revocations,
 )
-from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
+from actors.catalogue.source import BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.arguments import type_checked
@@ -57,7 +57,7 @@ from fsm.catalogue.descriptor_io import (
     Seen,
 )
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_hyperty, judge_revocations
-from specs.addresses.descriptor import Entry
+from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, Entry
 from specs.capability import narrowed
 from specs.descriptor import (
     HypertyDescriptor,

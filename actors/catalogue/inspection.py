@@ -28,12 +28,12 @@ from actors.catalogue.seal import (
     signed_revocations,
     verified,
 )
-from actors.catalogue.source import REVOKED, Source, package_path
+from actors.catalogue.source import Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys
 from fsm.catalogue.descriptor_io import Facts, Here, HypertyFacts, Level, Memory, Reason, Refused
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_hyperty, judge_revocations
-from specs.addresses.descriptor import Entry
+from specs.addresses.descriptor import REVOKED, Entry
 from specs.descriptor import (
     Described,
     HypertyDescriptor,

@@ -32,12 +32,12 @@ from actors.catalogue.seal import (
     signed_revocations,
     verified,
 )
-from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
+from actors.catalogue.source import LISTING, package_path
 from actors.keys.key_set import EDDSA, BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey
 from fsm.catalogue.descriptor_io import Memory, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge_entry
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import Described, Listing, ListingEntry, Revocations, Revoked
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject

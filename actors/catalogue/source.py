@@ -42,9 +42,7 @@ from specs.limits.foreign_code import FETCH_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = [
-    "DOMAIN_KEYS",
     "LISTING",
-    "REVOKED",
     "BadPlaceError",
     "DirectorySource",
     "HttpSource",
@@ -55,12 +53,6 @@ __all__ = [
     "read_places",
     "source_at",
 ]
-
-DOMAIN_KEYS: Final = f"{WELL_KNOWN}/actors.json"
-"""Path of the public keys of the domain, a JSON Web Key Set (T12)."""
-
-REVOKED: Final = f"{WELL_KNOWN}/actors-revoked.jws"
-"""Path of the signed list of revocations of the domain (T14)."""
 
 LISTING: Final = f"{WELL_KNOWN}/actors-catalogue.json"
 """Path of a list of all entries, for people; it is not signed."""

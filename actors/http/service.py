@@ -20,6 +20,8 @@ import h11
 import trio
 from typing_extensions import override
 
+from actors.catalogue.source import DirectorySource
+from actors.catalogue.source import Source as CatalogueSource
 from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import MetricsPage, ReadyPage, health
 from actors.http.site import (
@@ -320,6 +322,7 @@ def site_of(  # noqa: PLR0913 - what a process serves
     *,
     shown: Container[Measured] | None = None,
     more: Mapping[str, Source] = _NO_PAGES,
+    catalogue: CatalogueSource | None = None,
 ) -> Site:
     """Make what a process serves.
 
@@ -331,18 +334,19 @@ def site_of(  # noqa: PLR0913 - what a process serves
         keys: Public keys of the domain, as a JSON Web Key Set; None: none are shown.
         shown: The metrics to show, beside gauges; None: all.
         more: Further pages for everybody, by path.
+        catalogue: Where the catalogue is read, if one is served; None: in its directory.
     """
     keys_page = {} if keys is None else {STATEMENT_KEYS: KeysPage(keys)}
-    shown_catalogue = config.catalogue
-    catalogue: dict[str, Folder] = {}
-    if shown_catalogue is not None:
-        catalogue = {ROOT: WellKnown(shown_catalogue.domain, shown_catalogue.directory).answer}
+    folders: dict[str, Folder] = {WEB: WebFiles().answer}
+    if config.catalogue is not None:
+        source = catalogue or DirectorySource(config.catalogue.directory)
+        folders[ROOT] = WellKnown(config.catalogue.domain, source).answer
     return Site(
         public={"/healthz": health, "/readyz": ready, **keys_page, **more},
         guarded={"/metrics": MetricsPage(counters, shown)},
         gate=Gate(config.token),
         services=services,
-        folders={WEB: WebFiles().answer, **catalogue},
+        folders=folders,
     )
 
 

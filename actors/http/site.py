@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from http import HTTPStatus
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
@@ -22,8 +21,9 @@ import trio
 
 from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
 from actors.catalogue.seal import SealType, read_seal
-from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
-from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
+from actors.catalogue.source import LISTING, package_path
+from actors.catalogue.source import Source as CatalogueSource
+from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, WELL_KNOWN, Entry, entry_at
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import (
     DESCRIPTOR_BYTES,
@@ -183,12 +183,12 @@ class WellKnown:
     """Answers visits to a catalogue.
 
     Args:
-        directory: What holds it; read anew for each visit.
+        source: What holds it; read anew for each visit.
     """
 
-    def __init__(self, domain: str, directory: Path) -> None:
+    def __init__(self, domain: str, source: CatalogueSource) -> None:
         self._domain = domain
-        self._source = DirectorySource(directory)
+        self._source = source
 
     async def answer(self, visit: Visit) -> Page:
         """Return what stands at a path below `ROOT`, or what is said instead."""

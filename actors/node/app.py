@@ -492,6 +492,8 @@ async def _shared(plan: Plan) -> "AsyncIterator[Shared | None]":
     async with open_shared(
         config.engine, config.node_name, secret, plan.counters, policies
     ) as shared:
+        if config.http is not None and config.http.catalogue is not None:
+            shared.catalogue.shown = config.http.catalogue
         yield shared
 
 
@@ -523,7 +525,8 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
         more = {DASHBOARD: to_page}
     keys = key_set(plan.domain_keys)
     ready = ReadyPage(plan.readiness, parts.probes(), {Part.ENGINE})
-    site = site_of(config, plan.counters, ready, services, keys, more=more)
+    catalogue = None if plan.shared is None else plan.shared.catalogue
+    site = site_of(config, plan.counters, ready, services, keys, more=more, catalogue=catalogue)
     async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url
 

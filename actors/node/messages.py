@@ -1,6 +1,6 @@
 """The messages of the bus of a node."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, final
 
 import attrs
@@ -15,6 +15,7 @@ from fsm.catalogue.foreign_io import (
     Send,
 )
 from fsm.effects import Refused
+from fsm.group.catalogue import CatalogueRow
 from fsm.policy.model import Book
 from specs.message import Message
 
@@ -23,6 +24,7 @@ __all__ = [
     "Arrived",
     "Attached",
     "BusMessage",
+    "CatalogueRead",
     "Component",
     "Connected",
     "Detached",
@@ -186,6 +188,18 @@ class PoliciesReread(GroupEvent):
 
     book: Book
     reply: Reply[Book | Refused]
+
+
+@final
+@attrs.frozen
+class CatalogueRead(GroupEvent):
+    """The directory of the node's catalogue has other files.
+
+    Attributes:
+        files: All of them that can be used, by path.
+    """
+
+    files: Mapping[str, CatalogueRow]
 
 
 @final

@@ -28,7 +28,8 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key, read_row
+from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key
+from fsm.group.row_form import read_row
 from fsm.group.rows_io import (
     Answered,
     Conflicted,

@@ -25,8 +25,9 @@ from typing import Final, assert_never, final
 
 import attrs
 
-from fsm.group.kinds import GroupRow, RowRefusal, RowRefusedError, read_row, write_row
+from fsm.group.kinds import GroupRow, RowRefusal, RowRefusedError
 from fsm.group.policies import POLICY_KEY
+from fsm.group.row_form import read_row, write_row
 from fsm.group.rows_io import (
     AllUnanswered,
     Answered,

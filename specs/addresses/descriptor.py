@@ -14,6 +14,8 @@ from specs.addresses.address import parse
 from specs.errors import BadUrlError
 
 __all__ = [
+    "DOMAIN_KEYS",
+    "REVOKED",
     "WELL_KNOWN",
     "CatalogueType",
     "Entry",
@@ -25,6 +27,12 @@ __all__ = [
 
 WELL_KNOWN: Final = ".well-known"
 """First segment of every path of a catalogue (RFC 8615)."""
+
+DOMAIN_KEYS: Final = f"{WELL_KNOWN}/actors.json"
+"""Path of the public keys of the domain, a JSON Web Key Set (T12)."""
+
+REVOKED: Final = f"{WELL_KNOWN}/actors-revoked.jws"
+"""Path of the signed list of revocations of the domain (T14)."""
 
 _SCHEME: Final = "hyperty-catalogue"
 _HOST: Final = "catalogue."

@@ -49,6 +49,23 @@ GROUP_POLICY_BYTES: Final = 262_144
 """Bytes of all policies of a domain, in one row (ours: as one policy file; every node reads them in
 a tenth of a second)."""
 
+GROUP_FILE_BYTES: Final = 491_520
+"""Bytes of a descriptor and its package together, in one row of the catalogue (ours: a row has
+`ROW_VALUE`, and the descriptor is text in JSON; sources in Python pack to some 20 KB)."""
+
+GROUP_CATALOGUE_BYTES: Final = 16_777_216
+"""Bytes of all files of the catalogue of a domain, which each of its nodes has in memory (ours)."""
+
+GROUP_CATALOGUE_FILES: Final = 1024
+"""Files of the catalogue of a domain (ours: a listing of `LISTING_BYTES` names about as many)."""
+
+GROUP_CATALOGUE_WRITES: Final = 4
+"""Files of the catalogue that a node writes at a time (ours: 2 MiB, beside the renewals of its
+lease)."""
+
+GROUP_CATALOGUE_LOOK: Final = 2.0
+"""Seconds from one look at the directory of a catalogue to the next (ours)."""
+
 GROUP_OBSERVERS_BYTES: Final = 4096
 """Bytes of the observers that the row of a data object names when it is handed over (ours: some 40;
 the path of their runtime needs one of them)."""

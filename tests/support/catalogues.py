@@ -14,14 +14,14 @@ from actors.catalogue.errors import SourceAwayError
 from actors.catalogue.memory import NoStore, VolatileMemory
 from actors.catalogue.publishing import Publisher, packaged, revocation_list, sealed, signed_draft
 from actors.catalogue.seal import SealType
-from actors.catalogue.source import DOMAIN_KEYS, REVOKED, MemorySource, Places, Source, package_path
+from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import read_keys
 from actors.keys.signing import SigningKey, make_key
 from fsm.catalogue.descriptor_io import Here, Level, Reach, Terms
 from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import Revoked
 
 B = "b.ex"

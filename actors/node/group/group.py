@@ -22,6 +22,7 @@ from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
+from actors.node.group.agreed import Agreed
 from actors.node.group.carrier import Carrier
 from actors.node.group.held_links import Handover, HeldLinks
 from actors.node.group.messages import (
@@ -43,8 +44,7 @@ from actors.node.group.path_rows import PathRows
 from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
 from actors.node.group.trace import GroupTrace
 from actors.node.links.port import Port
-from actors.node.messages import GroupEvent, PoliciesReread, RuntimeLeft
-from actors.node.policy.domain import DomainPolicies
+from actors.node.messages import CatalogueRead, GroupEvent, PoliciesReread, RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import OtherNodes
@@ -53,6 +53,7 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.group import membership, moves
 from fsm.group import rows_io as rows
+from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
 from fsm.group.kinds import (
     GroupRow,
@@ -92,7 +93,7 @@ class Group(OtherNodes):
         engine: The engine; here only its health is looked at.
         trace: Of what comes from other nodes and goes to them.
         member: Decides whether this node is a member.
-        policies: The policies of the domain.
+        agreed: What the domain has one version of.
 
     Attributes:
         homes: Where the sessions of other nodes are.
@@ -106,7 +107,7 @@ class Group(OtherNodes):
         engine: Engine,
         trace: GroupTrace,
         member: membership.MembershipCore,
-        policies: DomainPolicies,
+        agreed: Agreed,
     ) -> None:
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
@@ -133,8 +134,8 @@ class Group(OtherNodes):
         self._is_current = self._is_leaving = self._is_applying = self._is_gone = False
         self._begun: set[str] = set()
         exchange.tables.watcher = self
-        self._policies: Final = policies
-        policies.begin(self._write, self.objection)
+        self._agreed: Final = agreed
+        agreed.begin(self._write, self.objection)
 
     # ---- news
 
@@ -154,8 +155,8 @@ class Group(OtherNodes):
                 self._lease_answered(answer)
             case EngineBack():
                 self._renew()
-            case PoliciesReread(book, reply):
-                self._policies.propose(book, reply.send, is_of_files=True)
+            case PoliciesReread() | CatalogueRead():
+                self._agreed.heed(event)
             case _:
                 pass
 
@@ -192,7 +193,7 @@ class Group(OtherNodes):
         if not self._is_current and has_begun and self._rows.is_current:
             self._is_current = True
             self._tidy_paths()
-        if self.is_member and self._policies.known():
+        if self.is_member and self._agreed.known():
             for reply in self._starting:
                 reply.send(None)
             self._starting.clear()
@@ -265,7 +266,7 @@ class Group(OtherNodes):
         self._is_current = False
         self._begun.clear()
         self._moves.fenced()
-        self._policies.fenced()
+        self._agreed.fenced()
         for session in list(exchange.sessions.values()):
             exchange.feed(session, MovedAway("the node has lost its lease"))
         for port in list(exchange.ports.values()):
@@ -297,7 +298,7 @@ class Group(OtherNodes):
             return None
         if len(runtime.encode()) > GROUP_ADDRESS:
             return LONG
-        return ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._policies.objection
+        return ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._agreed.objection
 
     # ---- rows of others
 
@@ -312,7 +313,7 @@ class Group(OtherNodes):
                     self._trace.home(row, revision, self._membership.holder)
                     self._carrier.left_behind.written(key, self._now)
                     self._held.release_all(tickets)
-                    self._policies.written(key)
+                    self._agreed.written(key)
                 case rows.Lost():
                     self._lost(effect)
                 case rows.Read() | rows.Rejected():
@@ -341,8 +342,8 @@ class Group(OtherNodes):
                 self._paths.there(row)
             case NameRow(name):
                 self._exchange.names.mirror(name)
-            case PolicyRow():
-                self._policies.there(row)
+            case PolicyRow() | CatalogueRow():
+                self._agreed.there(row)
             case _:
                 assert_never(row)
 
@@ -363,8 +364,8 @@ class Group(OtherNodes):
                 self._paths.gone(row)
             case NameRow(name):
                 self._exchange.names.mirror(NameForgotten(name.runtime))
-            case PolicyRow():
-                self._policies.there(None)
+            case PolicyRow() | CatalogueRow():
+                self._agreed.gone(row)
             case _:
                 assert_never(row)
 
@@ -498,13 +499,12 @@ class Group(OtherNodes):
         """End the session of a runtime whose node is gone, and that has not come back."""
         if not self.tidies(session_key(runtime)) or self.homes.row(runtime) is None:
             return
-        why = "its node is gone, and it did not come back"
+        why, exchange = "its node is gone, and it did not come back", self._exchange
         self.homes.session_over(runtime)
         self._write(rows.Remove(session_key(runtime)))
         self._tables.release(runtime, why)
-        self._exchange.names.ended(runtime)
-        components = self._exchange.components.values()
-        self._exchange.notices.notify(components, RuntimeLeft(runtime, why))
+        exchange.names.ended(runtime)
+        exchange.notices.notify(exchange.components.values(), RuntimeLeft(runtime, why))
 
     # ---- messages
 

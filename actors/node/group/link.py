@@ -31,11 +31,12 @@ from actors.node.group.messages import (
 from actors.node.group.wire import pairs, payloads, read_entry
 from actors.node.messages import BusMessage
 from fsm.group import durable
-from fsm.group.kinds import Kind, write_row
+from fsm.group.kinds import Kind
 from fsm.group.membership import (
     DropLease,
     PutLease,
 )
+from fsm.group.row_form import write_row
 from fsm.group.rows_io import (
     Answered,
     Conflicted,

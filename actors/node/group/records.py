@@ -1,8 +1,12 @@
-"""The records of the domain registry in the engine: each node has all of them, and its index.
+"""The records of the domain registry, and the used login tokens, as rows of the engine.
+
+Each node has all records, and its index of them.
 
 A record is written by the node that has the session of its runtime; two nodes write the same one
 only while a runtime goes from one to the other, or while a record expires. So a write that
 conflicts is made again on top of the other, which is of the same runtime; a removal is given up.
+
+The row of a token stays until the token expires.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,20 +20,25 @@ from typing_extensions import override
 
 from actors.node.errors import RegistryFileError
 from actors.node.group.refusals import RowRefusals
+from actors.node.login.errors import UsedTokensError
+from actors.node.login.used_tokens import UsedTokens
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.registry import RecordNews, Take
 from fsm.group.kinds import RowRefusal, brief
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
+from fsm.session.assertion import SpentTokens, Use
+from specs.limits.engine import LEASE_SHORTEST
 from specs.limits.group import GROUP_BATCH
-from specs.limits.node import MAX_DOMAIN_RECORDS
+from specs.limits.node import CLOCK_SKEW, MAX_DOMAIN_RECORDS
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Current, Engine, EngineDownError, Put
 
-__all__ = ["EngineRecords"]
+__all__ = ["EngineRecords", "EngineTokens"]
 
 _PREFIX: Final = "record/"
+_TOKENS: Final = "token/"
 _WHERE: Final = Path("engine")
 _ATTEMPTS: Final = 3
 """Attempts to write on top of what another node writes at the same time."""
@@ -223,3 +232,37 @@ def _read(about: str, value: bytes) -> Row | None:
     except ValueError:
         pass
     return None
+
+
+@final
+class EngineTokens(UsedTokens):
+    """A token opens one session at one node of the domain.
+
+    Args:
+        engine: The engine.
+        wall: Returns the seconds since the epoch, as logins are counted.
+    """
+
+    def __init__(self, engine: Engine, wall: Callable[[], float]) -> None:
+        self._engine: Final = engine
+        self._wall: Final = wall
+
+    @override
+    def load(self) -> SpentTokens:
+        return SpentTokens()
+
+    @override
+    async def keep(self, use: Use, floor: float) -> bool:
+        # By the clock of another node, which may be behind, the token is over later.
+        lasts = max(use.end - self._wall() + 2 * CLOCK_SKEW, LEASE_SHORTEST)
+        try:
+            await self._engine.put(f"{_TOKENS}{use.digest.hex()}", b"{}", 0, lasts)
+        except ConflictError:
+            return False
+        except EngineDownError as exc:
+            raise UsedTokensError(_WHERE, exc.reason) from exc
+        return True
+
+    @override
+    def close(self) -> None:
+        """The engine is closed by whoever has opened it."""

@@ -14,15 +14,17 @@ from actors.kit.counters import Counters, Gauge
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.node.catalogue.directory import CatalogueReader
+from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
 from actors.node.dashboard.overview import Overview
+from actors.node.group.agreed import Agreed
 from actors.node.group.durable import Durable
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.messages import Serving
-from actors.node.group.records import EngineRecords
+from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.refusals import RowRefusals
-from actors.node.group.tokens import EngineTokens
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import BusMessage
 from actors.node.policy.domain import DomainPolicies
@@ -60,6 +62,7 @@ class Shared:
             `reach` the one that this node makes if it is the first of them.
         colleagues: Ask other nodes for what pages show.
         policies: The policies of the domain.
+        catalogue: The catalogue of the domain.
     """
 
     engine: Engine
@@ -67,6 +70,7 @@ class Shared:
     mint: bytes = attrs.field(repr=False)
     _counters: Counters
     policies: DomainPolicies
+    catalogue: DomainCatalogue = attrs.field(factory=DomainCatalogue)
     colleagues: Colleagues = attrs.field(init=False)
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
@@ -100,7 +104,8 @@ class Shared:
         self.policies.wall = wall
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
         member = MembershipCore(self.node, address)
-        group = Group(exchange, self.engine, own, member, self.policies)
+        agreed = Agreed(self.policies, self.catalogue)
+        group = Group(exchange, self.engine, own, member, agreed)
         self._group = exchange.others = group
         exchange.durable = Durable(exchange, trace, group.objection, group.homes)
         return group
@@ -148,6 +153,9 @@ class Shared:
         await supervisor.start_child(
             ChildSpec("group-questions", partial(QuestionInbox, self.colleagues))
         )
+        if self.catalogue.shown is not None:
+            read = partial(CatalogueReader, self.catalogue.shown, bus)
+            await supervisor.start_child(ChildSpec("catalogue", read))
         await bus.ask(Serving)
 
     def why_not(self) -> str | None:

@@ -18,9 +18,8 @@ from fsm.group.kinds import (
     RowRefusedError,
     SessionRow,
     is_node_id,
-    read_row,
-    write_row,
 )
+from fsm.group.row_form import read_row, write_row
 from fsm.registry.addresses import Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from fsm.session.runtime_names import NameKept, Owner

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.engine import Step
-from fsm.group.kinds import Holder, NodeRow, RowRefusal, write_row
+from fsm.group.kinds import Holder, NodeRow, RowRefusal
 from fsm.group.membership import (
     Admitted,
     DropLease,
@@ -22,6 +22,7 @@ from fsm.group.membership import (
     Renew,
     Tick,
 )
+from fsm.group.row_form import write_row
 from fsm.group.rows_io import Conflicted, Current, Gap, Rejected, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY

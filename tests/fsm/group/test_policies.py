@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.effects import Refused
-from fsm.group.kinds import read_row, write_row
 from fsm.group.policies import (
     BUSY,
     POLICY_KEY,
@@ -22,6 +21,7 @@ from fsm.group.policies import (
     Written,
     WrittenDown,
 )
+from fsm.group.row_form import read_row, write_row
 from fsm.policy.model import Book
 from fsm.policy.reading import read_set
 from fsm.policy.terms import Algorithm, Result

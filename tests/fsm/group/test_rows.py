@@ -2,8 +2,9 @@
 
 import pytest
 
-from fsm.group.kinds import OwnerRow, RowRefusal, owner_key, write_row
+from fsm.group.kinds import OwnerRow, RowRefusal, owner_key
 from fsm.group.policies import POLICY_KEY, PolicyRow, read_policies
+from fsm.group.row_form import write_row
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
     AllUnanswered,

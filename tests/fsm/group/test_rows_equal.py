@@ -4,7 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from fsm.group.kinds import OwnerRow, owner_key, write_row
+from fsm.group.kinds import OwnerRow, owner_key
+from fsm.group.row_form import write_row
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
     Applied,

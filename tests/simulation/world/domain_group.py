@@ -17,8 +17,8 @@ from fsm.group.kinds import (
     PathRow,
     RowRefusedError,
     SessionRow,
-    read_row,
 )
+from fsm.group.row_form import read_row
 from tests.simulation.plans.plan import Fault, Wrong
 from transports.engine.memory import MemoryEngine, MemoryStore
 

@@ -16,10 +16,9 @@ from fsm.group.kinds import (
     NodeRow,
     SessionRow,
     node_key,
-    read_row,
     session_key,
-    write_row,
 )
+from fsm.group.row_form import read_row, write_row
 from fsm.group.rows_io import Conflicted, Current, Put, Read, Seen, Written
 from fsm.product.composition import Host, UnsafeError
 from fsm.session.node_session_io import PeerForm

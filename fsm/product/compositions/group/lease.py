@@ -21,8 +21,9 @@ from typing_extensions import override
 
 from fsm.group import membership as member
 from fsm.group import rows_io
-from fsm.group.kinds import Holder, NodeRow, write_row
+from fsm.group.kinds import Holder, NodeRow
 from fsm.group.membership import MembershipCore
+from fsm.group.row_form import write_row
 from fsm.group.rows_io import Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
 from fsm.product.composition import (

@@ -8,10 +8,11 @@ from typing_extensions import override
 
 from fsm.group import membership as member
 from fsm.group.homes import Homes
-from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, session_key, write_row
+from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, session_key
 from fsm.group.membership import MembershipCore
 from fsm.group.moves import Effect as Move
 from fsm.group.moves import GiveUp, MovesCore
+from fsm.group.row_form import write_row
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
     Answered,

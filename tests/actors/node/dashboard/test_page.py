@@ -8,7 +8,8 @@ import pytest
 
 from actors.http.config import HttpConfig, ShownCatalogue
 from actors.policy.config import PolicyConfig
-from fsm.group.kinds import Holder, NodeRow, write_row
+from fsm.group.kinds import Holder, NodeRow
+from fsm.group.row_form import write_row
 from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
 from tests.support.browser import needs_chromium, open_browser
 from tests.support.command import ROOT

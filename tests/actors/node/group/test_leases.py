@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.node.group.wire import Head, write_head
-from fsm.group.kinds import read_row
+from fsm.group.row_form import read_row
 from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason

@@ -10,7 +10,8 @@ from actors.kit.counters import Tally
 from actors.node.config import NodeConfig
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
-from fsm.group.kinds import PathRow, SessionRow, read_row, write_row
+from fsm.group.kinds import PathRow, SessionRow
+from fsm.group.row_form import read_row, write_row
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
 from tests.support.node.group_world import open_group, resumed

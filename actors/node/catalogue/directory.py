@@ -1,0 +1,204 @@
+"""The directory of a catalogue, which a node of a group looks at again and again.
+
+What cannot be used is reported once; the version before stays, as a file may be half written. A
+file is gone if two looks in turn do not find it.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Never, TypeAlias, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.catalogue.errors import (
+    BadDescriptorError,
+    BadSealError,
+    NotServedError,
+    SourceAwayError,
+)
+from actors.catalogue.seal import (
+    SealType,
+    entry_of,
+    flaw_of,
+    read_descriptor,
+    read_revocations,
+    read_seal,
+)
+from actors.catalogue.source import DirectorySource, package_path
+from actors.keys.key_set import BadKeysError, read_keys
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.node.messages import BusMessage, CatalogueRead
+from fsm.group.catalogue import CatalogueRow, Why
+from specs.addresses.descriptor import (
+    DOMAIN_KEYS,
+    REVOKED,
+    WELL_KNOWN,
+    CatalogueType,
+    Entry,
+    is_entry_name,
+)
+from specs.descriptor import SourcePackage
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.group import GROUP_CATALOGUE_FILES, GROUP_CATALOGUE_LOOK, GROUP_FILE_BYTES
+from specs.limits.node import JWKS_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.http.config import ShownCatalogue
+
+__all__ = ["CatalogueReader"]
+
+_log = get_logger("actors.catalogue")
+
+_Stamp: TypeAlias = tuple[int, int, int]
+"""What changes with each change of a file."""
+
+
+@final
+@attrs.frozen(slots=True)
+class _Read:
+    """A file as it was read.
+
+    Attributes:
+        stamp: None: it has to be read again, though it may not change.
+        row: None: it could never be used.
+        is_missing: Whether the last look did not find it.
+    """
+
+    stamp: _Stamp | None
+    row: CatalogueRow | None
+    is_missing: bool = False
+
+
+@final
+class _UnusableError(Exception):
+    """A file cannot be used."""
+
+
+@final
+class CatalogueReader(Actor[Never]):
+    """Reads what has changed, and reports all files.
+
+    Args:
+        shown: The catalogue.
+        bus: The bus of the node.
+    """
+
+    def __init__(self, shown: "ShownCatalogue", bus: ActorRef[BusMessage]) -> None:
+        self._domain: Final = shown.domain
+        self._directory: Final = shown.directory
+        self._source: Final = DirectorySource(shown.directory)
+        self._bus: Final = bus
+        self._read: dict[str, _Read] = {}
+        self._reported: Mapping[str, CatalogueRow] | None = None
+        self._flaws: dict[str, str] = {}
+        self._next = trio.current_time()
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """Do nothing: this actor gets no messages."""
+
+    @override
+    def deadline(self) -> float:
+        return self._next
+
+    @override
+    async def timed_out(self) -> None:
+        await self._look()
+        self._next = trio.current_time() + GROUP_CATALOGUE_LOOK
+
+    async def _look(self) -> None:
+        stamps = await trio.to_thread.run_sync(_stamps, self._directory)
+        missing = {
+            path: attrs.evolve(one, stamp=None, is_missing=True)
+            for path, one in self._read.items()
+            if path not in stamps and not one.is_missing
+        }
+        self._read = missing | {path: await self._file(path, stamps[path]) for path in stamps}
+        files = {path: one.row for path, one in self._read.items() if one.row is not None}
+        if files != self._reported:
+            self._reported = files
+            await self._bus.tell(CatalogueRead(files))
+
+    async def _file(self, path: str, stamp: _Stamp) -> _Read:
+        known = self._read.get(path)
+        if known is not None and known.stamp == stamp:
+            return known
+        try:
+            row = await self._row(path)
+        except (SourceAwayError, NotServedError, _UnusableError) as exc:
+            if self._flaws.get(path) != str(exc):
+                self._flaws[path] = str(exc)
+                _log.error("catalogue file not served", path=path, why=str(exc))
+            return _Read(None, None if known is None else known.row)
+        self._flaws.pop(path, None)
+        return _Read(stamp, row)
+
+    async def _row(self, path: str) -> CatalogueRow:
+        """Read a file.
+
+        Raises:
+            SourceAwayError, NotServedError, _UnusableError: It cannot be used.
+        """
+        limit = {DOMAIN_KEYS: JWKS_BYTES, REVOKED: REVOCATIONS_BYTES}.get(path, DESCRIPTOR_BYTES)
+        content = await self._source.read(path, limit)
+        try:
+            if path == DOMAIN_KEYS:
+                read_keys(content)
+                return CatalogueRow(path, 0, content.decode())
+            if path == REVOKED:
+                return self._revocations(content)
+            return await self._descriptor(path, content)
+        except (BadKeysError, BadSealError, BadDescriptorError) as exc:
+            raise _UnusableError(str(exc)) from exc
+
+    def _revocations(self, content: bytes) -> CatalogueRow:
+        said = read_revocations(read_seal(content, SealType.REVOCATIONS).content)
+        if said.domain != self._domain:
+            raise _UnusableError(f"it is the list of {said.domain}")
+        return CatalogueRow(REVOKED, said.counter, content.decode())
+
+    async def _descriptor(self, path: str, content: bytes) -> CatalogueRow:
+        said = read_descriptor(read_seal(content, SealType.DESCRIPTOR).content)
+        if (entry := entry_of(said)).domain != self._domain or entry.path != path:
+            raise _UnusableError(f"it is {entry.described}")
+        promised = said.source_package
+        package = None if promised is None else await self._package(promised)
+        return CatalogueRow(path, said.counter, content.decode(), package)
+
+    async def _package(self, promised: SourcePackage) -> bytes:
+        if promised.size > GROUP_FILE_BYTES:
+            raise _UnusableError(Why.LARGE)
+        content = await self._source.read(package_path(promised.sha256), PACKAGE_BYTES)
+        refused = await trio.to_thread.run_sync(flaw_of, promised, content)
+        if refused is not None:
+            raise _UnusableError(refused.why)
+        return content
+
+
+def _stamps(directory: Path) -> dict[str, _Stamp]:
+    """Return which files a directory has, and a stamp of each; blocks."""
+    paths = [DOMAIN_KEYS, REVOKED]
+    for kind in CatalogueType:
+        names = sorted(_names(directory / WELL_KNOWN / kind))
+        paths += [Entry("", kind, name).path for name in names if is_entry_name(name)]
+    stamps = {path: _stamp(directory / path) for path in paths[: GROUP_CATALOGUE_FILES + 1]}
+    return {path: stamp for path, stamp in stamps.items() if stamp is not None}
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [file.name for file in folder.iterdir()]
+    except OSError:
+        return []
+
+
+def _stamp(file: Path) -> _Stamp | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

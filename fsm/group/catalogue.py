@@ -1,0 +1,426 @@
+"""The catalogue of a domain: all nodes of a group serve the same files, as rows of the engine.
+
+A row has one signed file, and the package that it promises. A node looks at its own directory, and
+writes what is newer there than what the domain has, by compare-and-set. What the domain has is
+served, whatever the directory says.
+
+Of two descriptors, or lists of revocations, the one with the higher counter counts; of two with one
+counter the one that the engine has, and the other is reported. A descriptor that a node no longer
+finds in its directory, and that the domain has like that, is withdrawn: it comes back with a higher
+counter only. The public keys of the domain have no counter: those that the engine has count, until
+others are published in the directory of a node while it runs.
+
+A file is written only if a key of the domain has signed it. A file that a node has served is
+written anew if an engine comes back without it, with an older one, or with what cannot be read.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from enum import StrEnum, unique
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
+
+import attrs
+import orjson
+
+from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, WELL_KNOWN, entry_at
+from specs.limits.engine import ROW_VALUE
+from specs.limits.group import (
+    GROUP_CATALOGUE_BYTES,
+    GROUP_CATALOGUE_FILES,
+    GROUP_CATALOGUE_WRITES,
+    GROUP_FILE_BYTES,
+)
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import Json
+
+__all__ = [
+    "CATALOGUE",
+    "CatalogueCore",
+    "CatalogueRow",
+    "Effect",
+    "Fenced",
+    "Input",
+    "Known",
+    "Looked",
+    "Missing",
+    "Shown",
+    "Unused",
+    "Why",
+    "Written",
+    "WrittenDown",
+    "counter_of",
+    "read_file",
+    "write_file",
+]
+
+
+# ---- the row
+
+
+CATALOGUE: Final = "catalogue/"
+"""Prefix of the keys of the rows; the path of the file follows."""
+
+
+@final
+@attrs.frozen(slots=True)
+class CatalogueRow:
+    """One file of the catalogue.
+
+    Attributes:
+        path: Its path below the root of the catalogue.
+        version: The counter of a signed file; of keys, the number of their change. 0: keys of a
+            directory, which have no number.
+        text: The file; None: the descriptor of this version was withdrawn.
+        package: The package that it promises; None: none.
+    """
+
+    path: str
+    version: int
+    text: str | None = attrs.field(repr=False)
+    package: bytes | None = attrs.field(default=None, repr=False)
+
+    @property
+    def key(self) -> str:
+        """The key of the row."""
+        return CATALOGUE + self.path
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """The higher one counts."""
+        return self.version, self.text is None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file and its package."""
+        return len((self.text or "").encode()) + len(self.package or b"")
+
+
+def counter_of(text: str) -> int | None:
+    """Return the counter that a signed text states; None: it states none.
+
+    Args:
+        text: The text. Its signature is not verified.
+    """
+    parts = text.split(".")
+    try:
+        payload = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        content: Json = orjson.loads(payload)
+    except (IndexError, ValueError):
+        return None
+    counter = content.get("counter") if isinstance(content, dict) else None
+    return counter if isinstance(counter, int) and _is_number(counter) else None
+
+
+def write_file(row: CatalogueRow) -> bytes:
+    """Return the value of a row: a line of JSON, and the package behind it."""
+    head = orjson.dumps({"version": row.version, "text": row.text})
+    return head if row.package is None else head + b"\n" + row.package
+
+
+def read_file(path: str, value: bytes) -> CatalogueRow | None:
+    """Read a row; None: it is none.
+
+    Args:
+        path: The path that its key names.
+        value: Its value.
+    """
+    head, line, package = value.partition(b"\n")
+    try:
+        fields: Json = orjson.loads(head) if len(value) <= ROW_VALUE else None
+    except ValueError:
+        return None
+    match fields:
+        case {"version": int(version), "text": str() | None as text} if _is_number(version):
+            row = CatalogueRow(path, version, text, package if line else None)
+            return row if _is_sound(row) else None
+        case _:
+            return None
+
+
+def _is_sound(row: CatalogueRow) -> bool:
+    """Return whether a file can stand where it stands, with its version."""
+    if _is_withdrawable(row.path) and not _is_entry(row.path):
+        return False
+    if row.text is None:
+        return row.package is None and _is_withdrawable(row.path)
+    return row.path == DOMAIN_KEYS or counter_of(row.text) == row.version
+
+
+def _is_entry(path: str) -> bool:
+    kind, _, name = path.removeprefix(f"{WELL_KNOWN}/").partition("/")
+    entry = entry_at("", kind, name)
+    return entry is not None and entry.path == path
+
+
+def _is_withdrawable(path: str) -> bool:
+    return path not in {DOMAIN_KEYS, REVOKED}
+
+
+def _is_number(value: int) -> bool:
+    return value > 0 and not isinstance(value, bool)
+
+
+# ---- inputs
+
+
+@final
+@attrs.frozen(slots=True)
+class Missing:
+    """The engine does not have a file, or nothing that can be read."""
+
+    path: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Known:
+    """The node is a member of the group, and knows what the engine has. Idempotent."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Looked:
+    """The node has looked at its directory.
+
+    Attributes:
+        files: All files that it has, by path.
+    """
+
+    files: Mapping[str, CatalogueRow]
+
+
+@final
+@attrs.frozen(slots=True)
+class Written:
+    """The engine has what this node wrote."""
+
+    path: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Fenced:
+    """The node is no member any more."""
+
+
+Input: TypeAlias = CatalogueRow | Missing | Known | Looked | Written | Fenced
+
+
+# ---- effects
+
+
+@final
+@attrs.frozen(slots=True)
+class Shown:
+    """Serve this file from now on."""
+
+    row: CatalogueRow
+
+
+@final
+@attrs.frozen(slots=True)
+class WrittenDown:
+    """Write a file to the engine."""
+
+    row: CatalogueRow
+
+
+@final
+@unique
+class Why(StrEnum):
+    """The reasons for which a file of the directory is not served."""
+
+    OLDER = "the domain has a newer version"
+    OTHER = "the domain has another content with this counter; sign it with a higher one"
+    WITHDRAWN = "the domain has withdrawn it; sign it with a higher counter"
+    KEYS = "the domain has other keys; publish these again while the node runs"
+    UNSIGNED = "no key of the domain has signed it"
+    LARGE = f"a file and its package may have {GROUP_FILE_BYTES} bytes together"
+    FULL = (
+        f"the files of a domain may be {GROUP_CATALOGUE_FILES}, "
+        f"with {GROUP_CATALOGUE_BYTES} bytes together"
+    )
+
+
+@final
+@attrs.frozen(slots=True)
+class Unused:
+    """A file of the directory is not what is served."""
+
+    path: str
+    why: Why
+
+
+Effect: TypeAlias = Shown | WrittenDown | Unused
+
+Verify: TypeAlias = Callable[[str, str, str], bool]
+"""Returns whether one of some keys has signed the file at a path: its arguments are the path, the
+text and the keys."""
+
+
+@final
+class CatalogueCore:
+    """The catalogue of one node of a group.
+
+    Args:
+        verify: Verifies signatures.
+    """
+
+    def __init__(self, verify: Verify) -> None:
+        self._verify = verify
+        self._own: Mapping[str, CatalogueRow] = {}
+        self._served: dict[str, CatalogueRow] = {}
+        self._there: dict[str, CatalogueRow] = {}
+        self._writing: dict[str, CatalogueRow] = {}
+        self._due: dict[str, None] = {}
+        self._gone: dict[str, str | None] = {}
+        self._said: dict[str, Why] = {}
+        self._is_known = self._has_looked = self._is_published = False
+
+    @property
+    def is_settled(self) -> bool:
+        """True if what is served is what the domain has, with what this directory has brought."""
+        return self._is_known and self._has_looked and not self._due and not self._writing
+
+    def feed(self, happened: Input) -> list[Effect]:
+        """Take an input; return the effects, in order."""
+        match happened:
+            case CatalogueRow():
+                effects = self._found(happened)
+            case Written(path):
+                written = self._writing.get(path)
+                effects = [] if written is None else self._found(written)
+            case Missing(path):
+                self._writing.pop(path, None)
+                self._there.pop(path, None)
+                self._due[path] = None
+                effects = []
+            case Known() | Fenced() | Looked():
+                self._moved(happened)
+                effects = []
+            case _:
+                assert_never(happened)
+        return [*effects, *self._settle()]
+
+    # ---- what the engine has
+
+    def _found(self, row: CatalogueRow) -> list[Effect]:
+        path = row.path
+        self._writing.pop(path, None)
+        self._there[path] = row
+        self._due[path] = None
+        served = self._served.get(path)
+        if row == served or (served is not None and row.rank < served.rank):
+            return []
+        self._served[path] = row
+        if path == DOMAIN_KEYS:
+            # Another key may have signed what none had signed.
+            self._look_at(self._own)
+        return [Shown(row)]
+
+    def _moved(self, happened: Known | Fenced | Looked) -> None:
+        match happened:
+            case Known():
+                if not self._is_known:
+                    self._is_known = True
+                    self._look_at({**self._served, **self._own, **self._gone})
+            case Fenced():
+                self._is_known = False
+                self._there.clear()
+                self._writing.clear()
+            case Looked(files):
+                self._looked(files)
+            case _:
+                assert_never(happened)
+
+    def _look_at(self, paths: Mapping[str, object]) -> None:
+        self._due |= dict.fromkeys(paths)
+
+    # ---- what the directory has
+
+    def _looked(self, files: Mapping[str, CatalogueRow]) -> None:
+        before = self._own
+        changed = {path: row for path, row in files.items() if before.get(path) != row}
+        for path in changed:
+            self._said.pop(path, None)
+            self._gone.pop(path, None)
+        # A directory that is away for a while has no keys either.
+        if DOMAIN_KEYS in files:
+            for path in before.keys() - files.keys():
+                if _is_withdrawable(path):
+                    self._gone[path] = before[path].text
+            self._own = dict(files)
+        else:
+            self._own = {**before, **files}
+        self._is_published |= self._has_looked and DOMAIN_KEYS in changed
+        self._has_looked = True
+        self._look_at({**changed, **self._gone})
+
+    # ---- what is written
+
+    def _settle(self) -> list[Effect]:
+        effects: list[Effect] = []
+        # By the keys it is judged whether the other files are signed.
+        for path in sorted(self._due, key=lambda one: one != DOMAIN_KEYS):
+            is_busy = len(self._writing) >= GROUP_CATALOGUE_WRITES or DOMAIN_KEYS in self._writing
+            if not self._is_known or is_busy:
+                break
+            if path not in self._writing:
+                del self._due[path]
+                effects += self._settled(path)
+        return effects
+
+    def _settled(self, path: str) -> list[Effect]:
+        effects: list[Effect] = []
+        served, there = self._served.get(path), self._there.get(path)
+        wanted = self._wanted(path, served)
+        if isinstance(wanted, Why):
+            if self._said.get(path) is not wanted:
+                effects.append(Unused(path, wanted))
+            self._said[path] = wanted
+            wanted = None
+        if wanted is None and served is not None and (there is None or there.rank < served.rank):
+            wanted = served
+        if wanted is not None:
+            self._writing[path] = wanted
+            effects.append(WrittenDown(wanted))
+        return effects
+
+    def _wanted(self, path: str, served: CatalogueRow | None) -> CatalogueRow | Why | None:
+        """Return what this directory changes; a reason: it has a file that changes nothing."""
+        own = self._own.get(path)
+        if path in self._gone:
+            if served is not None and served.text == self._gone[path]:
+                return CatalogueRow(path, served.version, None)
+            del self._gone[path]
+        if own is None or (served is not None and served.text == own.text):
+            return None
+        if path == DOMAIN_KEYS:
+            return self._wanted_keys(own, served)
+        if served is not None and own.rank <= served.rank:
+            return _behind(own, served)
+        keys = self._served.get(DOMAIN_KEYS)
+        is_signed = keys is not None and self._verify(path, own.text or "", keys.text or "")
+        return self._bounded(own) if is_signed else Why.UNSIGNED
+
+    def _wanted_keys(
+        self, own: CatalogueRow, served: CatalogueRow | None
+    ) -> CatalogueRow | Why | None:
+        if served is not None and not self._is_published:
+            return Why.KEYS
+        self._is_published = False
+        return self._bounded(attrs.evolve(own, version=1 if served is None else served.version + 1))
+
+    def _bounded(self, own: CatalogueRow) -> CatalogueRow | Why:
+        others = [one for one in {**self._served, **self._writing}.values() if one.path != own.path]
+        if own.size > GROUP_FILE_BYTES or len(write_file(own)) > ROW_VALUE:
+            return Why.LARGE
+        is_full = sum(one.size for one in others) + own.size > GROUP_CATALOGUE_BYTES
+        return Why.FULL if is_full or len(others) >= GROUP_CATALOGUE_FILES else own
+
+
+def _behind(own: CatalogueRow, served: CatalogueRow) -> Why:
+    if own.version < served.version:
+        return Why.OLDER
+    return Why.WITHDRAWN if served.text is None else Why.OTHER
