@@ -1,7 +1,7 @@
 """The messages of the bus of a node."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
@@ -15,9 +15,11 @@ from fsm.catalogue.foreign_io import (
     Send,
 )
 from fsm.effects import Refused
-from fsm.group.catalogue import CatalogueRow
 from fsm.policy.model import Book
 from specs.message import Message
+
+if TYPE_CHECKING:
+    from fsm.group.catalogue import CatalogueRow
 
 __all__ = [
     "Alive",
@@ -199,7 +201,7 @@ class CatalogueRead(GroupEvent):
         files: All of them that can be used, by path.
     """
 
-    files: Mapping[str, CatalogueRow]
+    files: "Mapping[str, CatalogueRow]"
 
 
 @final

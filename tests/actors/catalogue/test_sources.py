@@ -8,7 +8,6 @@ import trio
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.catalogue.source import (
-    DOMAIN_KEYS,
     DirectorySource,
     HttpSource,
     MemorySource,
@@ -19,6 +18,7 @@ from actors.kit.egress import PUBLIC
 from actors.kit.http_client import ServerUrl
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
+from specs.addresses.descriptor import DOMAIN_KEYS
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
 from tests.support.catalogues import STUB_B
 from tests.support.node.http_server import Said, open_http_server

@@ -7,6 +7,8 @@ import h11
 import orjson
 import trio
 
+from transports.link import Kind, Link
+
 
 @attrs.frozen
 class Answer:
@@ -50,3 +52,24 @@ async def get(url, method="GET", **headers):
     request = h11.Request(method=method, target=parts.path or "/", headers=list(named.items()))
     async with await trio.open_tcp_stream(parts.hostname, parts.port) as stream:
         return await exchange(stream, h11.Connection(h11.CLIENT), request)
+
+
+@attrs.frozen
+class Stream:
+    """A link as the bytes that `exchange` needs."""
+
+    link: Link
+
+    async def send_all(self, data):
+        await self.link.send(data)
+
+    async def receive_some(self, _):
+        return await self.link.receive()
+
+
+async def ask(network, url, path):
+    """Ask once, over any network."""
+    place = urlsplit(url).netloc
+    request = h11.Request(method="GET", target=path, headers=[("host", place)])
+    async with await network.dial(Kind.STREAM, place) as link:
+        return await exchange(Stream(link), h11.Connection(h11.CLIENT), request)

@@ -10,10 +10,9 @@ import trio.testing
 from actors.kit.counters import Counters, Tally
 from actors.node.errors import RegistryFileError
 from actors.node.group import wire
-from actors.node.group.records import EngineRecords, _Known
+from actors.node.group.records import EngineRecords, EngineTokens, _Known
 from actors.node.group.refusals import RowRefusals
 from actors.node.group.shared import Shared
-from actors.node.group.tokens import EngineTokens
 from fsm.group.kinds import RowRefusal
 from fsm.machines.registration import State
 from fsm.registry.node_rights import Observation
@@ -273,7 +272,7 @@ async def test_rows_and_payloads_of_strangers_are_refused_counted_and_harm_nothi
         peer, other = await one.peer(RA), await two.peer(RB)
         nodes = [row.key.removeprefix("node/") for row in world.store.rows("node/")]
         async with world.store.open() as stranger:
-            for kind in ("node", "session", "owner", "path", "record", "name"):
+            for kind in ("node", "session", "owner", "path", "record", "name", "catalogue"):
                 for number, value in enumerate(ODD):
                     await stranger.put(f"{kind}/{number}", value, 0)
             for node in nodes:
@@ -281,7 +280,7 @@ async def test_rows_and_payloads_of_strangers_are_refused_counted_and_harm_nothi
 
             async def is_counted() -> bool:
                 return all(
-                    sum(one.node.counters.tallies[Tally.ROWS].values()) == 6 * len(ODD)
+                    sum(one.node.counters.tallies[Tally.ROWS].values()) == 7 * len(ODD)
                     and one.node.counters.drops[DropReason.MALFORMED] == len(ODD_PAYLOADS)
                     for one in world.nodes
                 )

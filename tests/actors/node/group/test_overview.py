@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from urllib.parse import quote, urlsplit
 
-import attrs
 import h11
 import orjson
 import pytest
@@ -24,34 +23,14 @@ from specs.reply_code import DropReason, Ground
 from tests.actors.node.dashboard.dashboard_world import Watching
 from tests.support.node.group_world import TimedTracer, open_group, resumed
 from tests.support.node.node_peer import DOMAIN, DR, RA, RB
-from tests.support.node.web import exchange
+from tests.support.node.web import Stream, ask
 from transports.engine.memory import open_memory_store
-from transports.link import Kind, Link
+from transports.link import Kind
 from transports.memory import MemoryNetwork
 
 HTTP = HttpConfig("127.0.0.1:0")
 ALLOCATED = 32
 ADDRESSES = (RA, RB, f"hyperty-runtime://{DOMAIN}/rc")
-
-
-@attrs.frozen
-class Stream:
-    """A link as the bytes that h11 needs."""
-
-    link: Link
-
-    async def send_all(self, data):
-        await self.link.send(data)
-
-    async def receive_some(self, _):
-        return await self.link.receive()
-
-
-async def ask(network, url, path):
-    place = urlsplit(url).netloc
-    request = h11.Request(method="GET", target=path, headers=[("host", place)])
-    async with await network.dial(Kind.STREAM, place) as link:
-        return await exchange(Stream(link), h11.Connection(h11.CLIENT), request)
 
 
 @asynccontextmanager
