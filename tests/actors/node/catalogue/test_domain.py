@@ -1,4 +1,4 @@
-"""All nodes of a domain serve one catalogue, whichever directory a file was published in (CAT-09)."""
+"""All nodes of a domain serve one catalogue, wherever a file of it was published (CAT-09)."""
 
 import json
 from hashlib import sha256
@@ -83,7 +83,7 @@ class Site:
 
 
 @pytest.fixture
-async def site(tmp_path, autojump_clock):
+async def site(tmp_path):
     async with open_group(0) as world:
         yield Site(world, tmp_path)
 
@@ -100,7 +100,9 @@ def unused(log):
 # ---- what is published at one node
 
 
-async def test_what_is_published_at_one_node_is_served_by_all_also_when_it_is_gone(site, tmp_path):
+async def test_what_is_published_at_one_node_is_served_by_all_also_when_it_is_gone(
+    site, tmp_path, autojump_clock
+):
     one, *_ = await site.nodes("1", "2", "3")
     assert await site.served() == 404
     archive = archive_of(tmp_path / "code")
@@ -122,7 +124,7 @@ async def test_what_is_published_at_one_node_is_served_by_all_also_when_it_is_go
     assert not site.directory("4").exists()
 
 
-async def test_a_newer_version_counts_wherever_it_is_published(site):
+async def test_a_newer_version_counts_wherever_it_is_published(site, autojump_clock):
     _, new = site.versions(1, 2)
     site.publish("2")
     site.versions(1)
@@ -138,9 +140,7 @@ async def test_a_newer_version_counts_wherever_it_is_published(site):
     assert await site.served() == newest
 
 
-async def test_of_two_contents_with_one_counter_the_first_one_is_served_and_the_other_reported(
-    site,
-):
+async def test_of_two_contents_with_one_counter_one_is_reported(site, autojump_clock):
     (first,) = site.versions(5)
     site.publish("1")
     await site.node("1")
@@ -155,7 +155,7 @@ async def test_of_two_contents_with_one_counter_the_first_one_is_served_and_the_
     assert unused(log) == [(STUB, Why.OTHER)]
 
 
-async def test_of_two_contents_that_are_published_at_once_one_is_served(site):
+async def test_of_two_contents_that_are_published_at_once_one_is_served(site, autojump_clock):
     site.domain.offers(counter=1)
     site.publish("1")
     await site.nodes("1", "2")
@@ -173,7 +173,9 @@ async def test_of_two_contents_that_are_published_at_once_one_is_served(site):
     assert unused(log) == [(STUB, Why.OTHER)]
 
 
-async def test_a_node_that_was_cut_off_serves_what_it_knows_and_then_what_the_others_serve(site):
+async def test_a_node_that_was_cut_off_serves_what_it_knows_and_then_what_the_others_serve(
+    site, autojump_clock
+):
     old, new = site.versions(1, 2)
     site.versions(1)
     site.publish("1")
@@ -189,7 +191,9 @@ async def test_a_node_that_was_cut_off_serves_what_it_knows_and_then_what_the_ot
     assert await site.served() == new
 
 
-async def test_what_is_published_at_a_node_that_is_cut_off_is_served_when_it_is_back(site):
+async def test_what_is_published_at_a_node_that_is_cut_off_is_served_when_it_is_back(
+    site, autojump_clock
+):
     site.versions(1)
     site.publish("1")
     one, _ = await site.nodes("1", "2")
@@ -203,7 +207,7 @@ async def test_what_is_published_at_a_node_that_is_cut_off_is_served_when_it_is_
     assert await site.served() == new
 
 
-async def test_an_engine_that_comes_back_empty_gets_the_newest_files(site):
+async def test_an_engine_that_comes_back_empty_gets_the_newest_files(site, autojump_clock):
     site.versions(1)
     site.publish("1")
     one, _ = await site.nodes("1", "2")
@@ -217,7 +221,7 @@ async def test_an_engine_that_comes_back_empty_gets_the_newest_files(site):
     assert await site.served() == new
 
 
-async def test_until_a_node_knows_the_catalogue_its_own_is_away(site):
+async def test_until_a_node_knows_the_catalogue_its_own_is_away(site, autojump_clock):
     site.versions(1)
     site.publish("1")
     place = "127.0.0.1:9440"
@@ -235,7 +239,9 @@ async def test_until_a_node_knows_the_catalogue_its_own_is_away(site):
 # ---- what is taken back
 
 
-async def test_a_file_that_is_removed_at_one_node_is_served_by_none_and_does_not_come_back(site):
+async def test_a_file_that_is_removed_at_one_node_is_served_by_none_and_does_not_come_back(
+    site, autojump_clock
+):
     site.versions(1)
     for name in ("1", "2", "3"):
         site.publish(name)
@@ -255,7 +261,7 @@ async def test_a_file_that_is_removed_at_one_node_is_served_by_none_and_does_not
     assert await site.served() == new
 
 
-async def test_a_file_or_directory_that_is_away_for_a_moment_is_not_withdrawn(site):
+async def test_a_file_or_directory_that_is_away_for_a_moment_is_not_withdrawn(site, autojump_clock):
     (old,) = site.versions(1)
     site.publish("1")
     await site.nodes("1", "2")
@@ -269,7 +275,7 @@ async def test_a_file_or_directory_that_is_away_for_a_moment_is_not_withdrawn(si
     assert await site.served() == old
 
 
-async def test_a_list_of_revocations_reaches_all_nodes_and_stays(site):
+async def test_a_list_of_revocations_reaches_all_nodes_and_stays(site, autojump_clock):
     site.versions(1)
     site.domain.revokes(counter=1)
     site.publish("1")
@@ -284,7 +290,9 @@ async def test_a_list_of_revocations_reaches_all_nodes_and_stays(site):
     assert await site.served(REVOKED) == site.domain.files[REVOKED]
 
 
-async def test_keys_that_are_published_while_a_node_runs_count_and_others_are_reported(site):
+async def test_keys_that_are_published_while_a_node_runs_count_and_others_are_reported(
+    site, autojump_clock
+):
     site.versions(1)
     site.publish("1")
     await site.nodes("1")
@@ -333,21 +341,21 @@ def rewritten(site, **about):
     return write
 
 
-async def test_a_descriptor_of_another_domain_is_refused(site):
+async def test_a_descriptor_of_another_domain_is_refused(site, autojump_clock):
     assert "b.ex" in await refused(site, rewritten(site, domain="b.ex"))
 
 
-async def test_a_descriptor_that_no_key_of_the_domain_has_signed_is_refused(site):
+async def test_a_descriptor_that_no_key_of_the_domain_has_signed_is_refused(site, autojump_clock):
     stranger = make_key("EdDSA", "domain")
     assert await refused(site, rewritten(site, key=stranger)) == Why.UNSIGNED
 
 
-async def test_half_a_file_is_refused(site):
+async def test_half_a_file_is_refused(site, autojump_clock):
     why = await refused(site, lambda file: file.write_bytes(file.read_bytes()[:99]))
     assert "not signed" in why
 
 
-async def test_a_descriptor_without_its_package_is_refused(site, tmp_path):
+async def test_a_descriptor_without_its_package_is_refused(site, tmp_path, autojump_clock):
     def write(file):
         domain = attrs.evolve(site.domain, files={})
         archive = archive_of(tmp_path / "code")
@@ -357,7 +365,7 @@ async def test_a_descriptor_without_its_package_is_refused(site, tmp_path):
     assert package_path("") in await refused(site, write)
 
 
-async def test_a_package_that_does_not_fit_into_a_row_is_refused(site, tmp_path):
+async def test_a_package_that_does_not_fit_into_a_row_is_refused(site, tmp_path, autojump_clock):
     code = tmp_path / "code"
     code.mkdir()
     noise = sha256(b"x").hexdigest()
@@ -389,7 +397,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("value", GARBAGE, ids=range(len(GARBAGE)))
-async def test_rows_that_are_no_files_are_reported_and_replaced(site, value):
+async def test_rows_that_are_no_files_are_reported_and_replaced(site, value, autojump_clock):
     (good,) = site.versions(1)
     site.publish("1")
     one, two = await site.nodes("1", "2")
