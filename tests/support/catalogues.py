@@ -152,6 +152,18 @@ def archive_of(folder: Path, files: dict[str, str] | None = None) -> bytes:
     return pack(sources(folder, files))
 
 
+def noise(size: int) -> dict[str, str]:
+    """Return sources that have some more bytes than this once they are packed, by a tenth."""
+    digest, files = b"", dict(SOURCES)
+    for number in range(1 + size // 40_000):
+        lines = []
+        for _ in range(1000):
+            digest = sha256(digest).digest()
+            lines.append(f"# {digest.hex()}")
+        files[f"m{number}.py"] = "\n".join(lines)
+    return files
+
+
 def client_of(publishing: Publishing, trust: Trust | None = None, memory=None, here=HERE):
     shelf = CatalogueStore(VolatileMemory() if memory is None else memory, NoStore())
     trusted = publishing.trust() if trust is None else trust

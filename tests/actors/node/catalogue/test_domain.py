@@ -1,13 +1,11 @@
 """All nodes of a domain serve one catalogue, wherever a file of it was published (CAT-09)."""
 
 import json
-from hashlib import sha256
 
 import attrs
 import pytest
 import trio
 
-from actors.catalogue.archive import pack
 from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
 from actors.http.config import HttpConfig, ShownCatalogue
@@ -17,7 +15,7 @@ from fsm.group.catalogue import CATALOGUE, Why
 from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Revoked
 from specs.limits.group import GROUP_CATALOGUE_LOOK, GROUP_FILE_BYTES, GROUP_LEASE
-from tests.support.catalogues import Publishing, archive_of, key_set
+from tests.support.catalogues import Publishing, archive_of, key_set, noise
 from tests.support.log import captured_log
 from tests.support.node.group_world import open_group
 from tests.support.node.node_peer import DOMAIN
@@ -366,17 +364,7 @@ async def test_a_descriptor_without_its_package_is_refused(site, tmp_path, autoj
 
 
 async def test_a_package_that_does_not_fit_into_a_row_is_refused(site, tmp_path, autojump_clock):
-    code = tmp_path / "code"
-    code.mkdir()
-    noise = sha256(b"x").hexdigest()
-    for number in range(GROUP_FILE_BYTES // 40_000 + 2):
-        lines = []
-        for _ in range(1200):
-            noise = sha256(noise.encode()).hexdigest()
-            lines.append(f"# {noise}")
-        (code / f"m{number}.py").write_text("\n".join(lines))
-    (code / "stub.py").write_text("def activate(context): pass")
-    archive = pack(code)
+    archive = archive_of(tmp_path / "code", noise(GROUP_FILE_BYTES))
     assert len(archive) > GROUP_FILE_BYTES
 
     def write(file):
