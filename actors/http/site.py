@@ -3,8 +3,8 @@
 Pages are read by GET; services accept more, and check their clients themselves. Health is no
 secret. Metrics reveal the traffic of a domain: without a token they are for this machine only. The
 claims of a proxy about its clients are never believed; that there is a proxy shows that the reader
-may be anywhere. The catalogue of the domain is served from a directory, byte for byte as `stub
-publish` wrote it (CAT-09, ADR-09); an attribute of a descriptor is cut out of it, unsigned.
+may be anywhere. The catalogue of the domain is served byte for byte as `stub publish` wrote it
+(CAT-09, ADR-09); an attribute of a descriptor is cut out of it, unsigned.
 """
 
 import hmac

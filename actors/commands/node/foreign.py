@@ -237,7 +237,8 @@ catalogue_options = topic_options(
         "--catalogue",
         metavar="DIR",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Serve this directory, as `stub publish` fills it, at /.well-known/ of --http.",
+        help="Serve this directory, as `stub publish` fills it, at /.well-known/ of --http. Nodes "
+        "that share an engine serve what is published in the directory of any of them.",
     ),
 )
 """The options of the catalogue."""

@@ -10,6 +10,7 @@ from actors.catalogue.publishing import CatalogueFolder, Offer
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors, into_option, read_bytes
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
+from specs.limits.group import GROUP_FILE_BYTES
 from specs.limits.node import JWKS_BYTES
 
 __all__ = ["command"]
@@ -47,6 +48,10 @@ def command(*, file: Path, into: Path, keys: Path | None, package: Path | None) 
     public = None if keys is None else read_bytes(keys, JWKS_BYTES, "--keys")
     with explained_errors():
         entry, descriptor = folder.publish(Offer(text, content, public), time.time_ns() / 1e9)
+    promised = descriptor.source_package
+    if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
+        why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
+        click.echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
     say(
         "stub-published",
         address=entry.address,

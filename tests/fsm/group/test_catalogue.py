@@ -297,6 +297,19 @@ def test_what_the_engine_has_lost_is_written_anew(there):
     assert core.feed(Known()) == [WrittenDown(file(5))]
 
 
+def test_what_an_engine_has_not_that_comes_back_is_written_anew():
+    core, _ = core_of(*THERE)
+    core.feed(Fenced())
+    assert core.feed(THERE[0]) == []
+    assert core.feed(Known()) == [WrittenDown(file(5))]
+
+
+def test_a_withdrawal_that_the_engine_has_lost_is_written_anew():
+    over = CatalogueRow(STUB, 5, None)
+    core, _ = core_of(THERE[0], over)
+    assert core.feed(file(5)) == [WrittenDown(over)]
+
+
 def test_of_two_contents_with_one_counter_the_one_of_the_engine_counts():
     core, _ = core_of(*THERE)
     other = file(5, more="other")

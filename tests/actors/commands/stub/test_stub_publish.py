@@ -2,8 +2,12 @@
 
 from hashlib import sha256
 
+import pytest
+
 from actors.cli.command_error import ExitCode
 from actors.commands.stub.sign import command as sign
+from specs.limits.group import GROUP_FILE_BYTES
+from tests.support.catalogues import noise, sources
 from tests.support.command import called
 from tests.support.runtime.stub_publisher import ENTRY, refused
 
@@ -25,6 +29,15 @@ def test_a_published_file_is_at_the_path_of_its_address(publisher):
         ".well-known/actors.json",
         ".well-known/actors-catalogue.json",
     }
+
+
+@pytest.mark.parametrize("size", [0, GROUP_FILE_BYTES])
+def test_a_package_that_is_too_large_for_several_nodes_is_published_and_reported(publisher, size):
+    sources(publisher.folder / "code", noise(size))
+    publisher.package()
+    done = publisher.publish("--keys", publisher.key["jwks"])
+    assert (done.status, len(done.err)) == (ExitCode.OK, 1 if size else 0)
+    assert all(str(GROUP_FILE_BYTES) in line for line in done.err)
 
 
 def test_a_lower_counter_is_not_published(publisher):

@@ -265,7 +265,7 @@ async def test_a_file_or_directory_that_is_away_for_a_moment_is_not_withdrawn(si
     await site.nodes("1", "2")
     await looked()
     (site.directory("1") / STUB).unlink()
-    await trio.sleep(0.5 * GROUP_CATALOGUE_LOOK)
+    await trio.sleep(0.75 * GROUP_CATALOGUE_LOOK)
     site.publish("1")
     await looked()
     site.directory("1").rename(site.directory("away"))
