@@ -69,8 +69,8 @@ class CatalogueRow:
 
     Attributes:
         path: Its path below the root of the catalogue.
-        version: The counter of a signed file; of keys, the number of their change. 0: keys of a
-            directory, which have no number.
+        version: The counter of a signed file; of keys, when they were published, in nanoseconds
+            since the epoch, or a higher number than that of the keys before.
         text: The file; None: the descriptor of this version was withdrawn.
         package: The package that it promises; None: none.
     """
@@ -410,7 +410,9 @@ class CatalogueCore:
         if served is not None and not self._is_published:
             return Why.KEYS
         self._is_published = False
-        return self._bounded(attrs.evolve(own, version=1 if served is None else served.version + 1))
+        # Other nodes may know newer keys than this one: theirs are to have a lower number.
+        before = 0 if served is None else served.version
+        return self._bounded(attrs.evolve(own, version=max(own.version, before + 1)))
 
     def _bounded(self, own: CatalogueRow) -> CatalogueRow | Why:
         others = [one for one in {**self._served, **self._writing}.values() if one.path != own.path]

@@ -128,7 +128,7 @@ class CatalogueReader(Actor[Never]):
         if known is not None and known.stamp == stamp:
             return known
         try:
-            row = await self._row(path)
+            row = await self._row(path, stamp)
         except (SourceAwayError, NotServedError, _UnusableError) as exc:
             if self._flaws.get(path) != str(exc):
                 self._flaws[path] = str(exc)
@@ -137,7 +137,7 @@ class CatalogueReader(Actor[Never]):
         self._flaws.pop(path, None)
         return _Read(stamp, row)
 
-    async def _row(self, path: str) -> CatalogueRow:
+    async def _row(self, path: str, stamp: _Stamp) -> CatalogueRow:
         """Read a file.
 
         Raises:
@@ -148,7 +148,7 @@ class CatalogueReader(Actor[Never]):
         try:
             if path == DOMAIN_KEYS:
                 read_keys(content)
-                return CatalogueRow(path, 0, content.decode())
+                return CatalogueRow(path, _when(stamp), content.decode())
             if path == REVOKED:
                 return self._revocations(content)
             return await self._descriptor(path, content)
@@ -187,6 +187,11 @@ def _stamps(directory: Path) -> dict[str, _Stamp]:
         paths += [Entry("", kind, name).path for name in names if is_entry_name(name)]
     stamps = {path: _stamp(directory / path) for path in paths[: GROUP_CATALOGUE_FILES + 1]}
     return {path: stamp for path, stamp in stamps.items() if stamp is not None}
+
+
+def _when(stamp: _Stamp) -> int:
+    """Return when a file was changed, in nanoseconds since the epoch."""
+    return max(1, stamp[0])
 
 
 def _names(folder: Path) -> list[str]:

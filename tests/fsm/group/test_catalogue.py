@@ -38,7 +38,7 @@ def file(version, who="k", path=STUB, package=None, more=""):
     return CatalogueRow(path, version, f"e30.{payload.decode().rstrip('=')}.{who}", package)
 
 
-def keys(*names, version=0):
+def keys(*names, version=1):
     return CatalogueRow(DOMAIN_KEYS, version, " ".join(names))
 
 
@@ -240,6 +240,19 @@ def test_of_keys_that_two_nodes_write_first_the_others_are_reported():
         Unused(DOMAIN_KEYS, Why.KEYS),
         Unused(STUB, Why.UNSIGNED),
     ]
+
+
+def test_keys_that_are_published_again_count():
+    core, effects = core_of(*THERE, own=(keys("k", "other", version=9),))
+    assert effects == [Unused(DOMAIN_KEYS, Why.KEYS)]
+    again = keys("k", "other", version=12)
+    assert core.feed(looked(again)) == [WrittenDown(again)]
+
+
+def test_keys_have_a_higher_number_than_those_before():
+    """Though the clock of the node that publishes them is behind."""
+    core, _ = core_of(keys("k", version=20), own=(keys("k", version=9),))
+    assert core.feed(looked(keys("next", version=12))) == [WrittenDown(keys("next", version=21))]
 
 
 # ---- what is withdrawn

@@ -305,7 +305,7 @@ async def test_keys_that_are_published_while_a_node_runs_count_and_others_are_re
         await looked()
         assert await site.served(DOMAIN_KEYS) == old
         assert unused(log) == [(DOMAIN_KEYS, Why.KEYS), (STUB, Why.UNSIGNED)]
-        site.publish("1")
+        site.publish("2")
         await looked()
     assert await site.served(DOMAIN_KEYS) == site.domain.files[DOMAIN_KEYS]
     assert await site.served() == new
