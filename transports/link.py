@@ -257,7 +257,7 @@ class Link(AsyncResource, ABC):
         """
         await trio.sleep(seconds)
 
-    async def say_goodbye(self, close_reason: CloseReason) -> None:
+    async def say_goodbye(self, close_reason: CloseReason) -> bool:
         """Say goodbye, and go on receiving what the other end has sent before it reads that.
 
         `receive` returns these frames, and raises `LinkBrokenError` when the other end has left as
@@ -269,12 +269,16 @@ class Link(AsyncResource, ABC):
         Args:
             close_reason: Reason that the other end is sent.
 
+        Returns:
+            Whether this kind can do that.
+
         Raises:
             LinkBrokenError: The other end is gone.
             LinkClosedError: This end was closed.
         """
         del close_reason
         await trio.lowlevel.checkpoint()
+        return False
 
     @abstractmethod
     @override

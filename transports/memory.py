@@ -191,12 +191,13 @@ class MemoryLink(Link):
         return LinkBrokenError(self.name, "the other end has left", close_reason)
 
     @override
-    async def say_goodbye(self, close_reason: CloseReason) -> None:
+    async def say_goodbye(self, close_reason: CloseReason) -> bool:
         if self._is_closed or self._state.is_cut:
             raise self._gone()
         self.close_reason = self.close_reason or close_reason
         self._outward.close()
         await trio.lowlevel.checkpoint()
+        return True
 
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:

@@ -286,9 +286,10 @@ class SocketLink(Link):
     # -- leaving --------------------------------------------------------------
 
     @override
-    async def say_goodbye(self, close_reason: CloseReason) -> None:
+    async def say_goodbye(self, close_reason: CloseReason) -> bool:
         self._check_open()
         await self._leave(close_reason)
+        return True
 
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:

@@ -304,7 +304,6 @@ class NodeBus(Actor[BusMessage]):
         self._ingress = Ingress(exchange, control, gate, self._dispatch)
         self._served = (self._node.session, *services)
         self._drained: Reply[None] | None = None
-        self._is_leaving = False
 
     @override
     async def start(self) -> None:
@@ -361,11 +360,10 @@ class NodeBus(Actor[BusMessage]):
 
     def _leave(self, done: Reply[None]) -> None:
         self._drained = done
-        self._is_leaving = True
-        if self._exchange.others is None:
-            self._exchange.drain()
-        else:
-            self._exchange.others.leave()
+        others = self._exchange.others
+        is_possible = others is not None and others.leave()
+        self._exchange.turn.hand_over()
+        self._exchange.departure.begin(trio.current_time(), is_possible=is_possible)
 
     def _report(self, asked: Snapshot | Alive) -> None:
         match asked:
@@ -377,15 +375,19 @@ class NodeBus(Actor[BusMessage]):
 
     @override
     async def drained(self) -> None:
-        self._exchange.notices.settle()
-        self._exchange.state.settle()
-        self._exchange.foreign.settle()
-        if self._exchange.others is not None:
-            self._exchange.others.settle()
-        if self._exchange.durable is not None:
-            self._exchange.durable.settle()
-        self._exchange.turn.write()
-        self._exchange.check_budget()
+        exchange = self._exchange
+        if exchange.others is not None:
+            exchange.others.read_out()
+        exchange.departure.settle(trio.current_time())
+        exchange.notices.settle()
+        exchange.state.settle()
+        exchange.foreign.settle()
+        if exchange.others is not None:
+            exchange.others.settle()
+        if exchange.durable is not None:
+            exchange.durable.settle()
+        exchange.turn.write()
+        exchange.check_budget()
         if self._drained is not None and self._is_settled:
             self._drained.send(None)
             self._drained = None
@@ -395,11 +397,13 @@ class NodeBus(Actor[BusMessage]):
         """True if parts, files and other nodes have all that they must know."""
         exchange, others = self._exchange, self._exchange.others
         is_known = others is None or others.is_settled
+        is_known = is_known and exchange.departure.is_over
         return is_known and exchange.notices.is_settled and exchange.state.is_settled
 
     @override
     def deadline(self) -> float:
-        due = min(self._exchange.deadline(), self._control.deadline())
+        exchange = self._exchange
+        due = min(exchange.deadline(), exchange.departure.deadline(), self._control.deadline())
         others, durable = self._exchange.others, self._exchange.durable
         if durable is not None:
             due = min(due, durable.deadline())
@@ -443,7 +447,7 @@ class NodeBus(Actor[BusMessage]):
         port.turn = self._exchange.turn
         self._trace.link(Op.OPEN, port.name, self._node.node)
         others = self._exchange.others
-        if self._is_leaving or (others is not None and not others.is_member):
+        if self._exchange.departure.has_begun or (others is not None and not others.is_member):
             del self._exchange.ports[port.number]
             port.finish(CloseReason.GOING_AWAY)
 

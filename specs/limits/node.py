@@ -18,6 +18,11 @@ DOMAINS_KEPT: Final = 256
 CHALLENGE_BYTES: Final = 32
 """Random bytes in a challenge to a runtime's key (ours)."""
 
+READ_OUT: Final = 0.3
+"""Seconds for which a node that goes down reads its links after its goodbye, if no other node can
+have their sessions (ours: peers answer a goodbye at once; it has half of `DRAIN_TIMEOUT` for
+everything)."""
+
 LOGIN_TIMEOUT: Final = 2.0
 """Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, for the refusal)."""
 

@@ -231,11 +231,11 @@ class ChaosLink(Link):
         await self._link.rest(seconds)
 
     @override
-    async def say_goodbye(self, close_reason: CloseReason) -> None:
+    async def say_goodbye(self, close_reason: CloseReason) -> bool:
         if self._is_cut:
             await self._break()
         try:
-            await self._link.say_goodbye(close_reason)
+            return await self._link.say_goodbye(close_reason)
         except LinkClosedError as exc:
             raise self._seen(exc) from exc
 

@@ -270,6 +270,7 @@ export const STATEMENT_LIFE = 86400.0;
 export const STATEMENT_RETRY = 60.0;
 export const DOMAINS_KEPT = 256;
 export const CHALLENGE_BYTES = 32;
+export const READ_OUT = 0.3;
 export const LOGIN_TIMEOUT = 2.0;
 export const KEYS_TIMEOUT = 1.5;
 export const LOGINS_PENDING = 256;

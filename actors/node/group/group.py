@@ -24,7 +24,7 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
 from actors.node.group.agreed import Agreed
 from actors.node.group.carrier import Carrier
-from actors.node.group.held_links import Handover, HeldLinks
+from actors.node.group.held_links import HeldLinks, ReadOut
 from actors.node.group.messages import (
     Arrivals,
     Carry,
@@ -120,7 +120,7 @@ class Group(OtherNodes):
         self._store: StoreRef | None = None
         self._link: ActorRef[Carry] | None = None
         self._held: Final = HeldLinks(exchange.ports)
-        self._handover: Final = Handover(exchange)
+        self._reading: Final = ReadOut(exchange)
         self._refusals: Final = RowRefusals(trace.component.counters)
         self._carrier: Final = Carrier(exchange, self.homes, self._membership, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
@@ -189,8 +189,7 @@ class Group(OtherNodes):
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
-        has_begun = len(self._begun) == len(Kind)
-        if not self._is_current and has_begun and self._rows.is_current:
+        if not self._is_current and len(self._begun) == len(Kind) and self._rows.is_current:
             self._is_current = True
             self._tidy_paths()
         if self.is_member and self._agreed.known():
@@ -239,8 +238,7 @@ class Group(OtherNodes):
             self._owners.asked()
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
-            late = rows.Unanswered(work.number)
-            self._member(self._membership.feed(late, self._now))
+            self._member(self._membership.feed(rows.Unanswered(work.number), self._now))
 
     def _other_node(self, news: membership.NodeNews) -> None:
         match news:
@@ -386,7 +384,7 @@ class Group(OtherNodes):
         for effect in effects:
             if not isinstance(effect, moves.GiveUp):
                 self._write(effect)
-            elif not self._handover.waits(effect, self._now):
+            elif not self._reading.waits(effect, self._now):
                 self._give_up(effect)
 
     def _give_up(self, gone: moves.GiveUp) -> None:
@@ -460,7 +458,7 @@ class Group(OtherNodes):
     def keep(self, session: Session, port: Port | None) -> None:
         core, runtime = session.core, session.core.runtime
         form = self._tables.form_of(runtime)
-        if form is None or self._handover.is_moved(runtime):
+        if form is None or self._reading.is_moved(runtime):
             return
         here, before = self._membership.holder, self._rows.row(session_key(runtime))
         row = SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
@@ -537,14 +535,17 @@ class Group(OtherNodes):
 
     @property
     def _has_sent_all(self) -> bool:
-        return self._rows.is_settled and self._carrier.is_settled
+        is_kept = (durable := self._exchange.durable) is None or durable.is_settled
+        return is_kept and self._rows.is_settled and self._carrier.is_settled
+
+    @override
+    def read_out(self) -> None:
+        for gone in self._reading.over(self._now):
+            self._give_up(gone)
 
     @override
     def settle(self) -> None:
         now = self._now
-        for gone in self._handover.read_out(now):
-            self._give_up(gone)
-        has_left = self._handover.settle(now)
         if self._store is None or self._link is None:
             return
         if not self._membership.may_write(now):
@@ -553,7 +554,7 @@ class Group(OtherNodes):
         if self._is_current:
             self._write_rows(self._store, now)
         self._carrier.settle(self._link)
-        if has_left and self._has_sent_all:
+        if self._exchange.departure.is_over and self._has_sent_all:
             self._go()
 
     def _write_rows(self, store: StoreRef, now: float) -> None:
@@ -570,7 +571,7 @@ class Group(OtherNodes):
     @override
     def deadline(self) -> float:
         moves = min(self.homes.deadline(), self._carrier.left_behind.deadline())
-        due = min(self._membership.deadline(), moves, self._handover.deadline())
+        due = min(self._membership.deadline(), moves, self._reading.deadline())
         return min(due, self._rows.deadline(self._now)) if self._is_current else due
 
     @override
@@ -582,11 +583,11 @@ class Group(OtherNodes):
             self._expire(runtime)
 
     @override
-    def leave(self) -> None:
+    def leave(self) -> bool:
         self._is_leaving = True
         is_possible = self.objection() is None and bool(self._membership.others)
-        self._handover.begin(self._now, is_possible=is_possible)
         self._member(self._membership.feed(membership.Leave(), self._now))
+        return is_possible
 
     @override
     def close(self) -> None:

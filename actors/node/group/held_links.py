@@ -1,7 +1,8 @@
 """The links that are answered later; part of the bus's task.
 
 They wait until rows are written, or until what their runtimes left at other nodes has come. The
-other side of that is a node that goes down, whose sessions wait until other nodes have them.
+other side of that is a node that goes down, which still reads the links of sessions that are at
+other nodes already.
 """
 
 import math
@@ -15,10 +16,10 @@ from actors.node.links.port import Port
 from actors.node.session.exchange import Exchange
 from fsm.group.kinds import Kind
 from fsm.group.moves import GiveUp
-from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER, GROUP_READ_OUT, GROUP_TERM
+from specs.limits.group import GROUP_READ_OUT, GROUP_TERM
 from specs.limits.node import HAND_OVER_TIMEOUT
 
-__all__ = ["Handover", "HeldLinks", "LeftBehind"]
+__all__ = ["HeldLinks", "LeftBehind", "ReadOut"]
 
 
 @final
@@ -156,8 +157,8 @@ class LeftBehind:
 
 
 @final
-class Handover:
-    """Lets runtimes go to other nodes, and what comes for them meanwhile wait and follow.
+class ReadOut:
+    """The sessions that other nodes have taken up while this one still reads their links.
 
     Args:
         exchange: The sessions of this node.
@@ -165,26 +166,7 @@ class Handover:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange: Final = exchange
-        self._awaited: list[str] = []
         self._given_up: Final[dict[str, tuple[GiveUp, float]]] = {}
-        self._until = math.inf
-        self._is_over = False
-
-    def begin(self, now: float, *, is_possible: bool) -> None:
-        """Close all links in order; what peers have sent before they hear of it is still handled.
-
-        Args:
-            now: Seconds on the host's clock.
-            is_possible: Whether another node can have the sessions.
-        """
-        exchange = self._exchange
-        if is_possible:
-            for runtime, session in exchange.sessions.items():
-                if session.port is not None and session.core.kept is not None:
-                    self._awaited.append(runtime)
-        self._until = now + (GROUP_HANDOVER if self._awaited else 0.0)
-        for port in exchange.ports.values():
-            port.go_away()
 
     def waits(self, given_up: GiveUp, now: float) -> bool:
         """Return whether a session that another node has taken up stays here for a moment.
@@ -195,7 +177,7 @@ class Handover:
             given_up: The session.
             now: Seconds on the host's clock.
         """
-        if math.isinf(self._until) or not self._is_read(given_up.runtime):
+        if not self._exchange.departure.has_begun or not self._is_read(given_up.runtime):
             return False
         self._given_up[given_up.runtime] = (given_up, now + GROUP_READ_OUT)
         return True
@@ -208,7 +190,7 @@ class Handover:
         """
         return runtime in self._given_up
 
-    def read_out(self, now: float) -> list[GiveUp]:
+    def over(self, now: float) -> list[GiveUp]:
         """Return the sessions that are waited for no longer.
 
         Args:
@@ -225,29 +207,6 @@ class Handover:
         session = self._exchange.sessions.get(runtime)
         return session is not None and session.port is not None
 
-    def settle(self, now: float) -> bool:
-        """End the sessions that are left when time is over.
-
-        Args:
-            now: Seconds on the host's clock.
-
-        Returns:
-            Whether nothing is waited for any more: also no durable message is given to the engine,
-            whose answer the sender's other node is to get.
-        """
-        awaited = self._awaited
-        while awaited and awaited[-1] not in self._exchange.sessions:
-            awaited.pop()
-            if not awaited:
-                # Other nodes may have sent more before they heard where the last one is.
-                self._until = min(self._until, now + GROUP_LINGER)
-        if not self._is_over and now >= self._until:
-            self._is_over = True
-            self._exchange.drain()
-        durable = self._exchange.durable
-        return self._is_over and (durable is None or durable.is_settled)
-
     def deadline(self) -> float:
-        """Return when `read_out` or `settle` is due."""
-        due = next((until for _, until in self._given_up.values()), math.inf)
-        return due if self._is_over else min(due, self._until)
+        """Return when `over` is due."""
+        return next((until for _, until in self._given_up.values()), math.inf)

@@ -19,6 +19,7 @@ from actors.node.links.port import Port, TurnWrites
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
+from actors.node.session.departure import Departure
 from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.session.names import UserNames
@@ -180,6 +181,7 @@ class Exchange:
         state: What changes of the stored sessions and names.
         names: The names of runtimes that belong to users.
         statuses: The runtimes that others take to be live.
+        departure: How the node goes down.
         has_login: Whether runtimes can log in.
         others: The other nodes of the domain; None: there are none.
         durable: What keeps durable messages; None: nothing does.
@@ -215,6 +217,7 @@ class Exchange:
         self.statuses = LiveStatuses()
         self._ended = 0
         self._overload = Overload(self)
+        self.departure = Departure(self.sessions, self.ports, self.drain)
         self._ids = ids
         self.runtimes: dict[int, str] = {}
         self._alarms = Alarms[str]()
@@ -269,7 +272,7 @@ class Exchange:
             unsent = [entry for entry in unsent if entry.message.from_ not in self.components]
         if session is not None:
             self.let_go(session, number)
-            self.feed(session, inner.LinkLost(number, why))
+            self.feed(session, self.departure.lost(number, why))
             self._overload.keep(session, unsent)
 
     # ---- sessions that outlive the node
@@ -320,13 +323,9 @@ class Exchange:
         return self._ids.next(from_)
 
     def drain(self) -> None:
-        """Close every session; links without one are left too."""
-        for port in self.ports.values():
-            port.close_reason = CloseReason.GOING_AWAY
+        """Close every session; nothing comes over links any more."""
         for session in list(self.sessions.values()):
             self.feed(session, inner.NodeLeaves())
-        for port in self.ports.values():
-            port.finish(CloseReason.GOING_AWAY)
         self.ports.clear()
 
     def rest(self) -> None:

@@ -188,9 +188,8 @@ class Connection(Actor[Nudge]):
     async def _read_out(self) -> None:
         """Say goodbye, and pass on what the peer has sent before it reads that."""
         with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
-            await self._link.say_goodbye(self._port.close_reason)
-            self._silence = trio.Event()
-            if not self._is_silent:
+            if await self._link.say_goodbye(self._port.close_reason) and not self._is_silent:
+                self._silence = trio.Event()
                 await self._silence.wait()
 
     async def _listen(self) -> None:

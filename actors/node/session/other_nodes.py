@@ -121,6 +121,10 @@ class OtherNodes(TableWatcher):
         """True if nothing waits for the engine."""
 
     @abstractmethod
+    def read_out(self) -> None:
+        """Give up the sessions that other nodes have, and whose links are read no longer."""
+
+    @abstractmethod
     def settle(self) -> None:
         """Send what the turn has brought about."""
 
@@ -133,8 +137,8 @@ class OtherNodes(TableWatcher):
         """Do what is due."""
 
     @abstractmethod
-    def leave(self) -> None:
-        """Begin to leave the group: links are closed, and sessions go to other nodes or end."""
+    def leave(self) -> bool:
+        """Begin to leave the group; return whether another node can have the sessions."""
 
     @abstractmethod
     def close(self) -> None:

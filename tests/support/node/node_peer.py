@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import trio
+import trio.testing
 
 from actors.kit.counters import Tally
 from actors.node.app import Node, open_node
@@ -14,7 +15,9 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.trace.memory import MemoryTracer
+from transports.background import open_background
 from transports.codec import decode_frame, encode
+from transports.errors import LinkError
 from transports.link import Kind, Link, Network
 from transports.memory import MemoryNetwork
 
@@ -168,8 +171,23 @@ async def open_world(network: Network | None = None, **config: object) -> AsyncI
     config.setdefault("domain", DOMAIN)
     # Most tests are about something else: their owners would have to be asked otherwise.
     config.setdefault("observation", Observation.OPEN)
-    async with open_node(NodeConfig(**config), network, tracer) as node:
+    async with (
+        open_background() as nursery,
+        open_node(NodeConfig(**config), network, tracer) as node,
+    ):
         world = World(node, network, tracer)
         yield world
+        for link in world.links:
+            nursery.start_soon(hang_up, link)
     for link in world.links:
+        await link.aclose()
+
+
+async def hang_up(link: Link) -> None:
+    """Read until the node says goodbye, and answer that, as runtimes do; a test may do that."""
+    await trio.testing.wait_all_tasks_blocked()
+    with suppress(trio.BusyResourceError):
+        with suppress(LinkError):
+            while True:
+                await link.receive()
         await link.aclose()
