@@ -1,10 +1,12 @@
 """`python -m tests.chaos`: nodes of one domain under load, and a fault every few seconds."""
 
 import argparse
+import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -130,20 +132,57 @@ def _judged(traces: Path, killed: list[Path]) -> tuple[list[str], list[str]]:
     return lines, flaws
 
 
-def main() -> int:
+def _above_zero(text: str) -> float:
+    """Read a number that something is divided by."""
+    with suppress(ValueError):
+        if 0 < (number := float(text)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+
+
+def _share(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (number := float(text)) <= 1:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 1")
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if text.isdecimal() and int(text) >= least:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
+
+    return read
+
+
+def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the options of a run; None: those of the process."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600.0, help="how long faults happen")
-    parser.add_argument("--every", type=float, default=5.0, help="seconds from fault to fault")
-    parser.add_argument("--rate", type=float, default=200.0, help="requests per second of all")
-    parser.add_argument("--durable", type=float, default=0.2, help="share of durable ones")
-    parser.add_argument("--objects", type=int, default=48, help="data objects of all")
-    parser.add_argument("--changes", type=float, default=0.1, help="changes of each per second")
-    parser.add_argument("--nodes", type=int, default=3)
-    parser.add_argument("--runtimes", type=int, default=8)
-    parser.add_argument("--processes", type=int, default=2, help="processes with runtimes")
+    number, count = _above_zero, _at_least(1)
+    parser.add_argument("--seconds", type=number, default=600.0, help="how long faults happen")
+    parser.add_argument("--every", type=number, default=5.0, help="seconds from fault to fault")
+    parser.add_argument("--rate", type=number, default=200.0, help="requests per second of all")
+    parser.add_argument("--durable", type=_share, default=0.2, help="share of durable ones")
+    parser.add_argument("--objects", type=count, default=48, help="data objects of all")
+    parser.add_argument("--changes", type=number, default=0.1, help="changes of each per second")
+    parser.add_argument("--nodes", type=count, default=3)
+    parser.add_argument("--runtimes", type=_at_least(2), default=8, help="each asks the others")
+    parser.add_argument("--processes", type=count, default=2, help="processes with runtimes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="keep traces here")
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
+    if asked.objects < asked.runtimes:
+        parser.error(
+            f"{asked.objects} objects are too few for {asked.runtimes} runtimes: each reports one"
+        )
+    if asked.processes > asked.runtimes:
+        parser.error(f"{asked.processes} processes are too many for {asked.runtimes} runtimes")
+    return asked
+
+
+def main() -> int:
+    asked = read_options()
     with TemporaryDirectory() as place:
         folder = Path(place) if asked.folder is None else asked.folder
         folder.mkdir(parents=True, exist_ok=True)

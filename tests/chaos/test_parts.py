@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from fsm.judge.trace_line import Flaw
+from tests.chaos.__main__ import read_options
 from tests.chaos.faults import ENGINE, Wrong, faults
 from tests.chaos.proxy import open_proxy
 from tests.chaos.verdict import Seen, broken, differences, seen_of, unexplained
@@ -58,6 +59,32 @@ async def test_a_proxy_that_is_cut_holds_everything_up():
             proxy.mend()
             assert await stream.receive_some() == b"2"
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("--rate 0", "--rate: '0' is no number above 0"),
+        ("--every 0", "--every: '0' is no number above 0"),
+        ("--seconds nan", "--seconds: 'nan' is no number above 0"),
+        ("--changes -1", "--changes: '-1' is no number above 0"),
+        ("--durable 2", "--durable: '2' is no number from 0 to 1"),
+        ("--nodes 0", "--nodes: '0' is no whole number of at least 1"),
+        ("--processes many", "--processes: 'many' is no whole number of at least 1"),
+        ("--runtimes 1", "--runtimes: '1' is no whole number of at least 2"),
+        ("--objects 0", "--objects: '0' is no whole number of at least 1"),
+        ("--runtimes 49", "48 objects are too few for 49 runtimes: each reports one"),
+        ("--runtimes 2 --processes 3", "3 processes are too many for 2 runtimes"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused_in_a_sentence(words, why, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        read_options(words.split())
+    assert capsys.readouterr().err.splitlines()[-1].endswith(why)
+
+
+def test_a_run_without_options_can_be():
+    assert read_options([]).runtimes == 8
 
 
 GOOD = Seen(
