@@ -34,7 +34,7 @@ from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
 from specs.addresses.address import is_backend, runtime_of
 from specs.errors import ProtoflyError
-from specs.trace import Kind, Op
+from specs.trace import Kind
 
 __all__ = [
     "MONITORED",
@@ -208,12 +208,8 @@ class ProcessJudge:
 
     def _handlers_of(self, record: TraceLine) -> Iterator[_Handler]:
         """Yield what visits records like this one."""
-        if record.k == Kind.TABLE:
-            yield self._process.take
-        elif record.k == Kind.START:
-            yield self._process.began
-        elif record.op == Op.RCV and record.from_ is not None and record.to is not None:
-            yield self._process.arrived
+        if (before := self._process.handler_of(record)) is not None:
+            yield before
         if record.op in CROSSED:
             yield self._crossings.take
         for fold in self._folds:

@@ -9,6 +9,7 @@ A matter that one process alone cannot decide is handed over as evidence under a
 an object, a pair of addresses): an `Across` folds the evidence of all processes under one key.
 """
 
+from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
@@ -19,7 +20,7 @@ import attrs
 from typing_extensions import dataclass_transform, override
 
 from fsm.group.kinds import GroupTable
-from fsm.judge.claims.records import BUS, LISTENERS, Listeners, Rows
+from fsm.judge.claims.records import BUS, LISTENERS, SLACK, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
@@ -203,6 +204,8 @@ class Process:
         stubs: Its table of stubs.
         group: Name of the group of a message node; None: it is in none.
         member: Its id there.
+        sessions: Of a message node, the runtime of each link that has a session, and `SLACK`
+            seconds longer.
         findings: What was found so far.
         evidence: What was handed over and not taken away yet.
         handed_over: How much evidence there was so far.
@@ -219,11 +222,13 @@ class Process:
         self.stubs = Rows()
         self.group: str | None = None
         self.member: str | None = None
+        self.sessions: dict[str | None, str] = {}
         self.findings: list[Finding] = []
         self.evidence: list[Evidence] = []
         self.handed_over = 0
         self._domain: str | None = None
         self._arrived: dict[str | None, int] = {}
+        self._closed = deque[tuple[float, str | None]]()
 
     def part(self, name: str) -> str:
         """Return the address of a part of the runtime, such as `registry`."""
@@ -233,6 +238,20 @@ class Process:
     def domain(self) -> str | None:
         """Domain of a message node, once a row of its components said so."""
         return self._domain
+
+    def handler_of(self, record: TraceLine) -> Callable[[TraceLine], None] | None:
+        """Return what takes records like this one before any fold sees them; None: nothing does."""
+        match record.k:
+            case Kind.TABLE:
+                return self.take
+            case Kind.START:
+                return self.began
+            case Kind.SESSION:
+                return self.opened
+            case Kind.LINK if record.op == Op.CLOSE:
+                return self.closed
+        is_whole = record.from_ is not None and record.to is not None
+        return self.arrived if record.op == Op.RCV and is_whole else None
 
     def take(self, record: TraceLine) -> None:
         """Take a change of a table, before any fold does."""
@@ -257,6 +276,18 @@ class Process:
         """Note a message that came over a link, before any fold sees it."""
         if record.mid is not None:
             self._arrived.setdefault(record.mid, record.ln)
+
+    def opened(self, record: TraceLine) -> None:
+        """Note that a link has the session of a runtime, before any fold sees it."""
+        self.sessions[record.link] = record.b or ""
+
+    def closed(self, record: TraceLine) -> None:
+        """Note that a link has closed, before any fold sees it."""
+        closed = self._closed
+        while closed and closed[0][0] < record.t - SLACK:
+            self.sessions.pop(closed.popleft()[1], None)
+        if record.link in self.sessions:
+            closed.append((record.t, record.link))
 
     def is_local(self, record: TraceLine) -> bool:
         """Return whether a message came from here: not over a link, up to this record."""

@@ -23,7 +23,6 @@ from fsm.judge.claims.fold import (
     any_msg,
     msg,
     on,
-    others,
     rows,
     steps,
 )
@@ -41,7 +40,7 @@ from fsm.registry.allocation import MIRROR
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import is_backend, is_below
 from specs.limits.group import GROUP_TERM
-from specs.trace import Kind, Op
+from specs.trace import Op
 
 __all__ = [
     "Carried", "CopiesGiven", "HomeServed", "LeftElsewhere", "MembersServe", "OneCopy", "OneHome",
@@ -167,14 +166,19 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
     """A node of a group serves the sessions that the engine says it has (I-M16)."""
 
     _stays: dict[str, _Stay] = attrs.field(factory=dict)
-    _links: dict[str | None, str] = attrs.field(factory=dict)
     _written: deque[tuple[float, int]] = attrs.field(factory=deque)
     _known: int = _LEAST
 
     @on(rows(GroupTable.MEMBERS))
     def renewed(self, record: TraceLine) -> None:
         if record.version is not None:
+            self._look_known(record.t)
             self._written.append((record.t, record.version))
+
+    def _look_known(self, now: float) -> None:
+        """Note up to which row what other nodes wrote has come by now."""
+        while self._written and self._written[0][0] <= now - SLACK:
+            self._known = self._written.popleft()[1]
 
     @on(rows(GroupTable.HOMES))
     def taken_up(self, record: TraceLine) -> None:
@@ -184,10 +188,6 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
             self._over(runtime)
             self._stays[runtime] = _Stay(holder, record.version or 0, record)
 
-    @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
-        self._links[record.link] = record.b or ""
-
     @on(steps(SESSION))
     def stepped(self, record: TraceLine) -> None:
         if record.new not in LASTING:
@@ -195,7 +195,7 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
 
     @on(any_msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        if self._stays and (runtime := self._links.get(record.link)) is not None:
+        if self._stays and (runtime := self.process.sessions.get(record.link)) is not None:
             self._served(runtime, record)
 
     @on(any_msg(Op.ADMIT, Op.QUEUE))
@@ -207,9 +207,7 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
     def _served(self, runtime: str, record: TraceLine) -> None:
         stay = self._stays.get(runtime)
         if stay is not None:
-            written = self._written
-            while written and written[0][0] <= record.t - SLACK:
-                self._known = written.popleft()[1]
+            self._look_known(record.t)
             stay.last, stay.known = record, self._known
 
     def _over(self, runtime: str) -> None:
@@ -255,19 +253,17 @@ class LeftElsewhere(Across, claims=("I-M7",), key=GroupKey.SESSION):
 class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsewhere,)):
     """A session of a group gets what it has subscribed at the node that has it (I-M7)."""
 
-    _links: dict[str | None, str] = attrs.field(factory=dict)
     _owners: dict[str | None, str | None] = attrs.field(factory=dict)
     _homes: dict[str, int] = attrs.field(factory=dict)
     _subscribed: set[tuple[str, str]] = attrs.field(factory=set)
     _addressed: set[tuple[str | None, str | None]] = attrs.field(factory=set)
 
-    @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
-        self._links[record.link] = record.b or ""
-
     @on(rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
-        self._owners[record.key] = record.val if record.op != Op.DEL else None
+        if record.op == Op.DEL:
+            self._owners.pop(record.key, None)
+        else:
+            self._owners[record.key] = record.val
 
     @on(rows(GroupTable.HOMES))
     def taken_up(self, record: TraceLine) -> None:
@@ -293,7 +289,7 @@ class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsew
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        runtime, to = self._links.get(record.link), record.to or ""
+        runtime, to = self.process.sessions.get(record.link), record.to or ""
         if runtime not in self._homes or is_answer(record):
             return
         if (to, runtime) in self._subscribed or (record.mid, runtime) in self._addressed:
@@ -357,12 +353,7 @@ def _by_node(item: Evidence) -> tuple[str, int]:
 class CopiesGiven(Fold, claims=("I-M17",), place=Place.NODE, across=(OneCopy,)):
     """A node of a group says what came to it, and what it gave to whom (I-M17)."""
 
-    _links: dict[str | None, str] = attrs.field(factory=dict)
     _given: set[tuple[str | None, str]] = attrs.field(factory=set)
-
-    @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
-        self._links[record.link] = record.b or ""
 
     @on(msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -370,9 +361,10 @@ class CopiesGiven(Fold, claims=("I-M17",), place=Place.NODE, across=(OneCopy,)):
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
+        runtime = self.process.sessions.get(record.link)
         if _is_between(record):
             self._hand_over(record, record.listener)
-        elif record.actor == BUS and (runtime := self._links.get(record.link)) is not None:
+        elif record.actor == BUS and runtime is not None:
             self._given.add((record.mid, runtime))
             self._hand_over(record, runtime)
 
