@@ -310,6 +310,7 @@ class Port:
         runtime: Whose session the link has; None: it has none yet.
         turn: Writes of the turn of the bus; None: the bus does not know it yet.
         asker: Known facts about the sender over that session.
+        silence: Set when the link, to which goodbye is said, is read no more; None: it is not said.
     """
 
     __slots__ = (
@@ -323,6 +324,7 @@ class Port:
         "number",
         "outbox",
         "runtime",
+        "silence",
         "turn",
     )  # fmt: skip
 
@@ -343,6 +345,7 @@ class Port:
         self.runtime: str | None = None
         self.asker = Asker()
         self.turn: TurnWrites | None = None
+        self.silence: trio.Event | None = None
         self.outbox = outbox
         self._connection = connection
 
@@ -404,9 +407,15 @@ class Port:
 
     def go_away(self) -> None:
         """Write what is left, say goodbye, and read what the peer has sent before it hears that."""
+        self.silence = trio.Event()
         self.outbox.is_held = False
         self._end_by(CloseReason.GOING_AWAY, None)
         self._leave(Nudge.GO_AWAY)
+
+    def read_no_more(self) -> None:
+        """Read no longer what comes after the goodbye. Idempotent."""
+        if self.silence is not None:
+            self.silence.set()
 
     def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
         """Leave at once, and give back what was not written.

@@ -78,6 +78,8 @@ class Departure:
                 self._until = min(self._until, now + GROUP_LINGER)
         if not self.is_over and now >= self._until:
             self.is_over = True
+            for port in self._ports.values():
+                port.read_no_more()
             self._end()
 
     def lost(self, link: int, why: str) -> NodeLeaves | LinkLost:

@@ -81,8 +81,6 @@ class Connection(Actor[Nudge]):
         self._errors: ErrorWindow | None = None
         self._session_until = math.inf
         self._is_listening = True
-        self._is_silent = False
-        self._silence: trio.Event | None = None
         self._why = ""
 
     @override
@@ -188,9 +186,9 @@ class Connection(Actor[Nudge]):
     async def _read_out(self) -> None:
         """Say goodbye, and pass on what the peer has sent before it reads that."""
         with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
-            if await self._link.say_goodbye(self._port.close_reason) and not self._is_silent:
-                self._silence = trio.Event()
-                await self._silence.wait()
+            silence = self._port.silence
+            if await self._link.say_goodbye(self._port.close_reason) and silence is not None:
+                await silence.wait()
 
     async def _listen(self) -> None:
         """Pass on what comes until nothing can come any more."""
@@ -219,12 +217,7 @@ class Connection(Actor[Nudge]):
         except (LinkClosedError, ActorStoppedError) as exc:
             self._leave(LinkEnd.CLOSED, str(exc))
         finally:
-            self._end_reading()
-
-    def _end_reading(self) -> None:
-        self._is_silent = True
-        if self._silence is not None:
-            self._silence.set()
+            self._port.read_no_more()
 
     def _pause(self, count: int) -> float:
         """Return how long the peer is not to be read after so many messages."""
