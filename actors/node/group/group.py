@@ -80,7 +80,6 @@ from transports.errors import CloseReason
 __all__ = ["Group"]
 
 _log = get_logger("actors.node")
-
 _NODES: Final = f"{Kind.NODE}/"
 
 
