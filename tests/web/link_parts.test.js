@@ -91,12 +91,42 @@ test("of one link, a bounded number of pairs and messages waits", () => {
   assert.equal(given, 1);
 });
 
-test("a peer that sends malformed lines is answered ten times, and left then", () => {
+function liveLink(use = {}) {
   const { raw, clock, channel: end } = channel();
+  const tools = { clock, counters: new Counters(), trace: new Trace({ node: "ra" }), runtime: RUNTIME };
+  const nothing = { arrived() {}, announced() {}, ended() {} };
+  const behind = (from, to) => ({ p2p: "behind", from, to });
+  const link = new LiveLink("l1", end, { stub: `${RUNTIME}/p2phandler/1`, actor: "stub", tools, sender: null, behind, ...nothing, ...use });
+  return { raw, tools, link, read: (...ids) => raw.onmessage({ data: ids.map(update).join("\n") }) };
+}
+
+const update = (id) => JSON.stringify({ id, type: "update", from: PEER, to: OWN, body: {} });
+const read = ({ tools }) => tools.trace.text().match(/"op":"rcv"/g)?.length;
+
+test("nothing is received on a link that this end has left, though its channel is still open", () => {
+  const arrived = [];
+  const one = liveLink({ arrived: ({ id }) => arrived.push(id) });
+  one.read(1);
+  one.link.leave();
+  one.read(2);
+  assert.deepEqual([arrived, read(one), one.raw.isClosed], [[1], 1, false]);
+});
+
+test("nothing is received on a link behind the message that made this end leave it", () => {
+  const arrived = [];
+  const one = liveLink({
+    arrived: ({ id }) => {
+      arrived.push(id);
+      one.link.breakOff();
+    },
+  });
+  one.read(1, 2);
+  assert.deepEqual([arrived, read(one)], [[1], 1]);
+});
+
+test("a peer that sends malformed lines is answered ten times, and left then", () => {
   const ended = [];
-  const tools = { clock, counters: new Counters(), trace: new Trace({ node: "ra", keeps: false }), runtime: RUNTIME };
-  const use = { stub: `${RUNTIME}/p2phandler/1`, actor: "stub", tools, sender: null, arrived() {}, announced() {} };
-  new LiveLink("l1", end, { ...use, behind: (from, to) => ({ p2p: "behind", from, to }), ended: (...why) => ended.push(why) });
+  const { raw, tools } = liveLink({ ended: (...why) => ended.push(why) });
   const bad = (id) => JSON.stringify({ id, type: "nonsense", from: `${PEER}-${id}`, to: OWN, body: {} });
   raw.onmessage({ data: Array.from({ length: MAX_MALFORMED }, (_, id) => bad(id + 1)).join("\n") });
   assert.deepEqual([ended, raw.isClosed], [[], false]);

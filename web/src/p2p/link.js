@@ -96,7 +96,7 @@ export class LiveLink {
   /** @param {string} frame */
   #read(frame) {
     for (const line of frame.split("\n")) {
-      if (this.#core.end) break;
+      if (this.#core.end || this.#isOver) break;
       if (!line.startsWith(MARK)) this.#readMessage(line);
       else if (!this.#readControl(line)) this.#core.end ??= "protocol";
     }
