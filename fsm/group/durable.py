@@ -16,7 +16,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
-from enum import Enum, auto, unique
+from heapq import heappop, heappush
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -299,17 +299,9 @@ _UNREADABLE: Final = "the entry of the log cannot be read"
 _NOT_TAKEN: Final = "the receiver does not take it"
 
 
-@final
-@unique
-class _State(Enum):
-    WAITING = auto()
-    DELIVERED = auto()
-    OVER = auto()
-
-
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False)
 class _Item:
-    """A message that was read.
+    """A message that was read and has not ended.
 
     Attributes:
         due: When it is delivered next.
@@ -319,15 +311,13 @@ class _Item:
 
     position: int
     message: Message
-    state: _State = _State.WAITING
     due: float = -math.inf
     since: float = math.inf
     pause: float = DURABLE_PAUSE
 
     def is_answered_by(self, answer: Message) -> bool:
         asked = self.message
-        ends = (answer.to, answer.from_, answer.id)
-        return self.state is not _State.OVER and ends == (asked.from_, asked.to, asked.id)
+        return (answer.to, answer.from_, answer.id) == (asked.from_, asked.to, asked.id)
 
 
 @attrs.define(slots=True)
@@ -335,6 +325,9 @@ class _Log:
     """The log of a runtime with a link.
 
     Attributes:
+        items: The messages that were read and have not ended, in order.
+        over: Positions of those that have ended behind one that has not, as a heap: no more than
+            the log has entries.
         reached: Position up to which entries were read.
         known: Highest position that is known to have, or to have had, an entry.
         is_behind: Whether there may be entries that were not read.
@@ -349,7 +342,8 @@ class _Log:
 
     runtime: str
     whose: str
-    items: deque[_Item] = attrs.field(factory=deque)
+    items: list[_Item] = attrs.field(factory=list)
+    over: list[int] = attrs.field(factory=list)
     reached: int = 0
     known: int = 0
     is_behind: bool = True
@@ -383,9 +377,16 @@ class _Log:
         """Return the first message of each pair that has not ended."""
         first: dict[tuple[str, str], _Item] = {}
         for one in self.items:
-            if one.state is not _State.OVER:
-                first.setdefault((one.message.from_, one.message.to), one)
+            first.setdefault((one.message.from_, one.message.to), one)
         return list(first.values())
+
+    def end(self, one: _Item) -> None:
+        """Note that a message has ended."""
+        self.items.remove(one)
+        heappush(self.over, one.position)
+        first = self.items[0].position if self.items else math.inf
+        while self.over and self.over[0] < first:
+            self.ended = heappop(self.over)
 
 
 @final
@@ -512,8 +513,6 @@ class DeliverCore:
         if log is None:
             return []
         effects = [effect for one in log.first() if one.due <= now for effect in _go(log, one, now)]
-        while log.items and log.items[0].state is _State.OVER:
-            log.ended = log.items.popleft().position
         if not log.items:
             log.ended = max(log.ended, log.reached)
         if log.must_trim and log.trims_at <= now:
@@ -539,9 +538,8 @@ class DeliverCore:
 def _go(log: _Log, one: _Item, now: float) -> list[Effect]:
     """Deliver a message, or give it up."""
     if one.since + DURABLE_PATIENCE <= now:
-        one.state = _State.OVER
+        log.end(one)
         return [GaveUp(log.runtime, one.message, _NOT_TAKEN)]
-    one.state = _State.DELIVERED
     one.since = min(one.since, now)
     one.due = now + DURABLE_ANSWER
     return [Deliver(log.runtime, one.position, one.message)]
@@ -554,8 +552,8 @@ def _answered(log: _Log, answer: Message, now: float) -> None:
             if answer.code < FIRST_FINAL:
                 one.due = now + DURABLE_ANSWER
             elif answer.code in NOT_NOW:
-                one.state, one.due = _State.WAITING, now + one.pause
+                one.due = now + one.pause
                 one.pause = min(2 * one.pause, DURABLE_PAUSE_MOST)
             else:
-                one.state = _State.OVER
+                log.end(one)
             return

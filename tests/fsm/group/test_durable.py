@@ -28,6 +28,7 @@ from fsm.group.durable import (
     Trimmed,
     Unfetched,
 )
+from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
     DURABLE_ANSWER,
     DURABLE_BATCH,
@@ -232,6 +233,34 @@ def test_a_log_is_read_on_when_half_of_what_was_read_has_ended():
         effects = core.feed(Answered(R, answer(one.message)), 0)
         fetches += [effect for effect in effects if isinstance(effect, Fetch)]
     assert [(one.after, one.most) for one in fetches] == [(DURABLE_WINDOW, DURABLE_WINDOW // 2)]
+
+
+@pytest.mark.parametrize("blocked", [1, DURABLE_WINDOW // 2])
+def test_messages_that_are_not_taken_hold_back_no_other_hyperty(blocked):
+    core, log = DeliverCore(), [kept(number, to=B) for number in range(1, blocked + 1)]
+    log += [kept(number, from_=f"{A}{number}") for number in range(blocked + 1, LOG_UNITS)]
+    due, delivered = core.feed(Attached(R, MINE), 0), []
+    while due:
+        match due.pop(0):
+            case Fetch(_, number, after, most):
+                assert most <= DURABLE_WINDOW
+                found = [one for one in log if one.position > after][:most]
+                due += core.feed(Fetched(R, number, found), 0)
+            case Deliver(_, position, asked) if position > blocked:
+                delivered.append(position)
+                due += core.feed(Answered(R, answer(asked)), 0)
+    assert delivered == [*range(blocked + 1, LOG_UNITS)]
+    trims = [core.feed(Answered(R, answer(one.message)), 1) for one in log[:blocked]]
+    assert trims[0][-1] == Trim(R, 1 if blocked > 1 else LOG_UNITS - 1)
+
+
+def test_a_node_holds_only_so_many_messages_of_a_runtime():
+    core = DeliverCore()
+    log = [kept(number, to=B) for number in range(1, 2 * DURABLE_WINDOW)]
+    assert attached(core, *log[:DURABLE_WINDOW]) == [Deliver(R, 1, log[0].message)]
+    for one in log[: DURABLE_WINDOW // 2 - 1]:
+        due = core.feed(Answered(R, answer(one.message)), 0)
+        assert not [effect for effect in due if isinstance(effect, Fetch)]
 
 
 def test_a_log_that_cannot_be_read_is_read_later():
