@@ -26,6 +26,7 @@ from specs.limits.group import (
     DURABLE_ANSWER,
     DURABLE_BATCH,
     DURABLE_FETCHES,
+    DURABLE_LIFE,
     DURABLE_PATIENCE,
     DURABLE_PAUSE,
     DURABLE_PAUSE_MOST,
@@ -184,11 +185,13 @@ class Kept:
     Attributes:
         message: The message; None: the entry is none of ours.
         whose: What the session of the receiver belonged to when the message was accepted.
+        until: When it is given up, in seconds on the host's clock.
     """
 
     position: int
     message: Message | None
     whose: str = ""
+    until: float = math.inf
 
 
 @final
@@ -296,6 +299,7 @@ Effect: TypeAlias = Fetch | Deliver | Trim | GaveUp
 
 _ANOTHERS: Final = "its runtime belongs to another user, or has another key, than when it was sent"
 _UNREADABLE: Final = "the entry of the log cannot be read"
+_OLD: Final = f"it was not answered within {DURABLE_LIFE / 3600:g} hours"
 _NOT_TAKEN: Final = "the receiver does not take it"
 
 
@@ -304,6 +308,7 @@ class _Item:
     """A message that was read and has not ended.
 
     Attributes:
+        until: When it is given up, however far it is.
         due: When it is delivered next.
         since: When it was delivered first; infinity: it was not.
         pause: Seconds before it is delivered again if its receiver does not take it now.
@@ -311,6 +316,7 @@ class _Item:
 
     position: int
     message: Message
+    until: float
     due: float = -math.inf
     since: float = math.inf
     pause: float = DURABLE_PAUSE
@@ -485,14 +491,14 @@ class DeliverCore:
             if isinstance(happened, Unfetched):
                 log.fetches_at = now + GROUP_RETRY
             else:
-                effects += self._read(log, happened.entries)
+                effects += self._read(log, happened.entries, now)
         effects += self._go_on(runtime, now)
         while self._unread and self._fetching < DURABLE_FETCHES:
             effects += self._go_on(next(iter(self._unread)), now)
         return effects
 
     @staticmethod
-    def _read(log: _Log, entries: Sequence[Kept]) -> list[Effect]:
+    def _read(log: _Log, entries: Sequence[Kept], now: float) -> list[Effect]:
         effects: list[Effect] = []
         for one in entries:
             if one.position <= log.reached:
@@ -502,8 +508,10 @@ class DeliverCore:
                 effects.append(GaveUp(log.runtime, None, _UNREADABLE))
             elif one.whose != log.whose:
                 effects.append(GaveUp(log.runtime, one.message, _ANOTHERS))
+            elif one.until <= now:
+                effects.append(GaveUp(log.runtime, one.message, _OLD))
             else:
-                log.items.append(_Item(one.position, one.message))
+                log.items.append(_Item(one.position, one.message, one.until))
         log.is_behind = len(entries) >= log.wanted or log.known > max(log.reached, log.expects)
         return effects
 
@@ -537,9 +545,9 @@ class DeliverCore:
 
 def _go(log: _Log, one: _Item, now: float) -> list[Effect]:
     """Deliver a message, or give it up."""
-    if one.since + DURABLE_PATIENCE <= now:
+    if min(one.until, one.since + DURABLE_PATIENCE) <= now:
         log.end(one)
-        return [GaveUp(log.runtime, one.message, _NOT_TAKEN)]
+        return [GaveUp(log.runtime, one.message, _OLD if one.until <= now else _NOT_TAKEN)]
     one.since = min(one.since, now)
     one.due = now + DURABLE_ANSWER
     return [Deliver(log.runtime, one.position, one.message)]

@@ -104,6 +104,7 @@ class NodeSessionCore:
         "_previous",
         "_queue",
         "_reopened_token",
+        "_reported",
         "_since",
         "key",
         "link",
@@ -120,7 +121,7 @@ class NodeSessionCore:
         self._is_fixed = True
         self._is_emptied = False
         self._is_lost = False
-        self._missing = 0
+        self._missing = self._reported = 0
         self._reopened_token = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
@@ -177,7 +178,8 @@ class NodeSessionCore:
             return False
         self._is_taken_up = True
         self._is_emptied = self._is_lost = False
-        self._missing = 0
+        self._missing -= self._reported  # others were given up since
+        self._reported = 0
         self._previous = b""
         return not self._is_fixed
 
@@ -315,7 +317,7 @@ class NodeSessionCore:
         self._credentials = asked.credentials
         self.key = asked.key
         self._is_taken_up = False
-        self._missing = 0
+        self._missing = self._reported = 0
 
     def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
         if self._digest and not (self._reopened_token and self.link is None):
@@ -352,6 +354,7 @@ class NodeSessionCore:
         self, link: int, token: str, waiting: tuple[OutboundMessage, ...], *, is_resumed: bool
     ) -> Granted:
         is_whole = not self._is_lost and not self._missing
+        self._reported = self._missing
         return Granted(
             link,
             token,

@@ -35,8 +35,9 @@ LOG_UNIT: Final = 1049
 LOG_ENTRY: Final = 262_144
 """Bytes of one entry (ours: a frame)."""
 
-LOG_LIFE: Final = 86_400.0
-"""Seconds for which an entry is kept (RELIABILITY 4.1: a day)."""
+LOG_LIFE: Final = 259_200.0
+"""Seconds for which an entry is kept (ours: three days, so that a message which is older than a day
+is counted if its receiver comes back by then)."""
 
 # --- NATS -----------------------------------------------------------------------------------------
 

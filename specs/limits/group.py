@@ -91,6 +91,10 @@ DURABLE_WAITING: Final = 4096
 DURABLE_WAITING_BYTES: Final = 16_777_216
 """Bytes of these (ours: 64 frames)."""
 
+DURABLE_LIFE: Final = 86_400.0
+"""Seconds after which a durable message is given up that was not answered (RELIABILITY 4.1: a
+day)."""
+
 DURABLE_BATCH: Final = 256
 """Durable messages that a node gives to the engine in one crossing (ours)."""
 

@@ -28,7 +28,7 @@ __all__ = ["NatsStream"]
 _NO_STREAM: Final = 10059
 _EXISTS: Final = 10058
 _NOT_CLUSTERED: Final = 10074
-_NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subject", "max_age")
+_NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subject")
 """Settings without which a stream does not do what rows or logs need."""
 
 
@@ -148,7 +148,9 @@ class NatsStream:
             found = await self.state(name)
         _check(found)
         settings = part_of(found, "config")
-        if any(settings.get(one) != wanted[one] for one in _NEEDED if one in wanted):
+        # Entries of logs go after some time, whichever this is; rows never do.
+        is_other = bool(settings.get("max_age")) is not bool(wanted["max_age"])
+        if is_other or any(settings.get(one) != wanted[one] for one in _NEEDED if one in wanted):
             raise NatsError(f"the stream {name} was made by another program")
 
     async def _make(self, terms: Callable[[str, int, int], Json]) -> None:

@@ -18,7 +18,7 @@ from actors.node.group.messages import (
     TrimLogs,
 )
 from actors.node.group.refusals import CROWDED, LOG_FULL, NOT_KEPT, UNKNOWN
-from actors.node.group.wire import write_entry
+from actors.node.group.wire import LogEntry, write_entry
 from actors.node.messages import LogEvent
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import DurableMessages
@@ -88,8 +88,8 @@ class Durable(DurableMessages):
 
     @override
     def keep(self, message: Message, runtime: str, by: str) -> None:
-        entry = write_entry(self._whose(runtime), encode(message))
-        offered = Offered(message, by, runtime, entry)
+        entry = LogEntry(self._whose(runtime), self._exchange.names.wall(), encode(message))
+        offered = Offered(message, by, runtime, write_entry(entry))
         objection = self._objection()
         if objection is None and not self._accept.offer(offered):
             objection = CROWDED

@@ -49,9 +49,10 @@ from fsm.group.rows_io import (
     Written,
 )
 from specs.identity import READ
-from specs.limits.group import GROUP_LEASE
+from specs.limits.group import DURABLE_LIFE, GROUP_LEASE
+from specs.message import Message
 from specs.reply_code import DropReason
-from transports.codec import BadLine, decode_line
+from transports.codec import decode_line
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
@@ -225,11 +226,15 @@ class LogKeeper(Actor[LogWork]):
     Args:
         engine: The engine.
         bus: The bus of this node.
+        wall: Returns the seconds since the epoch.
     """
 
-    def __init__(self, engine: Engine, bus: ActorRef[BusMessage]) -> None:
+    def __init__(
+        self, engine: Engine, bus: ActorRef[BusMessage], wall: Callable[[], float]
+    ) -> None:
         self._engine: Final = engine
         self._bus: Final = bus
+        self._wall: Final = wall
 
     @override
     async def start(self) -> None:
@@ -257,7 +262,10 @@ class LogKeeper(Actor[LogWork]):
         outcome: durable.Fetched | durable.Unfetched = durable.Unfetched(runtime, number)
         with suppress(EngineDownError):
             entries = await self._engine.fetch(runtime, wanted.after, wanted.most)
-            outcome = durable.Fetched(runtime, number, tuple(map(_kept, entries)))
+            offset = trio.current_time() - self._wall()
+            outcome = durable.Fetched(
+                runtime, number, tuple(_kept(entry, offset) for entry in entries)
+            )
         await self._bus.tell(LogsMoved((outcome,)))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
@@ -275,11 +283,15 @@ class LogKeeper(Actor[LogWork]):
                 await self._bus.tell(LogsMoved(news))
 
 
-def _kept(entry: contract.Entry) -> durable.Kept:
-    """Return what an entry of a log holds."""
+def _kept(entry: contract.Entry, offset: float) -> durable.Kept:
+    """Return what an entry of a log holds.
+
+    Args:
+        entry: The entry.
+        offset: What is added to seconds since the epoch for those of the host's clock.
+    """
     read = read_entry(entry.payload)
-    if read is None:
+    message = None if read is None else decode_line(read.line, READ)
+    if read is None or not isinstance(message, Message):
         return durable.Kept(entry.position, None)
-    whose, line = read
-    message = decode_line(line, READ)
-    return durable.Kept(entry.position, None if isinstance(message, BadLine) else message, whose)
+    return durable.Kept(entry.position, message, read.whose, read.at + DURABLE_LIFE + offset)

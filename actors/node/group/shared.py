@@ -72,6 +72,7 @@ class Shared:
     policies: DomainPolicies
     catalogue: DomainCatalogue = attrs.field(factory=DomainCatalogue)
     colleagues: Colleagues = attrs.field(init=False)
+    _wall: Callable[[], float] = attrs.field(default=trio.current_time, init=False)
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
 
@@ -101,7 +102,7 @@ class Shared:
             address: Base URL of the node's HTTP service; empty: there is none.
             wall: Returns the seconds since the epoch.
         """
-        self.policies.wall = wall
+        self.policies.wall = self._wall = wall
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
         member = MembershipCore(self.node, address)
         agreed = Agreed(self.policies, self.catalogue)
@@ -143,7 +144,9 @@ class Shared:
         link = await supervisor.start_child(ChildSpec("group-link", make_link))
         # An engine that comes back empty has none: a node that starts then would make another.
         keep_secret = partial(_secret, self.engine, self.mint)
-        await supervisor.start_child(ChildSpec("logs", partial(LogKeeper, self.engine, bus)))
+        await supervisor.start_child(
+            ChildSpec("logs", partial(LogKeeper, self.engine, bus, self._wall))
+        )
         await supervisor.start_child(
             ChildSpec(
                 "group-store",

@@ -20,6 +20,7 @@ from specs.limits.node import CARRIED_BYTES, HEAD_KEPT, HEADS_KEPT
 __all__ = [
     "HandedOver",
     "Head",
+    "LogEntry",
     "Withdrawal",
     "pairs",
     "payloads",
@@ -161,25 +162,36 @@ def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
 
 
-def write_entry(whose: str, line: bytes) -> bytes:
-    """Return an entry of a log.
+@final
+@attrs.frozen(slots=True)
+class LogEntry:
+    """An entry of a log.
 
-    Args:
+    Attributes:
         whose: What the session of the receiver belongs to.
+        at: When it was accepted, as seconds since the epoch.
         line: The message.
     """
-    return b"\n".join((orjson.dumps([_Form.KEPT, whose]), line))
+
+    whose: str
+    at: float
+    line: bytes
 
 
-def read_entry(payload: bytes) -> tuple[str, bytes] | None:
-    """Return what was written by `write_entry`; None: it was not, or by a later version."""
+def write_entry(entry: LogEntry) -> bytes:
+    """Return the form of an entry in the engine."""
+    return b"\n".join((orjson.dumps([_Form.KEPT, entry.whose, entry.at]), entry.line))
+
+
+def read_entry(payload: bytes) -> LogEntry | None:
+    """Return what was written by `write_entry`; None: it was not, or by another version."""
     head, _, line = payload.partition(b"\n")
     try:
         value = orjson.loads(head)
     except orjson.JSONDecodeError:
         return None
     match value:
-        case [_Form.KEPT, str(whose)]:
-            return whose, line
+        case [_Form.KEPT, str(whose), int() | float() as at]:
+            return LogEntry(whose, float(at), line)
         case _:
             return None

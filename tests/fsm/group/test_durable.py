@@ -206,6 +206,18 @@ def test_the_log_of_a_runtime_of_another_owner_is_given_up():
     assert core.feed(Answered(R, answer(mine.message)), 0) == [Trim(R, 3)]
 
 
+def test_a_message_that_is_a_day_old_is_given_up_when_it_is_read_and_when_it_waits():
+    """OBS-06."""
+    core, old = DeliverCore(), attrs.evolve(kept(1), until=5.0)
+    young = attrs.evolve(kept(2), until=30.0)
+    gave_up, deliver = attached(core, old, young, now=5.0)
+    assert (gave_up.message, deliver) == (old.message, Deliver(R, 2, young.message))
+    assert "24 hours" in gave_up.why
+    assert core.feed(Answered(R, answer(young.message, 404)), 29.5) == []
+    again, trim = core.feed(Tick(), 30.5)
+    assert (again.message, again.why, trim) == (young.message, gave_up.why, Trim(R, 2))
+
+
 def test_a_log_with_nothing_that_can_be_delivered_is_trimmed():
     core = DeliverCore()
     gave_up, trim = attached(core, Kept(7, None))

@@ -351,3 +351,14 @@ def test_what_is_shed_is_missing():
     core.feed(Shed(), 1.0)
     core.miss(2)
     assert core.feed(ReopenAsked(2, TOKEN, fresh="t2"), 2.0)[-1].missing == 3
+
+
+def test_what_is_given_up_after_an_answer_is_in_the_next_one():
+    core = detached()
+    core.miss(2)
+    assert core.feed(ReopenAsked(2, TOKEN, fresh="t2"), 2.0)[-1].missing == 2
+    core.miss(1)
+    core.heard(3.0)
+    assert core.feed(ReopenAsked(3, "t2", fresh="t3"), 4.0)[-1].missing == 1
+    core.heard(5.0)
+    assert core.feed(ReopenAsked(4, "t3", fresh="t4"), 6.0)[-1].is_recovered

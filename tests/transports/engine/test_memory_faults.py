@@ -107,7 +107,7 @@ async def test_the_outcome_of_a_write_may_be_hidden(autojump_clock, store, engin
     await engine.put("a", b"2")
 
 
-async def test_an_entry_goes_after_a_day(autojump_clock, store, engine):
+async def test_an_entry_goes_when_its_time_is_over(autojump_clock, store, engine):
     await engine.append_all([Append("a", b"1")] * LOG_UNITS)
     await trio.sleep(LOG_LIFE - 1)
     (full,) = await engine.append_all([Append("a", b"2")])

@@ -360,6 +360,30 @@ async def test_a_log_outlives_the_session_and_takes_nothing_meanwhile(group, end
     assert not group.store.entries()
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_what_has_waited_too_long_is_counted_and_missing(
+    group, ends, autojump_clock, monkeypatch, is_late
+):
+    """OBS-06: its receiver comes back after its life is over."""
+    away = SESSION_IDLE + 100
+    monkeypatch.setattr("actors.node.group.link.DURABLE_LIFE", away + (-10 if is_late else 10))
+    assert (await ends.send("kept")).code == 202
+    await ends.receiver.link.aclose()
+    await trio.sleep(away)
+    member = group.nodes[2]
+    again = await member.peer(RB)
+    claimed = await again.ask("subscribe", f"{RB}/sm", f"{again.node}/sm", resources=[ends.to])
+    assert claimed.code == 200
+    assert await again.silence(1) is is_late
+    assert member.node.counters.drops.get(DropReason.NO_TARGET, 0) == is_late
+    assert bool(group.store.entries()) is not is_late
+    await again.link.aclose()
+    resumption = await (await member.outsider(RB)).control(
+        "re-open", runtimeURL=RB, token=again.token
+    )
+    assert resumption.value.get("missing", 0) == is_late
+
+
 async def test_an_answer_that_a_crashed_bus_has_asked_for_crashes_no_other(
     group, ends, autojump_clock
 ):
