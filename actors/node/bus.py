@@ -46,6 +46,7 @@ from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
+from actors.node.session.other_nodes import EnginePart
 from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Refusal
 from fsm.effects import Refused
@@ -382,15 +383,18 @@ class NodeBus(Actor[BusMessage]):
         exchange.notices.settle()
         exchange.state.settle()
         exchange.foreign.settle()
-        if exchange.others is not None:
-            exchange.others.settle()
-        if exchange.durable is not None:
-            exchange.durable.settle()
+        for part in self._engine_parts:
+            part.settle()
         exchange.turn.write()
         exchange.check_budget()
         if self._drained is not None and self._is_settled:
             self._drained.send(None)
             self._drained = None
+
+    @property
+    def _engine_parts(self) -> Sequence[EnginePart]:
+        exchange = self._exchange
+        return [part for part in (exchange.others, exchange.durable) if part is not None]
 
     @property
     def _is_settled(self) -> bool:
@@ -404,10 +408,7 @@ class NodeBus(Actor[BusMessage]):
     def deadline(self) -> float:
         exchange = self._exchange
         due = min(exchange.deadline(), exchange.departure.deadline(), self._control.deadline())
-        others, durable = self._exchange.others, self._exchange.durable
-        if durable is not None:
-            due = min(due, durable.deadline())
-        return due if others is None else min(due, others.deadline())
+        return min((due, *(part.deadline() for part in self._engine_parts)))
 
     @override
     async def timed_out(self) -> None:
@@ -416,10 +417,8 @@ class NodeBus(Actor[BusMessage]):
             await trio.lowlevel.checkpoint()
         self._exchange.tick()
         self._control.tick()
-        if self._exchange.others is not None:
-            self._exchange.others.tick()
-        if self._exchange.durable is not None:
-            self._exchange.durable.tick()
+        for part in self._engine_parts:
+            part.tick()
 
     @override
     async def stop(self) -> None:

@@ -15,7 +15,7 @@ from fsm.effects import Refused
 from fsm.session.node_session_io import OutboundMessage
 from specs.message import Message
 
-__all__ = ["DurableMessages", "MessageCarrier", "OtherNodes", "objection_of"]
+__all__ = ["DurableMessages", "EnginePart", "MessageCarrier", "OtherNodes", "objection_of"]
 
 
 class MessageCarrier(ABC):
@@ -39,8 +39,29 @@ class MessageCarrier(ABC):
         """
 
 
-class OtherNodes(TableWatcher):
-    """Part of the bus's task; nothing here waits."""
+class EnginePart(ABC):
+    """What works with the engine of the domain; part of the bus's task, nothing here waits."""
+
+    @property
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """True if nothing waits for the engine."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Send what the turn of the bus has brought about."""
+
+    @abstractmethod
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Do what is due."""
+
+
+class OtherNodes(EnginePart, TableWatcher):
+    """The other nodes of the domain."""
 
     @abstractmethod
     def heed(self, event: GroupEvent) -> None:
@@ -108,33 +129,16 @@ class OtherNodes(TableWatcher):
             is_resumable: Whether another node may resume it, with all that it owns.
         """
 
-    # ---- turns of the bus
+    # ---- the membership
 
     @property
     @abstractmethod
     def is_member(self) -> bool:
         """Whether this node may serve runtimes now."""
 
-    @property
-    @abstractmethod
-    def is_settled(self) -> bool:
-        """True if nothing waits for the engine."""
-
     @abstractmethod
     def read_out(self) -> None:
         """Give up the sessions that other nodes have, and whose links are read no longer."""
-
-    @abstractmethod
-    def settle(self) -> None:
-        """Send what the turn has brought about."""
-
-    @abstractmethod
-    def deadline(self) -> float:
-        """Return when `tick` is due."""
-
-    @abstractmethod
-    def tick(self) -> None:
-        """Do what is due."""
 
     @abstractmethod
     def leave(self) -> bool:
@@ -155,8 +159,8 @@ def objection_of(others: OtherNodes | None, runtime: str | None = None) -> Refus
     return None if others is None else others.objection(runtime)
 
 
-class DurableMessages(ABC):
-    """The logs that keep durable messages; part of the bus's task, nothing here waits."""
+class DurableMessages(EnginePart):
+    """The logs that keep durable messages."""
 
     @abstractmethod
     def heed(self, event: LogEvent) -> None:
@@ -188,20 +192,3 @@ class DurableMessages(ABC):
     @abstractmethod
     def detached(self, runtime: str) -> None:
         """Note that the session of a runtime has no link any more. Idempotent."""
-
-    @property
-    @abstractmethod
-    def is_settled(self) -> bool:
-        """True if nothing waits to be kept."""
-
-    @abstractmethod
-    def settle(self) -> None:
-        """Send what the turn has brought about."""
-
-    @abstractmethod
-    def deadline(self) -> float:
-        """Return when `tick` is due."""
-
-    @abstractmethod
-    def tick(self) -> None:
-        """Do what is due."""

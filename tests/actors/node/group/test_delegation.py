@@ -43,24 +43,20 @@ async def owners(world, thing):
     return [view.runtime for view in views if thing in view.addresses]
 
 
-async def test_an_offer_goes_with_the_session_of_its_owner(autojump_clock):
+@pytest.mark.parametrize(
+    ("first", "then", "code", "owner"),
+    [("take", "withdraw", 410, RB), ("withdraw", "take", 403, RA)],
+)
+async def test_an_offer_goes_with_the_session_of_its_owner(
+    autojump_clock, first, then, code, owner
+):
     async with open_group(3) as world:
         one, two, three = world.nodes
         ra, rb, thing, heir = await offered(one, two)
-        again = await resumed(three, RA, ra.token)
-        assert (await asks(rb, "take", thing, heir)).code == 200
-        assert (await asks(again, "withdraw", thing, heir)).code == 410
-        assert await owners(world, thing) == [RB]
-
-
-async def test_an_offer_that_was_taken_back_is_taken_at_no_node(autojump_clock):
-    async with open_group(3) as world:
-        one, two, three = world.nodes
-        ra, rb, thing, heir = await offered(one, two)
-        again = await resumed(three, RA, ra.token)
-        assert (await asks(again, "withdraw", thing, heir)).code == 200
-        assert (await asks(rb, "take", thing, heir)).code == 403
-        assert await owners(world, thing) == [RA]
+        ends = {"take": rb, "withdraw": await resumed(three, RA, ra.token)}
+        assert (await asks(ends[first], first, thing, heir)).code == 200
+        assert (await asks(ends[then], then, thing, heir)).code == code
+        assert await owners(world, thing) == [owner]
 
 
 async def test_of_a_take_and_a_withdrawal_at_once_one_counts(autojump_clock):

@@ -1,5 +1,6 @@
 """Durable messages of runtimes at several nodes of one domain."""
 
+from contextlib import asynccontextmanager
 from functools import partial
 
 import attrs
@@ -52,6 +53,18 @@ async def until(is_so) -> None:
             await trio.sleep(0.1)
 
 
+@asynccontextmanager
+async def parties(group, made, count: int = 2):
+    """Open runtimes, one at each node in turn; the last has a receiver, the first a caller.
+
+    Yields:
+        The first and the last runtime, the receiver and the caller.
+    """
+    async with runtimes(group, count) as (first, *_, last):
+        receiver = await last.runtime.deploy(made)
+        yield first, last, receiver, await first.runtime.deploy(Caller)
+
+
 async def accepted(caller, to, *values) -> None:
     """Send durable requests, one after the other; all are accepted."""
     for value in values:
@@ -61,9 +74,7 @@ async def accepted(caller, to, *values) -> None:
 
 async def test_a_durable_request_is_accepted_and_comes_once(group, autojump_clock):
     kept = []
-    async with runtimes(group) as (one, two):
-        ledger = await two.runtime.deploy(partial(Ledger, kept))
-        caller = await one.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, _, ledger, caller):
         await accepted(caller, ledger.url, *range(5))
         await until(lambda: len(kept) == 5)
         await trio.sleep(60)
@@ -75,9 +86,7 @@ async def test_it_waits_for_a_runtime_that_is_away_and_comes_in_order(group, aut
     """The runtime's node dies; the runtime comes to another one after minutes."""
     one, two, _ = group.nodes
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, second, ledger, caller):
         await accepted(caller, ledger.url, 0)
         await until(lambda: kept == [0])
         await group.kill(two)
@@ -98,9 +107,7 @@ async def test_it_is_kept_too_for_a_runtime_that_has_come_back_at_a_third_node(
     """The runtime subscribes there to its own addresses, as any that has come back."""
     _, two, three = group.nodes
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, second, ledger, caller):
         await accepted(caller, ledger.url, 0)
         await group.kill(two)
         second.go(three)
@@ -111,11 +118,9 @@ async def test_it_is_kept_too_for_a_runtime_that_has_come_back_at_a_third_node(
 
 
 async def test_others_of_its_sender_need_not_wait_for_it(group, autojump_clock):
-    """The durable one is late; what comes first is no fault of the order (I-B7)."""
+    """I-B7: the durable message takes longer, and each class of messages is judged for itself."""
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, _, ledger, caller):
         group.store.slow(1.0, group.nodes[1].engine)
         await accepted(caller, ledger.url, "durable")
         assert (await caller.request(ledger.url, "other")).code == 200
@@ -126,9 +131,7 @@ async def test_others_of_its_sender_need_not_wait_for_it(group, autojump_clock):
 async def test_it_outlives_the_node_that_has_accepted_it(group, autojump_clock):
     one, _, three = group.nodes
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (first, _, ledger, caller):
         group.store.slow(0.5, group.nodes[1].engine)
         await accepted(caller, ledger.url, 0)
         assert not kept
@@ -141,9 +144,7 @@ async def test_what_was_delivered_is_not_delivered_again_by_the_next_node(group,
     """The node dies before the log is trimmed; the runtime is away for longer than any window."""
     one, two, _ = group.nodes
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, second, ledger, caller):
         group.store.slow(2.0, two.engine)
         await accepted(caller, ledger.url, *range(3))
         await until(lambda: kept == [0, 1, 2])
@@ -167,9 +168,7 @@ async def test_a_refusal_of_the_hyperty_ends_it(group, autojump_clock, code):
             seen.append(message.value)
             raise actors.Refused(code, "no")
 
-    async with runtimes(group) as (first, second):
-        unwilling = await second.runtime.deploy(Unwilling)
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, Unwilling) as (_, _, unwilling, caller):
         await accepted(caller, unwilling.url, 0, 1)
         await until(lambda: not group.store.entries())
         await trio.sleep(60)
@@ -185,9 +184,7 @@ async def test_a_hyperty_that_is_slow_gets_the_next_one_after_its_time(group, au
             if message.value == 0:
                 await trio.sleep(3 * REPLY_TIMEOUT)
 
-    async with runtimes(group) as (first, second):
-        slow = await second.runtime.deploy(Slow)
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, Slow) as (_, _, slow, caller):
         await accepted(caller, slow.url, 0, 1)
         await trio.sleep(REPLY_TIMEOUT - 1)
         assert seen == [0]
@@ -200,9 +197,7 @@ async def test_a_hyperty_that_is_slow_gets_the_next_one_after_its_time(group, au
 async def test_a_full_log_refuses_and_nothing_is_lost(group, autojump_clock):
     one, two, _ = group.nodes
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, second, ledger, caller):
         await group.kill(two)
         await accepted(caller, ledger.url, *range(LOG_UNITS))
         answer = await caller.request(ledger.url, "too much", durable=True)
@@ -216,9 +211,7 @@ async def test_a_full_log_refuses_and_nothing_is_lost(group, autojump_clock):
 
 async def test_without_the_engine_it_is_refused_and_others_go_on(group, autojump_clock):
     kept = []
-    async with runtimes(group, 4) as (first, *_, last):
-        ledger = await last.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept), 4) as (_, _, ledger, caller):
         group.store.stop()
         answer = await caller.request(ledger.url, "durable", durable=True)
         assert (answer.code, "engine" in answer.body["description"]) == (503, True)
@@ -231,9 +224,7 @@ async def test_without_the_engine_it_is_refused_and_others_go_on(group, autojump
 @pytest.mark.parametrize("is_done", [True, False])
 async def test_an_unknown_outcome_is_said_to_be_unknown(group, autojump_clock, is_done):
     kept = []
-    async with runtimes(group) as (first, second):
-        ledger = await second.runtime.deploy(partial(Ledger, kept))
-        caller = await first.runtime.deploy(Caller)
+    async with parties(group, partial(Ledger, kept)) as (_, _, ledger, caller):
         (group.store.answer_no_more if is_done else group.store.swallow)(1, group.nodes[0].engine)
         answer = await caller.request(ledger.url, 1, durable=True)
         assert (answer.code, "not known" in answer.body["description"]) == (503, True)
