@@ -85,11 +85,11 @@ GROUP_GONE: Final = 8
 (ours)."""
 
 DURABLE_WAITING: Final = 4096
-"""Durable messages of a node that wait to be kept by the engine (ours: what is more is refused,
-503)."""
+"""Durable messages that wait at a node until the engine has them (ours). Further messages are
+refused with 503."""
 
 DURABLE_WAITING_BYTES: Final = 16_777_216
-"""Bytes of these (ours: 64 frames)."""
+"""Bytes of the durable messages that wait at a node until the engine has them (ours: 64 frames)."""
 
 DURABLE_LIFE: Final = 86_400.0
 """Seconds after which a durable message is given up that was not answered (RELIABILITY 4.1: a

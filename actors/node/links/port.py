@@ -406,7 +406,10 @@ class Port:
         self._leave()
 
     def go_away(self) -> None:
-        """Write what is left, say goodbye, and read what the peer has sent before it hears that."""
+        """Write what is left, send the close reason, and wait until the peer has read it.
+
+        Messages that the peer has sent before are still read.
+        """
         self.silence = trio.Event()
         self.outbox.is_held = False
         self._end_by(CloseReason.GOING_AWAY, None)

@@ -184,7 +184,10 @@ class Connection(Actor[Nudge]):
     # ---- reading
 
     async def _read_out(self) -> None:
-        """Say goodbye, and pass on what the peer has sent before it reads that."""
+        """Send the close reason, and wait until the peer has read it.
+
+        Messages that the peer has sent before are still passed on.
+        """
         with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
             silence = self._port.silence
             if await self._link.say_goodbye(self._port.close_reason) and silence is not None:
