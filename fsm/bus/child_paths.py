@@ -36,6 +36,9 @@ class Elsewhere(Enum):
     WAITS = auto()
     """It waits for a path."""
 
+    REPEATED = auto()
+    """It waits for one already: its sender repeats it."""
+
     FULL = auto()
     """Too many wait."""
 
@@ -103,7 +106,7 @@ class ChildPaths:
         if row.path is Elsewhere.NOWHERE or (is_there and row.until == math.inf):
             return row.path
         if any(instance_id(one) == instance_id(message) for one in row.waiting):
-            return Elsewhere.WAITS
+            return Elsewhere.REPEATED
         if self._waiting >= STUB_QUEUE:
             return Elsewhere.FULL
         row.until = min(row.until, now + CHILD_WAIT)

@@ -397,7 +397,7 @@ class Forwarding:
                 self.overflow(message, _NO_CHILD_PATH, now)
             case Elsewhere.WAITS:
                 self._hops.say(Op.QUEUE, message)
-            case Elsewhere.NOWHERE:
+            case Elsewhere.NOWHERE | Elsewhere.REPEATED:
                 pass
             case link:
                 self.outbound.go_by(message, link, now)

@@ -43,8 +43,8 @@ def test_children_go_by_the_node_unless_their_list_has_another_path(paths):
 def test_what_is_written_after_a_loss_waits_for_the_next_path(path, is_there, paths):
     """Also while the link's stub is there still, and each once, however often it is sent."""
     paths.lost(LINK, 0.0)
-    for number in (1, 2, 1):
-        assert paths.find(said(number), 1.0, is_there=is_there) is Elsewhere.WAITS
+    found = [paths.find(said(number), 1.0, is_there=is_there) for number in (1, 2, 1)]
+    assert found == [Elsewhere.WAITS, Elsewhere.WAITS, Elsewhere.REPEATED]
     assert paths.waiting == 2
     assert paths.lead(TO, path) == [said(1), said(2)]
     assert (paths.waiting, paths.deadline()) == (0, math.inf)
