@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Final
 
 from specs.addresses.address import MAX_ADDRESS
-from specs.limits import bus, node, p2p, protocol, sync, transfer, webrtc
+from specs.limits import bus, group, node, p2p, protocol, sync, transfer, webrtc
 from specs.message import EVENT_PARTS, MessageType
 from specs.reply_code import Code, DropReason
 
@@ -17,7 +17,7 @@ __all__ = ["constants"]
 
 _HEAD: Final = "// Written by `python -m specs constants`; not to be edited.\n\n"
 
-_MODULES: Final = (protocol, bus, p2p, sync, transfer, webrtc, node)
+_MODULES: Final = (protocol, bus, p2p, sync, transfer, webrtc, node, group)
 
 
 def constants() -> str:

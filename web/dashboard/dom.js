@@ -74,21 +74,14 @@ export const runtimeLink = (runtime) => `#/runtime/${encodeURIComponent(runtime)
 /** Hosts by which a node listens everywhere: no other machine finds it by them. */
 const NOWHERE = new Set(["0.0.0.0", "[::]"]);
 
-/** Where the dashboard of a node can be opened; null: no other machine could. */
-function dashboardOf(url, hash = "#/fleet") {
-  try {
-    const place = new URL(url);
-    if (!["http:", "https:"].includes(place.protocol) || NOWHERE.has(place.hostname)) return null;
-    return new URL(`/web/dashboard/index.html${hash}`, place).href;
-  } catch {
-    return null;
-  }
-}
-
-/** A node by its name, which leads to a page of its dashboard if that can be opened. */
-export function nodeLink(node, url, hash) {
-  const href = dashboardOf(url, hash);
-  return href ? el("a", { href, text: node }) : el("b", { text: node });
+/** A node by its name, which leads to a page of its dashboard if its address is known. */
+export function nodeLink(node, url, hash = "#/fleet") {
+  const place = URL.canParse(url) ? new URL(url) : { protocol: "" };
+  const name = el("b", { text: node });
+  if (!["http:", "https:"].includes(place.protocol)) return name;
+  if (!NOWHERE.has(place.hostname)) return el("a", { href: new URL(`/web/dashboard/index.html${hash}`, place).href, text: node });
+  const port = place.port || (place.protocol === "https:" ? 443 : 80);
+  return el("span", {}, name, ` (it listens at all addresses of its machine; its dashboard is at port ${port} of each)`);
 }
 
 const TONES = {

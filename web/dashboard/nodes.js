@@ -1,6 +1,7 @@
 /** The nodes of the domain, as the node that is asked knows them. */
 
 import { DataTable, badge, card, count, el, empty, nodeLink, plural, rate, say, since } from "./dom.js";
+import { GROUP_PATIENCE, GROUP_RENEWAL } from "../src/constants.js";
 import { DROPS, GROUNDS } from "./refusals.js";
 
 const PREFIXES = {
@@ -60,7 +61,7 @@ export function openNodes(root, { model }) {
   root.append(
     el("h1", { text: "Nodes" }), trouble,
     el("div", { class: "tiles" }, ...tiles.map((one) => one.element)),
-    card("Nodes of the domain", el("p", { class: "muted", text: "Each node reports its figures every three seconds. A node that is gone is listed for ten minutes." }), table.element),
+    card("Nodes of the domain", el("p", { class: "muted", text: `Each node reports its figures every ${GROUP_RENEWAL} seconds. A node that is gone is listed for ${GROUP_PATIENCE / 60} minutes.` }), table.element),
     card("Engine", engine),
     card("Refusals and drops, since each node started", losses.element),
   );

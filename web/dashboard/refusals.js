@@ -1,6 +1,7 @@
 /** Why was this refused? By the id of a message, or the address of one of its ends. */
 
-import { DataTable, card, clock, el, empty, field, plural, runtimeLink, say, shortName } from "./dom.js";
+import { REFUSALS_KEPT } from "../src/constants.js";
+import { DataTable, card, clock, count, el, empty, field, plural, runtimeLink, say, shortName } from "./dom.js";
 
 export const GROUNDS = {
   form: ["Form", "The message does not have the form that the protocol prescribes."],
@@ -68,7 +69,7 @@ export function openRefusals(root, { model, connection, announce, argument }) {
     el("button", { type: "submit", text: "Explain" }));
   const error = el("p", { class: "error", role: "alert" });
   const refusals = refusalTable("Refused messages, the newest first",
-    empty("No refusal is remembered for this", "The node remembers the last 1,024 refusals. A message that it delivered was refused by its receiver, if at all."));
+    empty("No refusal is remembered for this", `The node remembers the last ${count(REFUSALS_KEPT)} refusals. A message that it delivered was refused by its receiver, if at all.`));
   const drops = new DataTable({
     caption: "Dropped messages, the newest first",
     id: (row) => `${row.node ?? ""} ${row.at} ${row.id} ${row.from}`,
@@ -89,11 +90,13 @@ export function openRefusals(root, { model, connection, announce, argument }) {
   });
   const elsewhere = el("p", { class: "muted", hidden: !model.about.node, text: "Shown is what this node refused and dropped. To explain a message, the other nodes are asked, too." });
   let others = { refusals: [], drops: [] };
+  /** What was asked for last; what is typed since then counts when it is submitted. */
+  let wanted = { id: "", q: "" };
   root.append(el("h1", { text: "Why was this refused?" }), card("Find a message", form, error, elsewhere),
     card("Refusals", refusals.element), card("Drops", drops.element));
 
   /** Ask the other nodes, each of which remembers what it refused itself; only when somebody asks. */
-  async function askOthers(wanted) {
+  async function askOthers() {
     others = { refusals: [], drops: [] };
     if (!model.about.node) return;
     let answers;
@@ -113,9 +116,11 @@ export function openRefusals(root, { model, connection, announce, argument }) {
   }
 
   async function look(isAsked) {
-    const wanted = { id: id.value.trim().replace(/^#/, ""), q: text.value.trim() };
     try {
-      if (isAsked) await askOthers(wanted);
+      if (isAsked) {
+        wanted = { id: id.value.trim().replace(/^#/, ""), q: text.value.trim() };
+        await askOthers();
+      }
       const found = await connection.ask("refused", wanted);
       error.textContent = "";
       const [refused, dropped] = [[...found.refusals, ...others.refusals], [...found.drops, ...others.drops]];

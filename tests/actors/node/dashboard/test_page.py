@@ -10,6 +10,8 @@ from actors.http.config import HttpConfig, ShownCatalogue
 from actors.policy.config import PolicyConfig
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.row_form import write_row
+from specs.limits.bus import REFUSALS_KEPT
+from specs.limits.group import GROUP_PATIENCE, GROUP_RENEWAL
 from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
 from tests.support.browser import needs_chromium, open_browser
 from tests.support.command import ROOT
@@ -143,6 +145,26 @@ async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in
         assert "session moves" in str(await page.evaluate(current))
         assert await page.evaluate("() => document.querySelector('#story-follow').checked") is False
         assert "never shown" not in await page.text()
+        assert await is_clean(page)
+
+
+async def test_what_is_typed_counts_when_it_is_submitted():
+    async with watched_world() as world, open_page(world) as page:
+        alice = await world.peer(RA)
+        await sign_in(page)
+        await go(page, "refusals")
+        await shows(page, f"the last {REFUSALS_KEPT:,} refusals")
+        await page.evaluate("() => document.querySelector('#refusal-text').focus()")
+        await page.type("nobody-like-this")
+        await alice.post("create", "hyperty://a.ex/stolen", "hyperty://a.ex/other")
+        await shows(page, "the session does not own hyperty://a.ex/stolen")
+        await page.press("Enter")
+        await shows(page, "No refusal is remembered for this")
+        await alice.post("create", "hyperty://a.ex/stolen", "hyperty://a.ex/nobody-like-this")
+        await shows(page, "hyperty://a.ex/nobody-like-this")
+        assert "hyperty://a.ex/other" not in await page.text()
+        typed = "() => document.querySelector('#refusal-text').value"
+        assert await page.evaluate(typed) == "nobody-like-this"
         assert await is_clean(page)
 
 
@@ -316,6 +338,22 @@ async def says_that_others_were_not_asked(page):
     await go(page, "nodes")
 
 
+async def links_no_address_that_leads_nowhere(world, page):
+    """No other machine finds a node by the address at which it listens everywhere."""
+    before = await page.evaluate("() => document.links.length")
+    for name, url in (
+        ("hostile", "javascript:window.pwned=1"),
+        ("one", "http://0.0.0.0:9440"),
+        ("other", "https://[::]"),
+    ):
+        node = NodeRow(Holder(name, 1), url)
+        world.store.write((Put(node.key, write_row(node)),))
+    await shows(page, "hostile")
+    for port in (9440, 443):
+        await shows(page, f"at all addresses of its machine; its dashboard is at port {port} of")
+    assert await page.evaluate("() => document.links.length") == before
+
+
 async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
     async with open_group_page() as (world, page, refusal):
         one, two, three = world.nodes
@@ -331,6 +369,8 @@ async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
         await focus(page, "#views a[href='#/nodes']")
         await page.press("Enter")
         await shows(page, "404 Route")
+        await shows(page, f"every {GROUP_RENEWAL:g} seconds")
+        await shows(page, f"is listed for {GROUP_PATIENCE / 60:g} minutes")
         for scheme, width in (("light", 390), ("dark", 1280), ("light", 1920)):
             await page.prefer(scheme)
             await page.resize(width, 844)
@@ -339,11 +379,7 @@ async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
         await says_that_others_were_not_asked(page)
         three.is_over.set()
         await shows(page, "left")
-        hostile = NodeRow(Holder("hostile", 1), "javascript:window.pwned=1")
-        world.store.write((Put(hostile.key, write_row(hostile)),))
-        await shows(page, "hostile")
-        odd = "() => [...document.links].filter((one) => one.protocol === 'javascript:').length"
-        assert await page.evaluate(odd) == 0
+        await links_no_address_that_leads_nowhere(world, page)
         world.store.stop(one.engine)
         await shows(page, "This node cannot use the engine: it cannot be reached.")
         assert await is_clean(page)
