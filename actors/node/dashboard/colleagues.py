@@ -49,12 +49,14 @@ class _Asked:
     answers: dict[str, JsonObject | None]
     is_answered: trio.Event = attrs.field(factory=trio.Event)
 
-    def take(self, node: str, answer: JsonObject) -> None:
-        """Take the answer of a node; of one that was not asked it does not count."""
-        if node in self.answers:
-            self.answers[node] = answer
-            if None not in self.answers.values():
-                self.is_answered.set()
+    def take(self, node: str, answer: JsonObject) -> bool:
+        """Take the answer of a node; return False if that was not asked."""
+        if node not in self.answers:
+            return False
+        self.answers[node] = answer
+        if None not in self.answers.values():
+            self.is_answered.set()
+        return True
 
 
 @final
@@ -109,10 +111,21 @@ class Colleagues:
             case [_Form.QUESTION, str(node), int(number), str(id_), str(text)] if is_node_id(node):
                 await self._answer(node, number, Wanted(id_, text))
             case [_Form.ANSWER, str(node), int(number), dict(found)] if _has_rows(found):
-                if (asked := self._open.get(number)) is not None:
-                    asked.take(node, found)
+                if (asked := self._open.get(number)) is None:
+                    self.counters.drop(DropReason.LATE_RESPONSE)
+                elif not asked.take(node, found):
+                    self.counters.drop(DropReason.UNMATCHED)
             case _:
                 self.counters.drop(DropReason.MALFORMED)
+
+    def lose(self, payload: bytes) -> None:
+        """Count a question or an answer that found no room.
+
+        Args:
+            payload: What another node has sent.
+        """
+        del payload
+        self.counters.drop(DropReason.OVERFLOW)
 
     async def _answer(self, node: str, number: int, wanted: Wanted) -> None:
         found = wanted.among(self.counters, COLLEAGUE_ROWS)
@@ -156,7 +169,7 @@ class QuestionInbox(Actor[Never]):
 
     async def _receive(self) -> None:
         colleagues = self._colleagues
-        async with colleagues.engine.inbox(_inbox(colleagues.node)) as came:
+        async with colleagues.engine.inbox(_inbox(colleagues.node), colleagues.lose) as came:
             async for batch in came:
                 for payload in batch:
                     await colleagues.take(payload)

@@ -16,7 +16,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from fsm.registry.node_rights import Observation
 from specs.limits.dashboard import COLLEAGUE_PATIENCE, COLLEAGUE_ROWS
-from specs.limits.engine import ENGINE_TIMEOUT, WATCH_BATCH
+from specs.limits.engine import ENGINE_TIMEOUT, INBOX_MESSAGES, WATCH_BATCH
 from specs.limits.group import GROUP_GONE, GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason, Ground
@@ -256,7 +256,19 @@ async def test_what_is_no_question_and_no_awaited_answer_changes_nothing(autojum
 
             await trio.sleep(COLLEAGUE_PATIENCE / 2)
             world.store.publish(f"{names[0]}/questions", told)
-        assert one.node.drops().counts[DropReason.MALFORMED] == 6
+        counts = one.node.drops().counts
+        assert counts[DropReason.MALFORMED] == 6
+        assert (counts[DropReason.LATE_RESPONSE], counts[DropReason.UNMATCHED]) == (1, 1)
+
+
+async def test_questions_that_find_no_room_are_counted(autojump_clock):
+    """OBS-06."""
+    async with group(1) as world:
+        (one,) = world.nodes
+        inbox = f"{await name_of(world, one)}/questions"
+        async with world.store.open() as stranger:
+            await stranger.publish(inbox, [b""] * (INBOX_MESSAGES + 2))
+        assert one.node.counters.drops[DropReason.OVERFLOW] == 2
 
 
 async def name_of(world, member):
