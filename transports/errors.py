@@ -11,8 +11,9 @@ ProtoflyError
    └─ ListenError          this address cannot be listened on: choose another
 """
 
+import re
 from enum import Enum
-from typing import final
+from typing import Final, final
 
 from specs.errors import ProtoflyError
 from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
@@ -108,10 +109,18 @@ class FrameTooSlowError(LinkBrokenError):
         super().__init__(link, f"a frame took longer than {FRAME_TIMEOUT:g} s")
 
 
+_EVERYWHERE: Final = re.compile(r"(?:[a-z]+://)?(?P<host>0\.0\.0\.0|\[::\])(?=[:/]|$)")
+
+
 class DialError(LinkError):
-    """No link could be opened."""
+    """No link could be opened.
+
+    The reason says so if the address is one to listen at, and none to dial.
+    """
 
     def __init__(self, address: str, reason: str) -> None:
+        if (found := _EVERYWHERE.match(address)) is not None:
+            reason = f"{reason}; {found['host']} stands for all addresses of a machine, dial one"
         super().__init__(f"cannot connect to {address}: {reason}")
         self.address = address
         self.reason = reason
