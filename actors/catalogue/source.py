@@ -51,6 +51,7 @@ __all__ = [
     "Source",
     "package_path",
     "read_places",
+    "served",
     "source_at",
 ]
 
@@ -113,16 +114,31 @@ class MemorySource(Source):
     @override
     async def read(self, path: str, limit: int) -> bytes:
         await trio.lowlevel.checkpoint()
-        content = self._files.get(path)
-        if content is None:
-            raise NotServedError(self.name, path)
-        if len(content) > limit:
-            raise SourceAwayError(self.name, f"{path} is larger than {limit} bytes")
-        return content
+        return served(self._files.get(path), self.name, path, limit)
 
     @override
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
+
+
+def served(content: bytes | None, source: str, path: str, limit: int) -> bytes:
+    """Return what a source has of a file.
+
+    Args:
+        content: The file; None: there is none.
+        source: Name of the source.
+        path: Path of the file there.
+        limit: Bytes of a file at most.
+
+    Raises:
+        NotServedError: There is none.
+        SourceAwayError: It is larger.
+    """
+    if content is None:
+        raise NotServedError(source, path)
+    if len(content) > limit:
+        raise SourceAwayError(source, f"{path} is larger than {limit} bytes")
+    return content
 
 
 _PATH: Final = re.compile(rf"{re.escape(WELL_KNOWN)}(?:/[A-Za-z0-9][A-Za-z0-9._-]*){{1,2}}")
@@ -161,9 +177,7 @@ class DirectorySource(Source):
             if exc.errno in _NOTHING:
                 raise NotServedError(self.name, path) from exc
             raise SourceAwayError(self.name, exc.strerror or "it cannot be read") from exc
-        if len(content) > limit:
-            raise SourceAwayError(self.name, f"{path} is larger than {limit} bytes")
-        return content
+        return served(content, self.name, path, limit)
 
 
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})

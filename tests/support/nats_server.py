@@ -10,9 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from tests.support.ports import free_port
 
 PROGRAM = shutil.which("nats-server", path=str(Path(sys.executable).parent))
+
+needs_server = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 
 
 class NatsServer:

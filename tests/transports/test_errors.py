@@ -4,13 +4,15 @@ import pytest
 
 from transports.errors import CertificateError, DialError
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - dialled, not listened on
+
 
 @pytest.mark.parametrize("kind", [DialError, CertificateError])
 @pytest.mark.parametrize(
     ("address", "host"),
     [
-        ("ws://0.0.0.0:4443/link", "0.0.0.0"),  # noqa: S104 - dialled
-        ("0.0.0.0:4443", "0.0.0.0"),  # noqa: S104 - dialled
+        (f"ws://{EVERYWHERE}:4443/link", EVERYWHERE),
+        (f"{EVERYWHERE}:4443", EVERYWHERE),
         ("wss://[::]/link", "[::]"),
     ],
 )

@@ -8,9 +8,9 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
+from actors.catalogue.errors import BadSealError, SourceAwayError
 from actors.catalogue.seal import SealType, read_seal, verified
-from actors.catalogue.source import LISTING, Source, package_path
+from actors.catalogue.source import LISTING, Source, package_path, served
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from fsm.group import catalogue
@@ -129,12 +129,7 @@ class DomainCatalogue(Source):
         await trio.lowlevel.checkpoint()
         if not self._is_ready:
             raise SourceAwayError(self.name, "the node has not read it yet")
-        content = self._content(path)
-        if content is None:
-            raise NotServedError(self.name, path)
-        if len(content) > limit:
-            raise SourceAwayError(self.name, f"{path} is larger than {limit} bytes")
-        return content
+        return served(self._content(path), self.name, path, limit)
 
     @override
     async def aclose(self) -> None:

@@ -51,12 +51,7 @@ class Wanted:
 
 def _refusal(one: Refused) -> JsonObject:
     return {
-        "at": one.wall_ns / _NANO,
-        "where": one.where,
-        "id": one.id,
-        "type": str(one.type),
-        "from": one.from_,
-        "to": one.to,
+        **_row(one),
         "by": one.by,
         "code": int(one.code),
         "ground": str(one.ground),
@@ -66,6 +61,10 @@ def _refusal(one: Refused) -> JsonObject:
 
 
 def _drop(one: Drop) -> JsonObject:
+    return {**_row(one), "reason": str(one.reason)}
+
+
+def _row(one: Refused | Drop) -> JsonObject:
     return {
         "at": one.wall_ns / _NANO,
         "where": one.where,
@@ -73,5 +72,4 @@ def _drop(one: Drop) -> JsonObject:
         "type": str(one.type),
         "from": one.from_[:TEXT_CHARS],
         "to": one.to[:TEXT_CHARS],
-        "reason": str(one.reason),
     }

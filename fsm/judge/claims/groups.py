@@ -6,6 +6,7 @@ sessions, and what it carried to other nodes (`fsm.group.kinds.GroupTable`). Rev
 several nodes did, so no claim compares their clocks. A node of no group hands nothing over.
 """
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias, final
@@ -16,6 +17,7 @@ from typing_extensions import override
 from fsm.group.kinds import GroupTable
 from fsm.judge.claims.fold import (
     Across,
+    Datum,
     Evidence,
     Fold,
     GroupKey,
@@ -150,7 +152,7 @@ class OneHome(Across, claims=("I-M16",), key=GroupKey.SESSION):
                 other, theirs, _ = later.data
                 if theirs == holder:
                     continue
-                if other == revision or other < known:  # type: ignore[operator] # numbers
+                if other == revision or _number(other) < _number(known):
                     node = split(str(theirs))[0]
                     self.broken(item, f"nothing to be served that {node} has taken up")
                 break
@@ -158,7 +160,11 @@ class OneHome(Across, claims=("I-M16",), key=GroupKey.SESSION):
 
 def _in_turn(item: Evidence) -> tuple[int, str]:
     revision, holder, _ = item.data
-    return int(revision or 0), str(holder)
+    return _number(revision), str(holder)
+
+
+def _number(revision: Datum) -> int:
+    return int(revision or 0)
 
 
 @final
@@ -238,14 +244,14 @@ class LeftElsewhere(Across, claims=("I-M7",), key=GroupKey.SESSION):
         if op == Op.XMIT:
             self._given.append(item)
         else:
-            at = int(revision or 0)
+            at = _number(revision)
             self._subscribed[str(resource)] = min(at, self._subscribed.get(str(resource), at))
 
     @override
     def end(self) -> None:
         for item in self._given:
-            _, resource, revision = item.data
-            if self._subscribed.get(str(resource), revision) < revision:  # type: ignore[operator] # numbers
+            _, resource, at = item.data
+            if self._subscribed.get(str(resource), math.inf) < _number(at):
                 self.broken(item, "a subscription at this node")
 
 

@@ -17,7 +17,7 @@ from actors.dev.environment import ReloadListener, open_environment
 from actors.node.config import NodeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from tests.support.command import below, call, typed
-from tests.support.nats_server import PROGRAM
+from tests.support.nats_server import needs_server
 from tests.support.warm import fork_warm
 from transports.engine.memory import open_memory_store
 from transports.tls import server_context
@@ -134,7 +134,7 @@ async def test_a_person_is_shown_the_addresses_and_commands_to_try(tmp_path):
     assert typed("config", "check", str(options)).status == ExitCode.OK
 
 
-@pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
+@needs_server
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 async def test_several_nodes_and_their_server_end_together(tmp_path, how):
     state = tmp_path / "state"

@@ -8,14 +8,14 @@ import trio
 
 import actors
 from actors.hyperties import Caller
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.support.node.node_processes import open_nodes
 from transports.background import open_background
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed"),
+    needs_server,
 ]
 
 PATIENCE = 120.0

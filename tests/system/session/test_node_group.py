@@ -12,7 +12,7 @@ import actors
 from actors.cli.command_error import ExitCode
 from actors.hyperties import Caller, Echo
 from fsm.__main__ import cli
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.support.node.node_processes import DOMAIN, open_nodes
 from tests.support.runtime.apart import Thermometer
 from transports.engine.contract import Row
@@ -22,7 +22,7 @@ from transports.nats.connection import ServerUrl, Terms
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed"),
+    needs_server,
 ]
 
 RUNTIMES = 6

@@ -15,12 +15,12 @@ from actors.kit.http_client import ServerUrl
 from specs.addresses.descriptor import DOMAIN_KEYS
 from tests.support.catalogues import HERE, STUB_B, B, Publishing, Wall, archive_of
 from tests.support.command import serving
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed"),
+    needs_server,
 ]
 
 PATIENCE = 60.0

@@ -1,13 +1,11 @@
 import pytest
 from trio.testing import MockClock
 
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.transports.engine.engines import NatsPlace, open_memory_place
 
-NEEDS_SERVER = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 
-
-@pytest.fixture(params=["memory", pytest.param("nats", marks=NEEDS_SERVER)])
+@pytest.fixture(params=["memory", pytest.param("nats", marks=needs_server)])
 def kind(request):
     return request.param
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from specs.limits.engine import LOG_UNITS
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.support.ports import free_port
 from tests.transports.engine.engines import until_current, until_health
 from tests.transports.engine.test_nats_engine import Appender, Writer
@@ -17,7 +17,7 @@ from transports.nats.connection import ServerUrl, Terms
 from transports.nats.errors import NatsError
 
 pytestmark = [
-    pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed"),
+    needs_server,
     pytest.mark.long,  # a cluster takes five seconds to find another leader
 ]
 NAMES = ("one", "two", "three")

@@ -19,7 +19,7 @@ from specs.limits.engine import (
 )
 from tests.support.command import ROOT
 from tests.support.nats_keys import USER, Key
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.support.ports import free_port
 from tests.transports.engine.engines import (
     NatsPlace,
@@ -45,7 +45,7 @@ from transports.nats.client import Missing, NatsClient, Request
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.credentials import Credentials
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
+pytestmark = needs_server
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """The NATS server of one's own: what it keeps on this machine."""
 
-import pytest
 import trio
 
-from tests.support.nats_server import PROGRAM
+from tests.support.nats_server import needs_server
 from transports.engine import server
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
+pytestmark = needs_server
 
 
 async def test_the_log_of_a_server_is_bounded_and_goes_with_it(tmp_path, monkeypatch):

@@ -4,14 +4,12 @@ import pytest
 import trio
 
 from tests.support.nats_keys import ACCOUNT, OPERATOR, USER, Key
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.support.ports import free_port
 from tests.support.wire.certificates import Certificates
 from transports.nats.connection import ServerUrl, Terms, dial_server
 from transports.nats.credentials import Credentials
 from transports.nats.errors import CredentialsError, NatsError
-
-needs_server = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 
 
 async def server_id(terms: Terms) -> str:

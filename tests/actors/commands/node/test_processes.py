@@ -16,7 +16,7 @@ import actors
 from actors.cli.command_error import ExitCode
 from actors.hyperties import Caller, Echo
 from tests.support.command import below, call, serving, typed
-from tests.support.nats_server import PROGRAM
+from tests.support.nats_server import needs_server
 from tests.support.node.web import get
 
 DOMAIN = "a.example"
@@ -26,7 +26,6 @@ NAMELESS = signal.SIGRTMIN + 1
 """A real-time signal without a name of its own."""
 
 pytestmark = pytest.mark.timeout(120)
-needs_server = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
 
 
 class Log:

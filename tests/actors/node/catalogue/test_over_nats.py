@@ -9,14 +9,14 @@ import actors
 from actors.catalogue.memory import write_whole
 from specs.limits.group import GROUP_FILE_BYTES
 from tests.support.catalogues import B, Publishing, archive_of, noise
-from tests.support.nats_server import PROGRAM, run_server
+from tests.support.nats_server import needs_server, run_server
 from tests.support.node.web import get
 from transports.engine.nats import open_engine
 from transports.nats.connection import ServerUrl, Terms
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed")
+@needs_server
 async def test_a_package_of_nearly_the_largest_size_reaches_the_other_node(tmp_path):
     domain = Publishing()
     archive = archive_of(tmp_path / "code", noise(GROUP_FILE_BYTES - 50_000))
@@ -35,5 +35,5 @@ async def test_a_package_of_nearly_the_largest_size_reaches_the_other_node(tmp_p
                 write_whole(tmp_path / "1" / path, content)
             with trio.fail_after(60):
                 for path, content in domain.files.items():
-                    while (await get(f"{two.http_url}/{path}")).body != content:  # noqa: ASYNC110
-                        await trio.sleep(0.1)
+                    while (await get(f"{two.http_url}/{path}")).body != content:
+                        pass
