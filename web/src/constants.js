@@ -365,6 +365,7 @@ export const GROUP_FIGURES = 64;
 export const GROUP_GONE = 8;
 export const DURABLE_WAITING = 4096;
 export const DURABLE_WAITING_BYTES = 16777216;
+export const DURABLE_LIFE = 86400.0;
 export const DURABLE_BATCH = 256;
 export const PROCESS_START = 120.0;
 export const DURABLE_WINDOW = 64;
