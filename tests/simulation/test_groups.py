@@ -18,10 +18,11 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 5
 LONG = 100
 
-FOUND = 430, 443, 527, 536, 752
+FOUND = 430, 443, 527, 536, 752, 825
 """Seeds that once broke a rule: addresses of a runtime that was away; the order of updates; a child
 that was created, and refused for an observer out of reach; the order of requests to a runtime that
-moves to a node whose writes are lost; a child that is repeated while it waits for a path."""
+moves to a node whose writes are lost; a child that is repeated while it waits for a path; an
+answer that is repeated while the first one is on its way back from a link."""
 
 PLAN = Plan(seed=1, runtimes=(("r0", 0), ("r1", 0)), members=3)
 FAULTS = [

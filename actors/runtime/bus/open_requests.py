@@ -207,12 +207,16 @@ class OpenRequests:
             self._answered.popitem(last=False)
 
     def again(self, request: Message) -> tuple[Message, PendingReply] | None:
-        """Return the answer to a request that was answered before, and where it went."""
+        """Return the answer to a request that was answered before, and where it went.
+
+        The answer is another object than the first: both may be on their way, and a path that
+        changes tells messages apart by their objects.
+        """
         found = self._answered.get((request.from_, request.to, request.id))
         if found is None or request.is_response:
             return None
         transaction, response = found
-        return response, transaction.waiter
+        return attrs.evolve(response), transaction.waiter
 
     def asked_of(self, response: Message) -> Message | None:
         """Return the open request that this would answer."""

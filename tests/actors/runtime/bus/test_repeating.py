@@ -72,12 +72,14 @@ async def remote_request(world):
 
 
 async def test_a_repeated_answered_request_gets_the_same_answer(world):
-    """MSG-07: the receiver does not see it twice."""
+    """MSG-07: the receiver does not see it twice; paths tell the answers apart (I-T9)."""
     bob, stub = await remote_request(world)
     await world.port(S).post(ask(1, from_=C, value=1))
     await world.settle()
     assert len(bob) == 1
-    assert world.heard_by(stub) == [answer(ask(1, from_=C))] * 2
+    first, again = world.heard_by(stub)
+    assert first == again == answer(ask(1, from_=C))
+    assert first is not again
     assert world.counters.drops == {DropReason.DUPLICATE: 1}
 
 
