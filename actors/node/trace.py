@@ -246,8 +246,8 @@ class ComponentTrace:
             )
             self._tracer.record(self._actor, fact)
 
-    def drop(self, message: Message, reason: DropReason) -> None:
-        """A message ends here.
+    def drop(self, message: Message, reason: DropReason, **where: Unpack[Where]) -> None:
+        """A message ends here; `where`: at which link, listener or session.
 
         Args:
             message: The message.
@@ -255,4 +255,4 @@ class ComponentTrace:
         """
         self.counters.drop(reason, message, self._actor)
         if self._tracer.hops:
-            self._tracer.message(self._actor, Op.DROP, message, reason=reason)
+            self._tracer.message(self._actor, Op.DROP, message, reason=reason, **where)

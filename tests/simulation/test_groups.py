@@ -18,11 +18,12 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 5
 LONG = 100
 
-FOUND = 430, 443, 527, 536, 752, 825
+FOUND = 430, 443, 527, 536, 752, 825, 3171
 """Seeds that once broke a rule: addresses of a runtime that was away; the order of updates; a child
 that was created, and refused for an observer out of reach; the order of requests to a runtime that
 moves to a node whose writes are lost; a child that is repeated while it waits for a path; an
-answer that is repeated while the first one is on its way back from a link."""
+answer that is repeated while the first one is on its way back from a link; a message that a node
+without a lease did not take in, and counted."""
 
 PLAN = Plan(seed=1, runtimes=(("r0", 0), ("r1", 0)), members=3)
 FAULTS = [
@@ -109,7 +110,7 @@ def test_runs_of_more_seeds_keep_every_rule(first):
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_seed_that_found_a_defect_passes(seed):
-    """I-M3, I-M14, I-B7, I-T9."""
+    """I-M3, I-M14, I-M18, I-B7, I-T9."""
     assert run(group_plan_of(seed)).breaches == ()
 
 

@@ -257,7 +257,8 @@ class Carrier(MessageCarrier):
                 elif self._membership.takes_in(Holder(about.node, about.boot)):
                     self._taken_in(about, message, line)
                 else:
-                    self._trace.component.drop(message, DropReason.SESSION_GONE)
+                    link = f"{about.node}>{self._node}"
+                    self._trace.component.drop(message, DropReason.SESSION_GONE, link=link)
             case Withdrawal(entity, runtime, observer, is_expired):
                 self._withdrawn(entity, runtime, observer, is_expired=is_expired)
             case HandedOver(runtime):

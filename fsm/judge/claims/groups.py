@@ -399,7 +399,8 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
     """What a node of a group sends to another arrives there, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
-    the sender answered or counted it after all. What was sent last may be under way. Losses, and
+    the sender answered or counted it after all, or the receiver counted it, because it came too
+    late or the receiver had no lease. What was sent last may be under way. Losses, and
     messages that nobody has sent, are judged only if the trace of the sender is whole.
     """
 
@@ -492,7 +493,9 @@ class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
 
     @on(any_msg(Op.SYNTH, Op.DROP))
     def answered(self, record: TraceLine) -> None:
-        if self._sent:
+        if _is_between(record):
+            self._hand_over((record.link or "",), record, record.mid)
+        elif self._sent:
             for mid in (record.mid, record.ref):
                 self._hand_over(self._sent.get(mid or "", ()), record, mid)
 

@@ -8,6 +8,7 @@ from fsm.group.row_form import read_row
 from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
+from specs.trace import Op
 from tests.support.node.group_world import open_group
 from tests.support.node.node_peer import RA, RB
 from transports.codec import encode
@@ -84,3 +85,5 @@ async def test_what_was_under_way_from_a_node_for_longer_than_its_lease_is_dropp
             with trio.fail_after(GROUP_LEASE):
                 assert (await peer.hear()).id == 2
         assert two.node.counters.drops[DropReason.SESSION_GONE] == 1
+        (dropped,) = [one.link for one in two.tracer.lines if one.op == Op.DROP]
+        assert dropped == f"{dead.node}>{alive.key.removeprefix('node/')}"

@@ -96,6 +96,7 @@ _LAST_RCV = "@nb\n" + _RCV.format(4)
 _ADDRESSED = tuple(
     (f"group {op} update 7", f"group {op} listener=RA update 7") for op in ("xmit", "rcv")
 )
+_NOT_TAKEN = "@nb\ngroup drop update 3 HB>HA link=na>nb reason=session-gone\n"
 _LOST = ("\n@na\n" + _XMIT.format(4), "\n" + _ONE_MORE + "@na\n" + _XMIT.format(4))
 
 GROUPS = (
@@ -122,5 +123,6 @@ EXCUSED = (
     case("I-M18", _SENT, _LOST, (_LAST_RCV, _OUTAGE.format("na") + _LAST_RCV)),
     case("I-M18", _SENT, _LOST, (_LAST_RCV, _OUTAGE.format("nb") + _LAST_RCV)),
     case("I-M18", _SENT, (_LOST[0], _LOST[1].replace(_ONE_MORE, _ANSWERED))),
+    case("I-M18", _SENT, (_LOST[0], _LOST[1].replace(_ONE_MORE, _ONE_MORE + _NOT_TAKEN))),
 )
 """What looks as if it broke a claim, and has a reason: what the claim says stands beside it."""
