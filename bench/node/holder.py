@@ -73,7 +73,8 @@ class _Session:
                     for line in (await peer.receive()).split(b"\n"):
                         await self._take(peer, orjson.loads(line))
             except (CrowdError, OSError) as exc:
-                self._failed(exc)
+                if not self._reading.cancel_called:
+                    self._failed(exc)
 
     async def _take(self, peer: Peer, message: dict[str, object]) -> None:
         if message["type"] == "response":
