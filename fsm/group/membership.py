@@ -221,22 +221,20 @@ class _Watch(Enum):
 @final
 @attrs.define(slots=True)
 class _Place:
-    """What is known of a node's own row while the node joins, as revisions; 0: nothing.
+    """What is known of a node's own row while the node joins.
+
+    The watch brings a row that is written again with the same content once. So what it has brought
+    counts until the row is gone, by the watch or by a refusal that is newer.
 
     Attributes:
-        written: Since which it has been there, by the answers to its writes.
-        came: With which the watch has brought it.
-        found: With which it came when the group had room.
+        came: The revision with which the watch has brought it; 0: it is not there, by the watch.
+        is_written: Whether it is there, by the answers to its writes.
+        has_room: Whether the group had room for it when it came.
     """
 
-    written: int = 0
     came: int = 0
-    found: int = 0
-
-    @property
-    def is_taken(self) -> bool:
-        """True if the row that was written is one that found room."""
-        return 0 < self.written <= self.found
+    is_written: bool = False
+    has_room: bool = False
 
 
 @final
@@ -364,14 +362,15 @@ class MembershipCore:
 
     def _join(self, boot: int, now: float) -> list[Effect]:
         self.boot, self._taken, self._watch = boot, None, _Watch.NOT_BEGUN
+        self._place = _Place()
         self._begin()
         step = self._entity.step(Trigger.JOIN, f"boot {boot}")
         return [step, self._put(now)]
 
     def _begin(self) -> None:
-        """Expect no row of this node."""
-        self._revision, self._place, self.is_turned_away = 0, _Place(), False
-        self._until = -math.inf
+        """Expect that no row of this node is there."""
+        self._revision, self._until = 0, -math.inf
+        self._place.is_written = False
 
     def _put(self, now: float) -> PutLease:
         self.is_turned_away = False
@@ -408,18 +407,18 @@ class MembershipCore:
         is_leaving = self._entity.state is State.LEAVING
         term = GROUP_MEMBERSHIP.patience(State.LEAVING if is_leaving else State.MEMBER)
         self._until = sent + term
-        return self._admitted(now)
+        return self._look(now)
 
     def _note(self, revision: int) -> None:
         self._revision = revision
-        self._place.written = self._place.written or revision
+        self._place.is_written = self._entity.state is State.JOINING
 
     def _admitted(self, now: float) -> list[Effect]:
-        """Return that the node is a member, if its row has found room, and lasts."""
-        is_late = self._until <= now  # the row is renewed first
-        if self._entity.state is not State.JOINING or not self._place.is_taken or is_late:
+        """Return that the node is a member, if its row is there, and lasts."""
+        if not self._place.is_written or self._until <= now:  # or the row is renewed first
             return []
         step = self._entity.step(Trigger.ADMIT, f"revision {self._revision}")
+        self._place = _Place()
         return [step, Admitted(self.holder)]
 
     def _refused(self, row: NodeRow | None, revision: int, now: float) -> list[Effect]:
@@ -431,6 +430,9 @@ class MembershipCore:
             return self._fence("its lease has run out" if row is None else _OTHERS)
         self._next = now + GROUP_RENEWAL
         self._begin()
+        if self._place.came <= revision:
+            # What the watch has brought is gone; a refusal may be older than that.
+            self._place = _Place()
         if row is None or row.holder == self._taken:
             return []
         self._taken = row.holder
@@ -509,7 +511,7 @@ class MembershipCore:
             if seen.row is None and self._taken is not None:
                 self._next = now
             self._place.came = seen.revision if is_own else 0
-            self._place.found = self._place.found if is_own else 0
+            self._place.has_room = is_own and self._place.has_room
             return self._look(now)
         is_old = seen.revision < self._revision
         if not self._has_lease or is_old or is_own:
@@ -527,12 +529,14 @@ class MembershipCore:
         """Look whether the group has room for this node, once all rows before its own are known."""
         place = self._place
         is_joining = self._entity.state is State.JOINING
-        if not is_joining or self._watch is not _Watch.CURRENT or not place.came or place.found:
+        if not is_joining or self._watch is not _Watch.CURRENT or not place.came:
             return []
-        if len(self._others) < GROUP_NODES:
-            place.found = place.came
+        if place.has_room or len(self._others) < GROUP_NODES:
+            place.has_room = True
             return self._admitted(now)
-        dropped = DropLease(node_key(self.node), place.came)
+        if self.is_turned_away:
+            return []
+        dropped = DropLease(node_key(self.node), max(place.came, self._revision))
         self._rest()
         self._begin()
         self.is_turned_away = True

@@ -152,6 +152,20 @@ def test_an_admission_that_comes_too_late_is_renewed_first():
     assert of(written(core, again, 2, 20.1), Admitted)
 
 
+def test_a_refusal_that_is_older_than_the_row_of_the_node_does_not_undo_it():
+    """The first write came twice: before and after the row of the process before had gone."""
+    core = MembershipCore("a")
+    own, before = NodeRow(Holder("a", 2)), NodeRow(Holder("a", 1))
+    first = put_of(core.feed(Join(2), 0.0))
+    core.feed(Gap("node/"), 0.1)
+    core.feed(NodeSeen("a", own, 5), 0.2)
+    core.feed(refused(first.number, before, 1), 0.3)
+    core.feed(Current("node/"), 0.4)
+    again = put_of(core.feed(Tick(), 0.3 + GROUP_RENEWAL))
+    renewal = put_of(core.feed(refused(again.number, own, 5), 3.4))
+    assert of(core.feed(Written(renewal.number, 6), 3.5), Admitted) == [Admitted(own.holder)]
+
+
 def test_an_admission_whose_row_has_gone_meanwhile_begins_with_another_row():
     core = MembershipCore("a")
     first = asked(core)
