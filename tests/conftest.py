@@ -71,6 +71,10 @@ TOGETHER = 40
 """How many of them at most, so that no worker is left behind with a large module."""
 
 
+COLLECTED = 10_000, 20, 50
+"""As a node has it: to look for garbage as often as Python does takes a worker 4 % of its time."""
+
+
 def takes_long(item):
     """Say whether a test tries many examples, or was given a time of its own."""
     is_tried = getattr(item.obj, "is_hypothesis_test", False) or issubclass(
@@ -92,6 +96,7 @@ def pytest_collection(session):
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*COLLECTED)
         gc.enable()
 
 
