@@ -72,7 +72,7 @@ TOGETHER = 40
 
 
 COLLECTED = 10_000, 20, 50
-"""As a node has it: to look for garbage as often as Python does takes a worker 4 % of its time."""
+"""Thresholds of the garbage collector: those of Python take a worker 4 % more of its time."""
 
 
 def takes_long(item):
