@@ -257,13 +257,22 @@ def test_too_few_ports_are_reported_before_anything_is_started(tmp_path, monkeyp
     assert "there are no 2 ports from 65535 on; correct --http" in told
 
 
+def second_of_two():
+    """Serve at a port behind a free one; the system gives neither to others that ask for any."""
+    for port in range(20_000 + os.getpid() % 5000, 32_000, 2):
+        with suppress(OSError):
+            socket.create_server(("127.0.0.1", port)).close()
+            return socket.create_server(("127.0.0.1", port + 1))
+    raise AssertionError("no two ports are free")
+
+
 @needs_server
 @pytest.mark.parametrize(
     ("begin", "status"), [(start, ExitCode.FAILED), (dry_run, ExitCode.CONFIGURATION)]
 )
 def test_each_port_of_http_must_be_free(tmp_path, monkeypatch, begin, status):
     monkeypatch.setattr("actors.commands.node.processes.open_server", pytest.fail)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with second_of_two() as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         first = f"127.0.0.1:{taken.getsockname()[1] - 1}"
         ended = begin(tmp_path, first)
