@@ -280,7 +280,7 @@ class CatalogueCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if what is served is what the domain has, with what this directory has brought."""
+        """True if the node serves the rows of the engine, and has no further file to write."""
         return self._is_known and self._has_looked and not self._due and not self._writing
 
     def feed(self, happened: Input) -> list[Effect]:

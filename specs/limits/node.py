@@ -139,8 +139,9 @@ MAX_RECORDS: Final = 10_000
 """Records one runtime may have in a domain registry (as many as it may have addresses)."""
 
 MAX_DOMAIN_RECORDS: Final = 1_000_000
-"""Records that a node knows of its domain (ours: some 3 KB each; as many as there may be addresses;
-what is more is refused, 503, and records that other nodes write are counted and not applied)."""
+"""Records that a node knows of its domain (ours: some 3 KB each; as many as there may be
+addresses). A further registration is refused with 503. A further record of another node is
+counted, and not applied."""
 
 MAX_RECORD_BYTES: Final = 16_384
 """Bytes of one record as JSON (ours; four fit into one message)."""
