@@ -88,7 +88,7 @@ async def test_none_is_lost_or_doubled_while_nodes_and_the_engine_are_killed(tmp
     ):
         ledger = await rb.deploy(partial(Ledger, kept))
         caller = await ra.deploy(Caller)
-        is_over = trio.Event()
+        is_over, has_ended = trio.Event(), trio.Event()
 
         async def send():
             number = 0
@@ -96,6 +96,7 @@ async def test_none_is_lost_or_doubled_while_nodes_and_the_engine_are_killed(tmp
                 answer = await caller.request(ledger.url, number, durable=True)
                 (accepted if answer.code == 202 else refused).append(number)
                 number += 1
+            has_ended.set()
 
         nursery.start_soon(send)
         await until(lambda: len(accepted) > 100)
@@ -108,6 +109,8 @@ async def test_none_is_lost_or_doubled_while_nodes_and_the_engine_are_killed(tmp
             await node.stop(signal.SIGKILL)
             await until(lambda enough=before + 100: len(accepted) > enough)
         is_over.set()
+        # What is kept before its answer comes is in neither list yet.
+        await until(has_ended.is_set)
         await until(lambda: set(accepted) <= set(kept))
     assert len(kept) == len(set(kept))
     assert kept == sorted(kept)
