@@ -12,6 +12,7 @@ from typing import Final, final
 import attrs
 
 from fsm.group.kinds import Holder, PathRow, SessionRow
+from fsm.group.order import SenderOrder
 from fsm.session.node_session_io import Credentials, KeptSession
 from specs.limits.group import GROUP_PATIENCE
 
@@ -25,11 +26,19 @@ class Homes:
     Args:
         is_live: Returns whether a process of a node is a member of the group.
         elsewhere: Gets the nodes with subscribers, by address.
+        order: Of the messages of a runtime, whose home may change.
+
+    Attributes:
+        order: As above.
     """
 
     def __init__(
-        self, is_live: Callable[[Holder], bool], elsewhere: dict[str, dict[str, None]]
+        self,
+        is_live: Callable[[Holder], bool],
+        elsewhere: dict[str, dict[str, None]],
+        order: SenderOrder,
     ) -> None:
+        self.order: Final = order
         self._is_live: Final = is_live
         self._elsewhere: Final = elsewhere
         self._sessions: dict[str, SessionRow] = {}

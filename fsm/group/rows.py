@@ -173,6 +173,11 @@ class RowsCore:
         known = self._known.get(key)
         return None if known is None else known.row
 
+    def revision(self, key: str) -> int:
+        """Return the revision of the row of a key, as far as is known; 0: there is none."""
+        known = self._known.get(key)
+        return 0 if known is None else known.revision
+
     # ---- writes
 
     def writes(self, now: float) -> tuple[Put, ...]:
@@ -199,7 +204,7 @@ class RowsCore:
         while self._ready:
             key = next(iter(self._ready))
             wanted = self._ready.pop(key)
-            flight = _Flight(key, self._number(key), wanted, self._revision(key))
+            flight = _Flight(key, self._number(key), wanted, self.revision(key))
             self._flights[key] = flight
             yield Put(flight.number, key, wanted.value, flight.expected)
 
@@ -207,10 +212,6 @@ class RowsCore:
         self._numbers += 1
         self._keys[self._numbers] = key
         return self._numbers
-
-    def _revision(self, key: str) -> int:
-        known = self._known.get(key)
-        return 0 if known is None else known.revision
 
     def deadline(self, now: float) -> float:
         """Return when `writes` has something to write; infinity: not before another input.
@@ -260,7 +261,7 @@ class RowsCore:
         if table is self._ready and wanted.value == self._value(key):
             # It is so already, or a change that was not sent yet is taken back.
             table.pop(key, None)
-            return _done(key, wanted, self._revision(key))
+            return _done(key, wanted, self.revision(key))
         table[key] = wanted
         return []
 

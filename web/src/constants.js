@@ -359,6 +359,7 @@ export const GROUP_CATALOGUE_FILES = 1024;
 export const GROUP_CATALOGUE_WRITES = 4;
 export const GROUP_CATALOGUE_LOOK = 2.0;
 export const GROUP_OBSERVERS_BYTES = 4096;
+export const GROUP_PAIRS = 32768;
 export const GROUP_NODES = 64;
 export const GROUP_ADDRESS = 900;
 export const GROUP_FIGURES = 64;

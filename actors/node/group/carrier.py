@@ -4,6 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
+import attrs
 import trio
 from typing_extensions import override
 
@@ -35,6 +36,7 @@ __all__ = ["Carrier"]
 _HOMELESS: Final = "no node has the session of the receiver now"
 _OVERRUN: Final = "too much waits for the node of the receiver"
 _NOT_CARRIED: Final = "the engine of the domain cannot be reached now"
+_OVERTAKEN: Final = "its sender or receiver has moved, and a later message came first"
 _NOBODY: Final = "no session owns address"
 _NOT_SUBSCRIBED: Final = "it has no subscriber any more"
 
@@ -98,6 +100,7 @@ class Carrier(MessageCarrier):
         self._tables: Final = exchange.tables
         self._homes: Final = homes
         self._membership: Final = membership
+        self._order: Final = homes.order
         self._node: Final = trace.node
         self._trace: Final = trace
         self._counters: Final = trace.component.counters
@@ -114,39 +117,34 @@ class Carrier(MessageCarrier):
         nodes: Collection[str],
     ) -> Sequence[str]:
         sessions = self._exchange.sessions
+        if by is not None and self._order.is_late_here(by, entry.message):
+            self._answer(entry.message, _OVERTAKEN, is_alone=True)
+            return ()
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes
         away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
         is_alone = len(nodes) + len(runtimes) == 1
         for runtime in away:
-            self.carry(runtime, entry, by, is_alone=is_alone)
+            self.carry(runtime, entry, self._head(runtime, by, is_alone=is_alone))
         for node in nodes:
             self._send(node, self._head(None, by, is_alone=is_alone), entry)
         return [one for one in runtimes if one not in away]
 
-    def carry(
-        self,
-        runtime: str,
-        entry: OutboundMessage,
-        by: str | None = None,
-        hops: int = 1,
-        *,
-        is_alone: bool = True,
-    ) -> None:
+    def carry(self, runtime: str, entry: OutboundMessage, head: Head | None = None) -> None:
         """Give a message to the node of a runtime; answer or count it if there is none.
 
         Args:
             runtime: The runtime, which has no session here.
             entry: The message.
-            by: Runtime whose session brought it; None: a node made it.
-            hops: How many nodes have passed it on then.
-            is_alone: Whether nobody else gets it.
+            head: Its head; None: this node made it, and nobody else gets it.
         """
+        if head is None:
+            head = self._head(runtime, None, is_alone=True)
         node = self._homes.node_of(runtime)
         if node is None or node == self._node:
-            self._answer(entry.message, _HOMELESS, is_alone=is_alone)
+            self._answer(entry.message, _HOMELESS, is_alone=head.is_alone)
         else:
-            self._send(node, self._head(runtime, by, hops, is_alone=is_alone), entry)
+            self._send(node, head, entry)
 
     def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
         """Have the node of a runtime end the consent to an observer there.
@@ -171,8 +169,9 @@ class Carrier(MessageCarrier):
         if node is not None:
             self._outboxes[node].put(Outgoing(write_head(HandedOver(runtime))))
 
-    def _head(self, to: str | None, by: str | None, hops: int = 1, *, is_alone: bool) -> Head:
-        return Head(self._node, self._membership.boot, to, by, hops, is_alone)
+    def _head(self, to: str | None, by: str | None, *, is_alone: bool) -> Head:
+        home = 0 if by is None else self._order.home(by)
+        return Head(self._node, self._membership.boot, to, by, home, is_alone=is_alone)
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         if self._outboxes[node].put(Outgoing(write_head(head), entry, head.is_alone)):
@@ -233,6 +232,7 @@ class Carrier(MessageCarrier):
         """Count what waits for any node: this one is no member any more."""
         for node in tuple(self._outboxes):
             self.lose(node)
+        self._order.forget()
 
     # ---- news
 
@@ -275,15 +275,21 @@ class Carrier(MessageCarrier):
     def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
         """Give a message to local sessions; its sender was admitted at the node that sent it."""
         self._trace.hop(Op.RCV, message, f"{head.node}>{self._node}", head.to)
-        if head.by is not None and message.type in HEEDED:
-            self._tables.heed(message, head.by, trio.current_time())
+        if head.by is not None:
+            is_passed_on = head.hops > 1
+            if self._order.is_late(head.by, message, head.home, is_passed_on=is_passed_on):
+                self._answer(message, _OVERTAKEN, is_alone=head.is_alone)
+                return
+            if message.type in HEEDED:
+                self._tables.heed(message, head.by, trio.current_time())
         if head.to is None:
             self._published(head, message, line)
         elif head.to in self._exchange.sessions:
             self._give(head.to, head.node, OutboundMessage(message, line))
         elif head.hops < CARRIED_HOPS and self._homes.node_of(head.to) not in {None, head.node}:
-            entry = OutboundMessage(message, line)
-            self.carry(head.to, entry, head.by, head.hops + 1, is_alone=head.is_alone)
+            here, hops = self._membership.holder, head.hops + 1
+            passed = attrs.evolve(head, node=here.node, boot=here.boot, hops=hops)
+            self.carry(head.to, OutboundMessage(message, line), passed)
         elif head.is_alone:
             self._nobody(message, _NOBODY)
         else:

@@ -67,6 +67,7 @@ from fsm.group.kinds import (
     name_key,
     session_key,
 )
+from fsm.group.order import SenderOrder
 from fsm.group.policies import PolicyRow
 from fsm.group.rows import RowsCore
 from fsm.session.node_session_io import MovedAway, OutboundMessage, Resumed
@@ -115,13 +116,14 @@ class Group(OtherNodes):
         self._membership: Final = member
         self._rows: Final = RowsCore()
         self._moves: Final = moves.MovesCore()
-        self.homes: Final = Homes(self._membership.is_live, exchange.tables.elsewhere)
+        order = SenderOrder(self._rows, self._moves)
+        self.homes: Final = Homes(member.is_live, exchange.tables.elsewhere, order)
         self._store: StoreRef | None = None
         self._link: ActorRef[Carry] | None = None
         self._held: Final = HeldLinks(exchange.ports)
         self._reading: Final = ReadOut(exchange)
         self._refusals: Final = RowRefusals(trace.component.counters)
-        self._carrier: Final = Carrier(exchange, self.homes, self._membership, trace, self._held)
+        self._carrier: Final = Carrier(exchange, self.homes, member, trace, self._held)
         self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self.overview: Final = Overview(
             member, self.homes, self._rows, waiting=lambda: self._carrier.waiting,
@@ -153,7 +155,7 @@ class Group(OtherNodes):
             case LeaseAnswered(answer):
                 self._lease_answered(answer)
             case EngineBack():
-                self._renew()
+                self._member(membership.Renew())
             case PoliciesReread() | CatalogueRead():
                 self._agreed.heed(event)
             case _:
@@ -166,7 +168,7 @@ class Group(OtherNodes):
                 for one in news:
                     self._applied(self._rows.feed(one, self._now))
                     if isinstance(one, rows.Gap | rows.Current) and one.prefix == _NODES:
-                        self._member(self._membership.feed(one, self._now))
+                        self._member(one)
                 self._look_current()
             case RowsAnswered(answers):
                 for answer in answers:
@@ -184,7 +186,7 @@ class Group(OtherNodes):
             self._join()
 
     def _join(self) -> None:
-        self._member(self._membership.feed(membership.Join(secrets.randbits(62) + 1), self._now))
+        self._member(membership.Join(secrets.randbits(62) + 1))
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
@@ -198,8 +200,8 @@ class Group(OtherNodes):
 
     # ---- the membership
 
-    def _member(self, effects: list[membership.Effect]) -> None:
-        for effect in effects:
+    def _member(self, happened: membership.Input) -> None:
+        for effect in self._membership.feed(happened, self._now):
             self.overview.noted(effect)
             match effect:
                 case Step():
@@ -219,15 +221,12 @@ class Group(OtherNodes):
                 case _:
                     assert_never(effect)
 
-    def _renew(self) -> None:
-        self._member(self._membership.feed(membership.Renew(), self._now))
-
     def _lease_answered(self, answer: rows.Answered) -> None:
         self.overview.answered(answer)
         if isinstance(answer, rows.Written):
             with self._applying():
                 self._owners.renewed()
-        self._member(self._membership.feed(answer, self._now))
+        self._member(answer)
         self._trace.renewed(answer, self._membership.holder)
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
@@ -237,7 +236,7 @@ class Group(OtherNodes):
             self._owners.asked()
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
-            self._member(self._membership.feed(rows.Unanswered(work.number), self._now))
+            self._member(rows.Unanswered(work.number))
 
     def _other_node(self, news: membership.NodeNews) -> None:
         match news:
@@ -328,7 +327,7 @@ class Group(OtherNodes):
         match row:
             case NodeRow(holder):
                 seen = membership.NodeSeen(holder.node, row, said.revision)
-                self._member(self._membership.feed(seen, self._now))
+                self._member(seen)
                 self.overview.heard(row)
             case SessionRow(runtime):
                 self._session(runtime, row, said)
@@ -348,7 +347,7 @@ class Group(OtherNodes):
         match row:
             case NodeRow(holder):
                 gone = membership.NodeSeen(holder.node, None, said.revision)
-                self._member(self._membership.feed(gone, self._now))
+                self._member(gone)
             case SessionRow(runtime):
                 self._session(runtime, None, said)
             case OwnerRow(_, runtime):
@@ -356,7 +355,7 @@ class Group(OtherNodes):
                 with self._applying():
                     (self._owners.missing if is_kept else self._owners.gone)(row)
                 if is_kept:
-                    self._renew()
+                    self._member(membership.Renew())
             case PathRow():
                 self._paths.gone(row)
             case NameRow(name):
@@ -548,7 +547,7 @@ class Group(OtherNodes):
         if self._store is None or self._link is None:
             return
         if not self._membership.may_write(now):
-            self._member(self._membership.feed(membership.Tick(), now))
+            self._member(membership.Tick())
             return
         if self._is_current:
             self._write_rows(self._store, now)
@@ -565,7 +564,7 @@ class Group(OtherNodes):
     def _go(self) -> None:
         if not self._is_gone:
             self._is_gone = True
-            self._member(self._membership.feed(membership.Gone(), self._now))
+            self._member(membership.Gone())
 
     @override
     def deadline(self) -> float:
@@ -576,7 +575,7 @@ class Group(OtherNodes):
     @override
     def tick(self) -> None:
         now = self._now
-        self._member(self._membership.feed(membership.Tick(), now))
+        self._member(membership.Tick())
         self._carrier.left_behind.tick(now)
         for runtime in self.homes.overdue(now):
             self._expire(runtime)
@@ -585,7 +584,7 @@ class Group(OtherNodes):
     def leave(self) -> bool:
         self._is_leaving = True
         is_possible = self.objection() is None and bool(self._membership.others)
-        self._member(self._membership.feed(membership.Leave(), self._now))
+        self._member(membership.Leave())
         return is_possible
 
     @override

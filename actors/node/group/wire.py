@@ -50,6 +50,7 @@ class Head:
         boot: Its boot epoch then.
         to: The runtime that is to get it; None: all subscribers of its target at the node.
         by: Runtime whose session brought it; None: a node made it.
+        home: The home of that runtime then, as of `SenderOrder`; 0: a node made it.
         hops: How many nodes have passed it on.
         is_alone: Whether nobody but the runtime, or the subscribers at this one node, gets it.
     """
@@ -58,6 +59,7 @@ class Head:
     boot: int
     to: str | None
     by: str | None
+    home: int = 0
     hops: int = 1
     is_alone: bool = False
 
@@ -98,8 +100,8 @@ def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
 
 def _written(head: Head | Withdrawal | HandedOver) -> bytes:
     match head:
-        case Head(node, boot, to, by, hops, is_alone):
-            return orjson.dumps([_Form.MESSAGE, node, boot, to, by, hops, is_alone])
+        case Head(node, boot, to, by, home, hops, is_alone):
+            return orjson.dumps([_Form.MESSAGE, node, boot, to, by, home, hops, is_alone])
         case Withdrawal(entity, runtime, observer, is_expired):
             return orjson.dumps([_Form.WITHDRAWAL, entity, runtime, observer, is_expired])
         case HandedOver(runtime):
@@ -126,10 +128,11 @@ def _read(line: bytes) -> Head | Withdrawal | HandedOver | None:
             int(boot),
             str() | None as to,
             str() | None as by,
+            int(home),
             int(hops),
             bool(is_alone),
         ]:
-            return Head(node, boot, to, by, hops, is_alone)
+            return Head(node, boot, to, by, home, hops, is_alone)
         case [_Form.WITHDRAWAL, str(entity), str(runtime), str(observer), bool(is_expired)]:
             return Withdrawal(entity, runtime, observer, is_expired)
         case [_Form.HANDED_OVER, str(runtime)]:

@@ -12,6 +12,7 @@ from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, session_key
 from fsm.group.membership import MembershipCore
 from fsm.group.moves import Effect as Move
 from fsm.group.moves import GiveUp, MovesCore
+from fsm.group.order import SenderOrder
 from fsm.group.row_form import write_row
 from fsm.group.rows import RowsCore
 from fsm.group.rows_io import (
@@ -99,7 +100,7 @@ class NodePlace(Host):
         self.membership = MembershipCore(self.node)
         self.rows = RowsCore()
         self.moves = MovesCore()
-        self.homes = Homes(self.membership.is_live, {})
+        self.homes = Homes(self.membership.is_live, {}, SenderOrder(self.rows, self.moves))
         self.is_current = False
         self._told = 0, 0
 

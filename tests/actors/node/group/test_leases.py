@@ -9,7 +9,7 @@ from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
-from tests.support.node.group_world import open_group
+from tests.support.node.group_world import open_group, resumed
 from tests.support.node.node_peer import RA, RB
 from transports.codec import encode
 from transports.errors import LinkError
@@ -87,3 +87,28 @@ async def test_what_was_under_way_from_a_node_for_longer_than_its_lease_is_dropp
         assert two.node.counters.drops[DropReason.SESSION_GONE] == 1
         (dropped,) = [one.link for one in two.tracer.lines if one.op == Op.DROP]
         assert dropped == f"{dead.node}>{alive.key.removeprefix('node/')}"
+
+
+async def test_a_node_that_was_fenced_takes_messages_of_lower_revisions(autojump_clock):
+    """An engine that comes back empty gives low revisions again."""
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        peer = await one.peer(RB)
+        (row,) = world.store.rows("node/")
+
+        async def came(home):
+            said = Message(home, MessageType.UPDATE, f"{RA}/sm", f"{RB}/sm", {"value": 1})
+            lines = write_head(Head("n", 1, RB, RA, home)), encode(said)
+            async with world.store.open() as other:
+                await other.publish(row.key.removeprefix("node/"), [b"\n".join(lines)])
+            with trio.fail_after(GROUP_LEASE):
+                return (await peer.hear()).id
+
+        assert await came(90) == 90
+        world.store.stop()
+        with pytest.raises(LinkError):
+            await peer.read_on()
+        world.store.start()
+        await trio.sleep(2 * GROUP_LEASE)
+        peer = await resumed(one, RB, peer.token)
+        assert await came(5) == 5

@@ -3,10 +3,14 @@
 import pytest
 import trio
 
+from actors.node.group.wire import Head, write_head
 from fsm.registry.node_rights import Observation
 from specs.limits.group import GROUP_LEASE
+from specs.message import Message, MessageType
+from specs.reply_code import DropReason
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.node_peer import RA, RB
+from transports.codec import encode
 from transports.errors import LinkError
 
 RC = "hyperty-runtime://a.ex/rc"
@@ -236,3 +240,70 @@ async def test_an_owner_takes_its_consent_back_at_another_node(autojump_clock, e
         assert cut.code == 200, cut.body
         await owner.post("update", url, f"{url}/changes", value=1)
         assert await observer.silence(1)
+
+
+@pytest.mark.parametrize("home", [1, 2], ids=["that of the receiver", "a third one"])
+async def test_a_message_is_refused_that_the_next_one_overtook_by_another_node(
+    autojump_clock, home
+):
+    """I-B7: the node that its sender has left is slow to reach the engine."""
+    async with open_group(3) as world:
+        one, two, _ = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        (address,) = await bob.allocate()
+        sender = f"{RA}/sm"
+        await alice.post("update", sender, address)
+        with trio.fail_after(10):
+            await bob.hear()
+        world.store.slow(2.0, one.engine)
+        early = await alice.post("read", sender, address)
+        await trio.sleep(0.1)
+        again = await resumed(world.nodes[home], RA, alice.token)
+        later = [
+            await again.post("update", sender, address),
+            await again.post("update", sender, f"{RB}/other"),
+        ]
+        with trio.fail_after(10):
+            assert [(await bob.hear()).id for _ in later] == [one.id for one in later]
+            answer = await again.hear()
+        assert (answer.id, answer.code) == (early.id, 503)
+        assert "has moved" in answer.body["description"]
+        last = await again.post("update", sender, address)
+        with trio.fail_after(10):
+            assert (await bob.hear()).id == last.id
+
+
+async def test_a_message_that_nothing_overtook_is_delivered_after_its_sender_has_moved(
+    autojump_clock,
+):
+    async with open_group(3) as world:
+        one, two, three = world.nodes
+        alice, bob = await one.peer(RA), await two.peer(RB)
+        world.store.slow(2.0, one.engine)
+        early = await alice.post("update", f"{RA}/sm", f"{RB}/sm")
+        await trio.sleep(0.1)
+        again = await resumed(three, RA, alice.token)
+        other = await again.post("update", f"{RA}/other", f"{RB}/sm")
+        with trio.fail_after(10):
+            assert [(await bob.hear()).id for _ in range(2)] == [other.id, early.id]
+
+
+async def test_a_message_is_refused_that_was_overtaken_on_its_way_by_the_node_its_receiver_left(
+    autojump_clock,
+):
+    """I-B7: the later one came to the receiver's new node at once."""
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        bob = await one.peer(RB)
+        (row,) = world.store.rows("node/")
+        sent = [(3, 1), (7, 1), (4, 2), (8, 2)]
+        async with world.store.open() as other:
+            for number, hops in sent:
+                said = Message(number, MessageType.UPDATE, f"{RA}/sm", f"{RB}/sm", {"value": 1})
+                head = write_head(Head("n", 1, RB, RA, 5, hops))
+                await other.publish(
+                    row.key.removeprefix("node/"), [b"\n".join((head, encode(said)))]
+                )
+        with trio.fail_after(GROUP_LEASE):
+            assert [(await bob.hear()).id for _ in range(3)] == [3, 7, 8]
+        assert one.node.counters.drops[DropReason.SESSION_GONE] == 1
