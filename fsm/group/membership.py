@@ -224,16 +224,19 @@ class _Place:
     """What is known of a node's own row while the node joins.
 
     The watch brings a row that is written again with the same content once. So what it has brought
-    counts until the row is gone, by the watch or by a refusal that is newer.
+    counts until the row is gone, by the watch or by a refusal that is newer. If the row went and
+    was written again while the watch was broken, it may be brought no more.
 
     Attributes:
         came: The revision with which the watch has brought it; 0: it is not there, by the watch.
-        is_written: Whether it is there, by the answers to its writes.
+        written: Since when it is there, by the answers to its writes; infinity: it is not.
+        least: The lowest revision that counts: earlier ones were dropped.
         has_room: Whether the group had room for it when it came.
     """
 
     came: int = 0
-    is_written: bool = False
+    written: float = math.inf
+    least: int = 0
     has_room: bool = False
 
 
@@ -370,7 +373,7 @@ class MembershipCore:
     def _begin(self) -> None:
         """Expect that no row of this node is there."""
         self._revision, self._until = 0, -math.inf
-        self._place.is_written = False
+        self._place.written = math.inf
 
     def _put(self, now: float) -> PutLease:
         self.is_turned_away = False
@@ -402,20 +405,32 @@ class MembershipCore:
         return row if isinstance(row, NodeRow) else None
 
     def _written(self, revision: int, sent: float, now: float) -> list[Effect]:
-        self._note(revision)
+        self._note(revision, sent)
         self._next = sent + GROUP_RENEWAL
         is_leaving = self._entity.state is State.LEAVING
         term = GROUP_MEMBERSHIP.patience(State.LEAVING if is_leaving else State.MEMBER)
         self._until = sent + term
-        return self._look(now)
+        return self._look(now) or self._anew(sent, now)
 
-    def _note(self, revision: int) -> None:
+    def _note(self, revision: int, sent: float) -> None:
         self._revision = revision
-        self._place.is_written = self._entity.state is State.JOINING
+        if self._entity.state is State.JOINING:
+            self._place.written = min(self._place.written, sent)
+
+    def _anew(self, sent: float, now: float) -> list[Effect]:
+        """Write the row anew if no watch has brought it for as long as it takes to renew it."""
+        place = self._place
+        is_due = self._watch is _Watch.CURRENT and place.written + GROUP_RENEWAL <= sent
+        if not is_due or place.came or self._entity.state is not State.JOINING:
+            return []
+        dropped = DropLease(node_key(self.node), self._revision)
+        self._place = _Place(least=self._revision + 1)
+        self._begin()
+        return [dropped, self._put(now)]
 
     def _admitted(self, now: float) -> list[Effect]:
         """Return that the node is a member, if its row is there, and lasts."""
-        if not self._place.is_written or self._until <= now:  # or the row is renewed first
+        if self._place.written == math.inf or self._until <= now:  # or the row is renewed first
             return []
         step = self._entity.step(Trigger.ADMIT, f"revision {self._revision}")
         self._place = _Place()
@@ -424,7 +439,7 @@ class MembershipCore:
     def _refused(self, row: NodeRow | None, revision: int, now: float) -> list[Effect]:
         if row is not None and row.holder == self.holder and revision > self._revision:
             # Written by a renewal whose answer was lost.
-            self._note(revision)
+            self._note(revision, now)
             return [self._put(now)]
         if self._has_lease:
             return self._fence("its lease has run out" if row is None else _OTHERS)
@@ -432,7 +447,7 @@ class MembershipCore:
         self._begin()
         if self._place.came <= revision:
             # What the watch has brought is gone; a refusal may be older than that.
-            self._place = _Place()
+            self._place = _Place(least=self._place.least)
         if row is None or row.holder == self._taken:
             return []
         self._taken = row.holder
@@ -510,6 +525,8 @@ class MembershipCore:
         if self._entity.state is State.JOINING:
             if seen.row is None and self._taken is not None:
                 self._next = now
+            if is_own and seen.revision < self._place.least:
+                return []
             self._place.came = seen.revision if is_own else 0
             self._place.has_room = is_own and self._place.has_room
             return self._look(now)

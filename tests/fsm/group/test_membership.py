@@ -179,6 +179,44 @@ def test_an_admission_whose_row_has_gone_meanwhile_begins_with_another_row():
     assert of(core.feed(NodeSeen("a", third.row, 3), 23.2), Admitted)
 
 
+def test_a_row_that_no_watch_brings_is_dropped_and_written_anew():
+    """It went, and came again with the same content, while the watch was broken."""
+    core = MembershipCore("a")
+    first = asked(core)
+    core.feed(Written(first.number, 4), 0.1)
+    renewal = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    assert renewal.expected == 4
+
+    dropped, again = core.feed(Written(renewal.number, 5), 3.1)
+    assert dropped == DropLease("node/a", 5)
+    assert again == PutLease(again.number, first.row, 0)
+    assert core.feed(NodeSeen("a", first.row, 5), 3.2) == []  # the one before
+    assert core.feed(NodeSeen("a", None, 6), 3.2) == []
+    assert core.feed(Written(again.number, 7), 3.3) == []
+    assert of(core.feed(NodeSeen("a", first.row, 7), 3.4), Admitted)
+
+
+def test_a_row_is_written_anew_again_and_again_but_not_each_time():
+    core = MembershipCore("a")
+    put, now, dropped = asked(core), 0.0, []
+    for revision in range(1, 9):
+        effects = core.feed(Written(put.number, revision), now)
+        dropped += [revision for _ in of(effects, DropLease)]
+        now += 0 if of(effects, PutLease) else GROUP_RENEWAL
+        put = put_of(effects if of(effects, PutLease) else core.feed(Tick(), now))
+    assert dropped == [2, 4, 6, 8]
+
+
+def test_a_row_that_comes_before_it_is_renewed_is_not_written_anew():
+    core = MembershipCore("a")
+    put = asked(core)
+    core.feed(Unanswered(put.number), 1.0)
+    again = put_of(core.feed(Tick(), 1.0 + GROUP_RETRY))
+    renewal = put_of(core.feed(refused(again.number, put.row, 2), 2.0))
+    assert core.feed(Written(renewal.number, 3), 2.1) == []
+    assert of(core.feed(NodeSeen("a", put.row, 3), 2.2), Admitted)
+
+
 def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
     core = joined()
     put = put_of(core.feed(Tick(), GROUP_RENEWAL))
