@@ -267,14 +267,22 @@ class NodeRouting:
         if subscribers or nodes:
             route = self._fan_out(to, subscribers, by, beyond)
             return route if nodes is None else _with_nodes(route, nodes)
-        # Other events are for subscribers alone.
-        is_published = message.is_event and not is_inbox(to)
-        owner = beyond if is_published else self.owner_of(to)
+        owner = beyond if _is_published(message) else self.owner_of(to)
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:
             return Nobody("the only route leads back to where it came from")
         return ToRuntimes((owner,))
+
+    def unsubscribed(self, message: Message, by: str | None) -> str | None:
+        """Return the runtime that gets what another node sent for subscribers that have left.
+
+        Args:
+            message: The message.
+            by: Address of the runtime whose session brought it; None: a node made it.
+        """
+        owner = None if _is_published(message) else self.owner_of(message.to)
+        return None if owner == by else owner
 
     def _beyond(self, to: str, by: str | None) -> str | None:
         """Return the node of another domain that needs a message to an address there, if any."""
@@ -299,6 +307,11 @@ class NodeRouting:
         if domain_of(to) == self._domain:
             return "no session owns address"
         return f"the node of {self._domain} knows no route to {domain_of(to)}"
+
+
+def _is_published(message: Message) -> bool:
+    """Return whether a message is for subscribers alone."""
+    return message.is_event and not is_inbox(message.to)
 
 
 def _with_nodes(route: Route, nodes: Collection[str]) -> ToRuntimes:

@@ -22,9 +22,6 @@ from specs.message import Message, MessageType
 
 __all__ = ["SenderOrder"]
 
-_FIRST: Final = 1
-"""Epoch of a session that has not moved."""
-
 _NONE: Final = (0, 0)
 
 
@@ -61,9 +58,6 @@ class SenderOrder:
             runtime: The runtime that sent it.
             message: The message.
         """
-        own = self._moves.own.get(runtime)
-        if own is not None and own.epoch == _FIRST:
-            return False
         return self.is_late(runtime, message, self.home(runtime))
 
     def is_late(

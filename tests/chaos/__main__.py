@@ -17,9 +17,17 @@ from fsm.judge.trace_line import Verdict
 from spark.pipeline import Question
 from spark.run import Order
 from spark.run import run as judged
-from tests.chaos.faults import faults
+from tests.chaos.faults import USUAL, Fault, Wrong, faults
 from tests.chaos.scene import DOMAIN, Runtimes, Scene, open_runtimes, open_scene
-from tests.chaos.verdict import Seen, broken, differences, seen_of, unexplained
+from tests.chaos.verdict import (
+    Seen,
+    broken,
+    differences,
+    lasted,
+    seen_of,
+    unanswered,
+    unexplained,
+)
 from tests.chaos.worker import Part
 
 _PATIENCE = 180.0
@@ -76,7 +84,7 @@ async def run(asked: argparse.Namespace, folder: Path) -> Result:
             began = time.monotonic()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(trio.sleep, asked.seconds)
-                for fault in faults(asked.seed, asked.seconds, asked.every, asked.nodes):
+                for fault in made_up(asked):
                     nursery.start_soon(_later, scene, fault)
             await scene.all_up()
             await runtimes.say(do="stop")
@@ -84,13 +92,20 @@ async def run(asked: argparse.Namespace, folder: Path) -> Result:
             took = time.monotonic() - began
             await runtimes.say(do="end")
             statuses = await runtimes.ended()
-        statuses += [await node.leave() for node in scene.nodes]
+        statuses += [*scene.statuses, *[await node.leave() for node in scene.nodes]]
         killed = [place for node in scene.nodes for place in node.killed]
         flaws = [*unsettled, *broken(seen)]
+        if asked.faults == [Wrong.RESTART]:
+            flaws += unanswered(seen)
         flaws += [f"a process ended with {status}" for status in statuses if status]
         lines = [*_figures(scene, seen, took)]
     more, found = await trio.to_thread.run_sync(_judged, folder / "traces", killed)
     return Result([*lines, *more], [*flaws, *found])
+
+
+def made_up(asked: argparse.Namespace) -> Iterator[Fault]:
+    """Make up the faults of a run."""
+    return faults(asked.seed, asked.seconds, asked.every, asked.nodes, asked.faults)
 
 
 async def _later(scene: Scene, fault) -> None:
@@ -117,6 +132,8 @@ def _figures(scene: Scene, seen: Seen, took: float) -> Iterator[str]:
         codes = Counter(code for number, code in seen.codes.items() if number.startswith(kind))
         answers = ", ".join(f"{times} with {code}" for code, times in sorted(codes.items()))
         yield f"{sum(codes.values())} requests, {name}: answered {answers}"
+    for percent in 50, 99, 100:
+        yield f"{percent} of 100 requests were answered within {lasted(seen, percent)} ms"
     copies = sum(map(len, seen.copies.values()))
     yield f"{len(seen.things)} objects, {copies} copies"
 
@@ -162,6 +179,10 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     number, count = _above_zero, _at_least(1)
     parser.add_argument("--seconds", type=number, default=600.0, help="how long faults happen")
     parser.add_argument("--every", type=number, default=5.0, help="seconds from fault to fault")
+    parser.add_argument(
+        "--faults", nargs="+", type=Wrong, choices=[*Wrong], default=[*USUAL], metavar="FAULT",
+        help=f"what goes wrong, of {', '.join(Wrong)} (default: all but restart)",
+    )  # fmt: skip
     parser.add_argument("--rate", type=number, default=200.0, help="requests per second of all")
     parser.add_argument("--durable", type=_share, default=0.2, help="share of durable ones")
     parser.add_argument("--objects", type=count, default=48, help="data objects of all")

@@ -83,6 +83,7 @@ class Node:
 
     async def leave(self) -> int:
         """Have it go down in order; return its exit status."""
+        self.is_up = False
         status = await self._serving.stop()
         self._over.set()
         return status
@@ -96,6 +97,7 @@ class Scene:
     Attributes:
         key: File of the key that signs logins.
         done: Faults that have begun.
+        statuses: Exit statuses of nodes that went down in order.
     """
 
     folder: Path
@@ -104,11 +106,16 @@ class Scene:
     nodes: list[Node]
     lives: trio.Nursery
     done: list[Fault] = attrs.field(factory=list)
+    statuses: list[int] = attrs.field(factory=list)
 
     async def suffer(self, fault: Fault) -> None:
-        """Have a fault begin and end; none of a node that does not serve yet."""
+        """Have a fault begin and end; none of a node that does not serve yet.
+
+        Nodes restart one after the other.
+        """
         node = None if fault.where == ENGINE else self.nodes[fault.where]
-        if node is not None and not node.is_up:
+        concerned = self.nodes if fault.wrong is Wrong.RESTART else [node]
+        if not all(one is None or one.is_up for one in concerned):
             return
         self.done.append(fault)
         match fault.wrong:
@@ -128,6 +135,9 @@ class Scene:
                 node.proxy.cut()
                 await trio.sleep(fault.lasts)
                 node.proxy.mend()
+            case Wrong.RESTART:
+                self.statuses.append(await node.leave())
+                self.lives.start_soon(node.live)
 
     async def all_up(self) -> None:
         """Wait until all nodes serve; it is an error if one never does."""

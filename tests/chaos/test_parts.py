@@ -10,9 +10,16 @@ import trio
 
 from fsm.judge.trace_line import Flaw
 from tests.chaos.__main__ import read_options
-from tests.chaos.faults import ENGINE, Wrong, faults
+from tests.chaos.faults import ENGINE, USUAL, Wrong, faults
 from tests.chaos.proxy import open_proxy
-from tests.chaos.verdict import Seen, broken, differences, seen_of, unexplained
+from tests.chaos.verdict import (
+    Seen,
+    broken,
+    differences,
+    seen_of,
+    unanswered,
+    unexplained,
+)
 
 SEEDS = range(50)
 NODES = 3
@@ -33,7 +40,14 @@ def test_no_place_has_two_faults_at_once_and_one_node_is_sound():
             assert len({one.where for one in lasting} - {ENGINE}) < NODES
             assert fault.until <= 600
             kinds[fault.wrong] += 1
-    assert set(kinds) == set(Wrong)
+    assert set(kinds) == set(USUAL)
+
+
+def test_nodes_restart_one_after_the_other():
+    restarts = [*faults(1, 600, 10, NODES, [Wrong.RESTART])]
+    assert {one.wrong for one in restarts} == {Wrong.RESTART}
+    assert {one.where for one in restarts} == set(range(NODES))
+    assert len(restarts) == 59
 
 
 async def echo(stream):
@@ -71,6 +85,10 @@ async def test_a_proxy_that_is_cut_holds_everything_up():
         ("--durable 2", "--durable: '2' is no number from 0 to 1"),
         ("--nodes 0", "--nodes: '0' is no whole number of at least 1"),
         ("--processes many", "--processes: 'many' is no whole number of at least 1"),
+        (
+            "--faults restart fire",
+            "--faults: invalid Wrong value: 'fire'",
+        ),
         ("--runtimes 1", "--runtimes: '1' is no whole number of at least 2"),
         ("--objects 0", "--objects: '0' is no whole number of at least 1"),
         ("--runtimes 49", "48 objects are too few for 49 runtimes: each reports one"),
@@ -90,6 +108,7 @@ def test_a_run_without_options_can_be():
 GOOD = Seen(
     open=0,
     codes={"b/r0/1": 200, "b/r0/2": 408, "d/r0/3": 202, "d/r0/4": 503},
+    took=[3, 15_000, 5, 1],
     asked=Counter({"b/r0/1": 1, "b/r0/2": 1, "d/r0/3": 1}),
     things={"o": 3},
     copies={"r1": {"o": 3}},
@@ -120,11 +139,38 @@ def test_what_must_not_be_is_named(asked):
     assert [*broken(attrs.evolve(GOOD, asked=Counter(asked)))]
 
 
+RESTARTED = attrs.evolve(GOOD, codes={"b/r0/1": 200, "d/r0/3": 202}, took=[3, 5])
+
+
+def test_restarts_may_refuse_nothing_and_delay_little():
+    assert [*unanswered(RESTARTED)] == []
+    assert [*unanswered(attrs.evolve(RESTARTED, took=[999] * 100 + [5000]))] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"codes": {"b/r0/1": 503, "b/r0/2": 503}}, "2 requests were answered with 503"),
+        ({"codes": {"b/r0/1": 0}}, "1 requests were answered with 0"),
+        ({"took": [3] * 98 + [1000] * 2}, "one request of a hundred took 1000 ms or more"),
+    ],
+)
+def test_a_request_that_a_restart_refuses_or_delays_is_named(changes, wrong):
+    assert [*unanswered(attrs.evolve(RESTARTED, **changes))] == [wrong]
+
+
 def test_reports_of_several_processes_are_joined():
-    one = {"codes": {"b/r0/1": 200}, "asked": {"b/r1/1": 1}, "things": {"o": 3}, "copies": {}}
-    two = {"codes": {}, "asked": {"b/r1/1": 1}, "things": {}, "copies": {"r1": {"o": 3}}}
+    one = {
+        "codes": {"b/r0/1": 200}, "took": [4], "asked": {"b/r1/1": 1},
+        "things": {"o": 3}, "copies": {},
+    }  # fmt: skip
+    two = {
+        "codes": {}, "took": [5], "asked": {"b/r1/1": 1},
+        "things": {}, "copies": {"r1": {"o": 3}},
+    }  # fmt: skip
     seen = seen_of([{"open": 1, "seen": [one]}, {"open": 2, "seen": [two]}])
     assert (seen.open, seen.codes, seen.asked) == (3, {"b/r0/1": 200}, {"b/r1/1": 2})
+    assert seen.took == [4, 5]
     assert (seen.things, seen.copies) == ({"o": 3}, {"r1": {"o": 3}})
 
 

@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from specs.reply_code import Code
 
-__all__ = ["Seen", "broken", "differences", "seen_of", "unexplained"]
+__all__ = ["Seen", "broken", "differences", "lasted", "seen_of", "unanswered", "unexplained"]
+
+_LONG: Final = 1000
+"""Milliseconds in which nearly all requests have to be answered while nodes restart."""
 
 
 @attrs.frozen
@@ -18,6 +22,7 @@ class Seen:
     Attributes:
         open: Tasks that have not ended.
         codes: By request, the code of its answer; 0: there is none so far.
+        took: Milliseconds until each answer.
         asked: By request, how often a hyperty got it.
         things: By URL, the value of each object at its reporter.
         copies: By runtime, what it has of each object.
@@ -25,6 +30,7 @@ class Seen:
 
     open: int
     codes: dict[str, int]
+    took: list[int]
     asked: Counter[str]
     things: dict[str, object]
     copies: dict[str, dict[str, object]]
@@ -32,9 +38,10 @@ class Seen:
 
 def seen_of(reports: Sequence[dict]) -> Seen:
     """Join what the processes with runtimes have reported."""
-    seen = Seen(sum(one["open"] for one in reports), {}, Counter(), {}, {})
+    seen = Seen(sum(one["open"] for one in reports), {}, [], Counter(), {}, {})
     for one in (one for report in reports for one in report["seen"]):
         seen.codes.update(one["codes"])
+        seen.took.extend(one["took"])
         seen.asked.update(one["asked"])
         seen.things.update(one["things"])
         seen.copies.update(one["copies"])
@@ -68,6 +75,21 @@ def broken(seen: Seen) -> Iterator[str]:
     for number, code in seen.codes.items():
         if code == Code.OK and not seen.asked[number]:
             yield f"request {number} was answered and had not come"
+
+
+def unanswered(seen: Seen) -> Iterator[str]:
+    """Say what must not be if nodes only go down in order: refusals, and answers that take long."""
+    refused = Counter(code for code in seen.codes.values() if code not in {Code.OK, Code.ACCEPTED})
+    for code, times in refused.items():
+        yield f"{times} requests were answered with {code}"
+    if lasted(seen, 99) >= _LONG:
+        yield f"one request of a hundred took {lasted(seen, 99)} ms or more"
+
+
+def lasted(seen: Seen, percent: float) -> int:
+    """Return the milliseconds within which so many of a hundred requests were answered."""
+    times = sorted(seen.took)
+    return times[min(len(times) - 1, int(len(times) * percent / 100))] if times else 0
 
 
 def unexplained(findings, killed: Sequence[Path], runs: dict[str, Path]) -> Iterator[str]:

@@ -96,6 +96,7 @@ class _Runtime:
     def __init__(self, name: str, part: Part) -> None:
         self.member = _Member()
         self.codes: dict[str, int] = {}
+        self.took: list[int] = []
         self.things: list[actors.ReportedObject] = []
         self.copies: dict[str, actors.ObservedObject | None] = {}
         self._name = name
@@ -145,7 +146,9 @@ class _Runtime:
         self, url: str, number: str, limit: trio.CapacityLimiter, *, is_durable: bool
     ) -> None:
         self.codes[number] = 0
+        began = trio.current_time()
         answer = await self._handle.request(url, number, durable=is_durable)
+        self.took.append(round(1000 * (trio.current_time() - began)))
         self.codes[number] = int(answer.code)
         limit.release_on_behalf_of(number)
 
@@ -173,6 +176,7 @@ class _Runtime:
         }
         return {
             "codes": self.codes,
+            "took": self.took,
             "asked": self.member.asked,
             "things": {one.url: one.value["changes"] for one in self.things},
             "copies": {self._name: copies},

@@ -284,12 +284,17 @@ class Carrier(MessageCarrier):
                 self._tables.heed(message, head.by, trio.current_time())
         if head.to is None:
             self._published(head, message, line)
-        elif head.to in self._exchange.sessions:
-            self._give(head.to, head.node, OutboundMessage(message, line))
-        elif head.hops < CARRIED_HOPS and self._homes.node_of(head.to) not in {None, head.node}:
+        else:
+            self._addressed(head.to, head, message, line)
+
+    def _addressed(self, runtime: str, head: Head, message: Message, line: bytes) -> None:
+        """Give a message to a runtime, or pass it on to the node that has its session now."""
+        if runtime in self._exchange.sessions:
+            self._give(runtime, head.node, OutboundMessage(message, line))
+        elif head.hops < CARRIED_HOPS and self._homes.node_of(runtime) is not None:
             here, hops = self._membership.holder, head.hops + 1
-            passed = attrs.evolve(head, node=here.node, boot=here.boot, hops=hops)
-            self.carry(head.to, OutboundMessage(message, line), passed)
+            passed = attrs.evolve(head, node=here.node, boot=here.boot, to=runtime, hops=hops)
+            self.carry(runtime, OutboundMessage(message, line), passed)
         elif head.is_alone:
             self._nobody(message, _NOBODY)
         else:
@@ -310,7 +315,11 @@ class Carrier(MessageCarrier):
             self._exchange.trace.hop(Op.PUBLISH, message, targets=len(runtimes))
             spelt: dict[Dialect, bytes] | None = {} if len(runtimes) > 1 else None
             self._exchange.hand_out_to(runtimes, OutboundMessage(message, line, spelt))
-        elif head.is_alone:
+        elif not head.is_alone:
+            return
+        elif (owner := self._tables.routing.unsubscribed(message, head.by)) is not None:
+            self._addressed(owner, head, message, line)  # it has moved, and sets its paths anew
+        else:
             self._nobody(message, _NOT_SUBSCRIBED)
 
     def _nobody(self, message: Message, why: str) -> None:

@@ -103,13 +103,6 @@ def test_a_link_that_is_still_read_is_late_once_the_new_node_has_sent():
     assert node.order.is_late_here(R, said())
 
 
-def test_a_session_that_has_not_moved_costs_nothing():
-    node = Node()
-    node.has(1, 5)
-    assert not node.order.is_late_here(R, said())
-    assert not node.order.is_late(R, said(), 4)
-
-
 def test_the_pairs_are_bounded():
     order = Node().order
     order.is_late(R, said("hyperty://a.ex/first"), 9)

@@ -9,7 +9,7 @@ from specs.limits.group import GROUP_LEASE
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.node.group_world import open_group, resumed
-from tests.support.node.node_peer import RA, RB
+from tests.support.node.node_peer import RA, RB, SM
 from transports.codec import encode
 from transports.errors import LinkError
 
@@ -307,3 +307,24 @@ async def test_a_message_is_refused_that_was_overtaken_on_its_way_by_the_node_it
         with trio.fail_after(GROUP_LEASE):
             assert [(await bob.hear()).id for _ in range(3)] == [3, 7, 8]
         assert one.node.counters.drops[DropReason.SESSION_GONE] == 1
+
+
+@pytest.mark.parametrize("sender", [0, 1, 2], ids=["its new node", "its old node", "a third one"])
+async def test_a_request_finds_a_runtime_that_has_moved_and_sets_its_paths_anew(
+    autojump_clock, sender
+):
+    """MN-03: its old node still has the path, as far as others know, and no subscriber."""
+    async with open_group(3) as world:
+        one, two, _ = world.nodes
+        bob = await two.peer(RB)
+        (address,) = await bob.allocate()
+        assert (await bob.ask("subscribe", RB, SM, resources=[address])).code == 200
+        alice = await world.nodes[sender].peer(RA)
+        await bob.link.aclose()
+        await trio.sleep(1)
+        world.store.slow(1.0)  # the row of the path goes a second later
+        again = await resumed(one, RB, bob.token)
+        request = await alice.post("read", f"{RA}/sm", address)
+        with trio.fail_after(10):
+            heard = await again.hear()
+        assert heard.id == request.id
