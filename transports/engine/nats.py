@@ -186,7 +186,10 @@ class NatsEngine(Engine):
             put_request(self._bucket, put, revision)
             for put, revision in zip(puts, expected, strict=True)
         ]
-        answers = await self._client.ask_all(requests)
+        # A lease that is renewed late is lost: nothing that waits may delay it.
+        is_lease = all(put.lasts is not None for put in puts)
+        ask = self._client.ask_first if is_lease else self._client.ask_all
+        answers = await ask(requests)
         return [self._written(put, answer) for put, answer in zip(puts, answers, strict=True)]
 
     def _written(self, put: Put, answer: Delivery | Missing) -> Written:

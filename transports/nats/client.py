@@ -3,7 +3,7 @@
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Final, TypeAlias, final
@@ -20,6 +20,7 @@ from specs.limits.engine import (
     NATS_RETRY_MOST,
     NATS_UNSENT,
 )
+from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import LinkError
 from transports.nats.connection import NatsConnection, Terms, cut, dial_server
 from transports.nats.errors import NatsError
@@ -35,6 +36,7 @@ from transports.nats.wire import (
     subscription,
     unsubscription,
 )
+from transports.socket_link import RawLink
 
 __all__ = ["Missing", "NatsClient", "Request", "Take"]
 
@@ -94,8 +96,9 @@ class _Batch:
 class NatsClient:
     """Publishes, subscribes and asks; between two connections it does nothing.
 
-    Its subscriptions last over connections. What it writes is collected while a write is under
-    way, within a bound.
+    Its subscriptions last over connections. What all tasks write until the writing task runs goes
+    out in one system call, and so does what is written while the socket takes nothing, within a
+    bound. Requests that may go first pass what waits.
 
     Args:
         terms: How servers are reached.
@@ -121,10 +124,10 @@ class NatsClient:
         self._batches: Final = dict[int, _Batch]()
         self._numbers: Final = itertools.count(_ANSWERS + 1)
         self._subscriptions: Final = dict[int, tuple[bytes, Take]]()
-        self._queue: Final[list[bytes]] = []
+        self._queue: Final = deque[bytes]()
         self._queued = 0
-        self._has_queued = trio.Event()
-        self._has_room = trio.Event()
+        self._writer: Final = trio.lowlevel.ParkingLot()
+        self._senders: Final = trio.lowlevel.ParkingLot()
         self._pings: Final = deque[tuple[trio.Event, int]]()
         self._published = 0
         self._confirmed = 0
@@ -159,9 +162,9 @@ class NatsClient:
     async def _serve(self, connection: NatsConnection) -> None:
         self._connection = connection
         self.problem = ""
-        self._write(subscription(_ANSWERS, self._answers + b"*"))
+        self._write_first([subscription(_ANSWERS, self._answers + b"*")])
         for number, (subject, _) in self._subscriptions.items():
-            self._write(subscription(number, subject))
+            self._write([subscription(number, subject)])
         self._moved()
         try:
             async with trio.open_nursery() as nursery:
@@ -191,18 +194,33 @@ class NatsClient:
         link = connection.link
         try:
             while True:
-                await self._has_queued.wait()
-                self._has_queued = trio.Event()
-                size, data = self._queued, b"".join(self._queue)
-                self._queue.clear()
-                await link.send_many(cut(data))
-                self._queued -= size
-                self._has_room.set()
-                self._has_room = trio.Event()
-                if self._queue:
-                    self._has_queued.set()
+                while not self._write_now(link):
+                    await link.send_many(())
+                await self._writer.park()
         except LinkError:
             scope.cancel()
+
+    def _write_now(self, link: RawLink) -> bool:
+        """Write what the system takes now; return False if the link must be waited for.
+
+        At most a frame is given to a link that takes no more: what goes first passes the rest.
+        """
+        is_written = link.is_clear
+        while self._queue and is_written:
+            data = self._taken()
+            is_written = link.write_now(cut(data))
+            self._queued -= len(data)
+        self._senders.unpark_all()
+        return is_written
+
+    def _taken(self) -> bytes:
+        """Take out what is written next: one publication, or as many as are in a frame."""
+        taken: list[bytes] = []
+        size = 0
+        while self._queue and (not taken or size + len(self._queue[0]) <= MAX_FRAME_BYTES):
+            size += len(self._queue[0])
+            taken.append(self._queue.popleft())
+        return b"".join(taken)
 
     async def _watch_over(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
         """Ask for signs of life; give up a server that gives none."""
@@ -218,8 +236,7 @@ class NatsClient:
         self._published = self._confirmed = 0
         self._queue.clear()
         self._queued = 0
-        self._has_room.set()
-        self._has_room = trio.Event()
+        self._senders.unpark_all()
         for ponged, _ in self._pings:
             ponged.set()
         self._pings.clear()
@@ -240,7 +257,7 @@ class NatsClient:
                     elif number in self._subscriptions:
                         self._subscriptions[number][1](one)
                 case Pinged():
-                    self._write(PONG)
+                    self._write([PONG])
                 case Ponged():
                     self._take_pong()
                 case Refusal(text):
@@ -264,25 +281,28 @@ class NatsClient:
 
     # --- out ------------------------------------------------------------------------------------
 
-    def _write(self, data: bytes) -> None:
-        """Write what the system takes now; the rest, and all that follows, goes out later."""
-        connection = self._connection
-        if connection is None:
-            return
-        link = connection.link
-        if not self._queued and link.is_clear:
-            if link.write_now(cut(data)):
-                return
-        else:
-            self._queue.append(data)
-        self._queued += len(data)
-        self._has_queued.set()
+    def _write(self, pieces: Iterable[bytes]) -> None:
+        """Have whole lines written in order, behind all that waits."""
+        if self._connection is not None:
+            for one in pieces:
+                self._queue.append(one)
+                self._queued += len(one)
+            self._writer.unpark()
+
+    def _write_first(self, pieces: Iterable[bytes]) -> None:
+        """Write whole lines in order, before all that waits: now, if the link takes something."""
+        if self._connection is not None:
+            first = [*pieces]
+            self._queue.extendleft(reversed(first))
+            self._queued += sum(map(len, first))
+            self._write_now(self._connection.link)
+            self._writer.unpark()
 
     def _ping(self) -> trio.Event:
         """Ask for a sign of life, and return what it sets."""
         ponged = trio.Event()
         self._pings.append((ponged, self._published))
-        self._write(PING)
+        self._write([PING])
         return ponged
 
     async def _has_space(self) -> bool:
@@ -290,7 +310,7 @@ class NatsClient:
         if self._queued > NATS_UNSENT:
             with trio.move_on_after(ENGINE_TIMEOUT):
                 while True:
-                    await self._has_room.wait()
+                    await self._senders.park()
                     if self._queued <= NATS_UNSENT:
                         break
         return self._queued <= NATS_UNSENT and self._connection is not None
@@ -309,13 +329,13 @@ class NatsClient:
         """Let what comes to a subject be taken, from each connection; return the number for it."""
         number = next(self._numbers)
         self._subscriptions[number] = subject, take
-        self._write(subscription(number, subject))
+        self._write([subscription(number, subject)])
         return number
 
     def unsubscribe(self, number: int) -> None:
         """End a subscription."""
         del self._subscriptions[number]
-        self._write(unsubscription(number))
+        self._write([unsubscription(number)])
 
     async def publish(self, subject: bytes, payloads: Sequence[bytes]) -> None:
         """Publish messages.
@@ -329,7 +349,7 @@ class NatsClient:
         if not await self._has_space():
             raise NatsError(self.problem or "it takes nothing")
         self._published += len(payloads)
-        self._write(b"".join([publication(subject, one) for one in payloads]))
+        self._write(publication(subject, one) for one in payloads)
 
     def tell(self, subject: bytes, payload: bytes = b"", reply: bytes = b"") -> None:
         """Publish a small message without waiting; without a connection it is lost.
@@ -339,7 +359,7 @@ class NatsClient:
             payload: What.
             reply: Where answers go to; empty: none are wanted.
         """
-        self._write(publication(subject, payload, reply))
+        self._write([publication(subject, payload, reply)])
 
     async def ask_all(self, requests: Sequence[Request]) -> Sequence[Delivery | Missing]:
         """Ask all requests at once, as far as the bounds permit, and return the answers in order.
@@ -352,8 +372,21 @@ class NatsClient:
         while len(answers) < len(requests):
             part = _part(requests, len(answers))
             is_sent = await self._has_space() and self._connection is connection
-            answers += await self._ask(part) if is_sent else [Missing.UNSENT] * len(part)
+            if is_sent:
+                answers += await self._ask(part, self._write)
+            else:
+                answers += [Missing.UNSENT] * len(part)
         return answers
+
+    async def ask_first(self, requests: Sequence[Request]) -> Sequence[Delivery | Missing]:
+        """Ask a few small requests before all that waits to be written, however much that is.
+
+        If cancelled, each may have arrived or not.
+        """
+        await trio.lowlevel.checkpoint()
+        if self._connection is None:
+            return [Missing.UNSENT] * len(requests)
+        return await self._ask(requests, self._write_first)
 
     async def ask(self, request: Request) -> Delivery:
         """Ask one request.
@@ -368,18 +401,16 @@ class NatsClient:
             raise NatsError(self.problem or "no answer came in time")
         return answer
 
-    async def _ask(self, requests: Sequence[Request]) -> list[Delivery | Missing]:
+    async def _ask(
+        self, requests: Sequence[Request], write: Callable[[Iterable[bytes]], None]
+    ) -> list[Delivery | Missing]:
         number, batch = next(self._numbers), _Batch(len(requests))
         self._batches[number] = batch
         reply = b"%b%d-" % (self._answers, number)
         try:
-            self._write(
-                b"".join(
-                    [
-                        publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
-                        for index, one in enumerate(requests)
-                    ]
-                )
+            write(
+                publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
+                for index, one in enumerate(requests)
             )
             with trio.move_on_after(ENGINE_TIMEOUT):
                 await batch.is_over.wait()
