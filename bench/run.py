@@ -35,7 +35,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.routed": ("--messages", "10000"),
         "compiled": ("--messages", "6000", "--rounds", "3"),
         "node.crossing": ("--messages", "8000", "--rounds", "3"),
-        "node.processes": ("--messages", "20000"),
+        "node.processes": ("--messages", "40000"),
         "node.latency": ("--messages", "300"),
         "node.brokers": (),
         "node.growing_node": ("--most-addresses", "100000", "--most-records", "100000"),

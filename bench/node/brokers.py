@@ -69,6 +69,10 @@ class _Subscriber(Pair):
         return count
 
     @override
+    def prepare(self, count: int) -> None:
+        """Do nothing: all messages are the same."""
+
+    @override
     async def write(self, count: int) -> None:
         await self.sender.write(self.line() * count)
 

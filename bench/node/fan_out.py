@@ -12,8 +12,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -23,9 +23,9 @@ from typing_extensions import override
 
 import actors
 from bench.node.asking import Asking, open_asking
-from bench.node.crowd import DOMAIN, UNLIMITED, CrowdError, Peer, quiet_node
+from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
 
-__all__ = ["FanOut", "Others", "measure_fan_out", "measure_others"]
+__all__ = ["FanOut", "Others", "measure_fan_out", "measure_others", "measure_updates"]
 
 _NODE: Final = f"domain://msg-node.{DOMAIN}"
 _AT_ONCE: Final = 50
@@ -125,6 +125,37 @@ async def measure_fan_out(observers: int, rounds: int, *, public: bool = True) -
         with _raw_writer(observers) as (commander, sockets):
             ears = _Ears([peer.plain_socket() for peer in crowd])
             return await _rounds(rounds, (thing, ears), (commander, _Ears(sockets)))
+
+
+async def measure_updates(
+    servers: Mapping[str, Crowded], observers: int, rounds: int
+) -> dict[str, list[float]]:
+    """Measure an update to many observers at several servers in turn.
+
+    Args:
+        servers: By name.
+        observers: Of each server.
+        rounds: How many rounds.
+
+    Returns:
+        Milliseconds until the last observer had it, by server.
+
+    Raises:
+        CrowdError: In groups: an observer was refused, or heard nothing.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in servers}
+    async with AsyncExitStack() as opened:
+        reported = {}
+        for name, server in servers.items():
+            thing = await opened.enter_async_context(_reported(server.place, public=True))
+            came = _audience(server.place, observers, thing.url)
+            crowd = await opened.enter_async_context(came)
+            reported[name] = thing, _Ears([peer.plain_socket() for peer in crowd])
+        for number in range(1, rounds + 1):
+            for name, (thing, ears) in reported.items():
+                (began, ended), _ = await _publish(thing, ears, number)
+                taken[name].append((ended - began) * 1e3)
+    return taken
 
 
 async def measure_others(observers: int, rounds: int) -> Others:

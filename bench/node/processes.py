@@ -1,8 +1,9 @@
 """`node --processes`: what several processes do beside one, and how many sessions they have.
 
 Messages of 100 bytes, many in a frame, between pairs of runtimes that connect as they come: a
-pair is at one process or at two. The clients and the NATS server need processors as well, so the
-gain depends on how many there are. Beside them the same pairs over `nats-server` alone.
+pair is at one process or at two. Beside them the same pairs over `nats-server` alone. Updates of an
+object go to many observers, some at each process: they cross once for all of them. The clients and
+the NATS server need processors as well, so the gain depends on how many there are.
 
 Sessions are opened by `bench.node.holder`, cut all at once and resumed by their tokens. `--full`
 is 30,000 sessions at three processes; then each sends a request after a minute.
@@ -32,17 +33,21 @@ from bench.node.crowd import (
     quiet_node,
     raise_file_limit,
 )
+from bench.node.fan_out import measure_updates
 from bench.node.routed import Figures, Pair, Runtimes, flow
 from bench.verdict import Verdict
 from tests.support.command import below
 from tests.support.nats_server import PROGRAM
 
-__all__ = ["Sessions", "measure_messages", "measure_sessions"]
+__all__ = ["Sessions", "measure_fan_outs", "measure_messages", "measure_sessions"]
 
-_PAIRS: Final = 8
+_PAIRS: Final = 16
 _SIZE: Final = 100
 _EACH: Final = 10_000
 """Sessions of one process of clients, and so of one source of connections."""
+
+_OBSERVERS: Final = 1000
+"""Of an update, unless there are fewer sessions."""
 
 _REST: Final = 60.0
 """Seconds for which all sessions of a full run do nothing but answer pings."""
@@ -96,6 +101,15 @@ async def measure_messages(count: int, rounds: int) -> dict[str, list[Figures]]:
                     cpu = (processor_time(beside) - spent) / count * 1e6
                     taken.setdefault("server", []).append(Figures(cpu, taken[name][-1].per_second))
     return taken
+
+
+async def measure_fan_outs(observers: int, rounds: int) -> dict[str, list[float]]:
+    """Measure an update to many observers by one process and by two, in turn, in milliseconds."""
+    async with (
+        quiet_node(*UNLIMITED) as one,
+        quiet_node(*UNLIMITED, "--processes", "2") as two,
+    ):
+        return await measure_updates({"one": one, "two": two}, observers, rounds)
 
 
 def _pairs(name: str, number: int) -> Sequence[Pair]:
@@ -212,9 +226,9 @@ def _medians(taken: Mapping[str, Sequence[Figures]]) -> dict[str, dict[str, floa
 
 
 @click.command()
-@click.option("--messages", default=40_000, show_default=True, help="Messages of a round.")
+@click.option("--messages", default=160_000, show_default=True, help="Messages of a round.")
 @click.option("--rounds", default=3, show_default=True, help="Rounds the median is over.")
-@click.option("--sessions", default=1000, show_default=True, help="Sessions at two processes.")
+@click.option("--sessions", default=1000, show_default=True, help="Sessions, and observers.")
 @click.option("--full", is_flag=True, help="30,000 sessions at three processes.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
 def main(*, messages: int, rounds: int, sessions: int, full: bool, as_json: bool) -> None:
@@ -225,6 +239,7 @@ def main(*, messages: int, rounds: int, sessions: int, full: bool, as_json: bool
     gc.disable()
     sizes = (30_000, 3, _REST) if full else (sessions, 2, 0.0)
     taken = _medians(trio.run(measure_messages, messages, rounds))
+    updates = trio.run(measure_fan_outs, min(sessions, _OBSERVERS), 10 * rounds)
     held = trio.run(measure_sessions, *sizes)
     one, two = (taken[name]["per_second"] for name in ("one", "two"))
     Verdict(
@@ -236,7 +251,11 @@ def main(*, messages: int, rounds: int, sessions: int, full: bool, as_json: bool
         reach=None,
         missed=(f"{held.errors} errors",) if held.errors else (),
         not_measured=("TLS", "logins", *(() if full else ("30,000 sessions: --full",))),
-        figures={"messages": taken, "sessions": attrs.asdict(held)},
+        figures={
+            "messages": taken,
+            "update_ms": {name: statistics.median(each) for name, each in updates.items()},
+            "sessions": attrs.asdict(held),
+        },
     ).tell(as_json=as_json)
 
 

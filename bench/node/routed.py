@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -82,6 +83,10 @@ class Pair(ABC):
         """Let both come."""
 
     @abstractmethod
+    def prepare(self, count: int) -> None:
+        """Make so many messages, which are sent later: what that costs is not measured."""
+
+    @abstractmethod
     async def write(self, count: int) -> None:
         """Send so many messages."""
 
@@ -138,6 +143,7 @@ class Runtimes(Pair):
         self._in_lines = in_lines
         self._apart = apart
         self._value = "x" * size
+        self._ready: deque[bytes] = deque()
         self._id = 100
 
     @override
@@ -147,14 +153,17 @@ class Runtimes(Pair):
             await be_known(peer)
 
     @override
-    async def write(self, count: int) -> None:
-        texts = []
+    def prepare(self, count: int) -> None:
         for _ in range(count):
             self._id += 1
-            texts.append(orjson.dumps({
+            self._ready.append(orjson.dumps({
                 "id": self._id, "type": "create", "from": f"{self._sender.runtime}/ua",
                 "to": f"{self._receiver.runtime}/ua", "body": {"value": self._value},
             }))  # fmt: skip
+
+    @override
+    async def write(self, count: int) -> None:
+        texts = [self._ready.popleft() for _ in range(count)]
         step = _LINES if self._in_lines else 1
         groups = (texts[n : n + step] for n in range(0, count, step))
         await self._sender.write(b"".join(Peer.framed(b"\n".join(group)) for group in groups))
@@ -227,9 +236,12 @@ async def flow(server: Crowded, pairs: Sequence[Pair], count: int) -> Figures:
                 await pair.connect(server.place)
                 reading.start_soon(pair.read)
                 reading.start_soon(pair.drain)
+            each = count // len(pairs)
+            for pair in pairs:
+                pair.prepare(_WARM // PAIRS + each)
             await _all(pairs, _WARM // PAIRS)
             cpu, began = server.cpu(), time.perf_counter()
-            await _all(pairs, count // PAIRS)
+            await _all(pairs, each)
             cpu, took = server.cpu() - cpu, time.perf_counter() - began
             reading.cancel_scope.cancel()
     for pair in pairs:

@@ -269,9 +269,12 @@ def node_key(node: str) -> str:
     return f"{Kind.NODE}/{node}"
 
 
+_SESSIONS: Final = f"{Kind.SESSION}/"
+
+
 def session_key(runtime: str) -> str:
     """Return the key of the row of a runtime's session."""
-    return f"{Kind.SESSION}/{runtime}"
+    return _SESSIONS + runtime  # once for each message
 
 
 def owner_key(address: str) -> str:

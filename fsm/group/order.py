@@ -51,15 +51,6 @@ class SenderOrder:
         revision = self._rows.revision(session_key(runtime))
         return revision if runtime in self._moves.own else revision - 1
 
-    def is_late_here(self, runtime: str, message: Message) -> bool:
-        """Return whether a message that this node took is late; if not, note its home.
-
-        Args:
-            runtime: The runtime that sent it.
-            message: The message.
-        """
-        return self.is_late(runtime, message, self.home(runtime))
-
     def is_late(
         self, runtime: str, message: Message, home: int, *, is_passed_on: bool = False
     ) -> bool:

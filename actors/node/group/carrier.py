@@ -117,17 +117,20 @@ class Carrier(MessageCarrier):
         nodes: Collection[str],
     ) -> Sequence[str]:
         sessions = self._exchange.sessions
-        if by is not None and self._order.is_late_here(by, entry.message):
-            self._answer(entry.message, _OVERTAKEN, is_alone=True)
-            return ()
+        home = 0
+        if by is not None:
+            home = self._order.home(by)
+            if self._order.is_late(by, entry.message, home):
+                self._answer(entry.message, _OVERTAKEN, is_alone=True)
+                return ()
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes
         away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
         is_alone = len(nodes) + len(runtimes) == 1
         for runtime in away:
-            self.carry(runtime, entry, self._head(runtime, by, is_alone=is_alone))
+            self.carry(runtime, entry, self._head(runtime, by, home, is_alone=is_alone))
         for node in nodes:
-            self._send(node, self._head(None, by, is_alone=is_alone), entry)
+            self._send(node, self._head(None, by, home, is_alone=is_alone), entry)
         return [one for one in runtimes if one not in away]
 
     def carry(self, runtime: str, entry: OutboundMessage, head: Head | None = None) -> None:
@@ -139,7 +142,7 @@ class Carrier(MessageCarrier):
             head: Its head; None: this node made it, and nobody else gets it.
         """
         if head is None:
-            head = self._head(runtime, None, is_alone=True)
+            head = self._head(runtime, None, 0, is_alone=True)
         node = self._homes.node_of(runtime)
         if node is None or node == self._node:
             self._answer(entry.message, _HOMELESS, is_alone=head.is_alone)
@@ -169,8 +172,7 @@ class Carrier(MessageCarrier):
         if node is not None:
             self._outboxes[node].put(Outgoing(write_head(HandedOver(runtime))))
 
-    def _head(self, to: str | None, by: str | None, *, is_alone: bool) -> Head:
-        home = 0 if by is None else self._order.home(by)
+    def _head(self, to: str | None, by: str | None, home: int, *, is_alone: bool) -> Head:
         return Head(self._node, self._membership.boot, to, by, home, is_alone=is_alone)
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:

@@ -90,7 +90,7 @@ def test_a_link_that_is_still_read_is_of_the_home_before():
 def test_what_this_node_delivers_itself_is_in_the_order_too():
     node = Node()
     node.has(2, 9)
-    assert not node.order.is_late_here(R, said())
+    assert not node.order.is_late(R, said(), node.order.home(R))
     assert node.order.is_late(R, said(), 5)
 
 
@@ -100,7 +100,7 @@ def test_a_link_that_is_still_read_is_late_once_the_new_node_has_sent():
     node.moves.fenced()
     node.seen(THERE, 3, 12)
     assert not node.order.is_late(R, said(), 12)
-    assert node.order.is_late_here(R, said())
+    assert node.order.is_late(R, said(), node.order.home(R))
 
 
 def test_the_pairs_are_bounded():
