@@ -8,6 +8,10 @@ GROUP_LEASE: Final = 10.0
 GROUP_RENEWAL: Final = 3.0
 """Seconds from one renewal of a node's row to the next (RELIABILITY 4.1)."""
 
+GROUP_LEASES: Final = 8
+"""Answers to renewals that wait for the bus (ours: one renewal is under way at a time, and the
+answers to earlier ones, which the node has given up, count for nothing)."""
+
 GROUP_MARGIN: Final = 1.0
 """Seconds before the end of its lease at which a node takes it to be over (ours: its links are
 closed by then; clocks of machines differ by less than a millisecond in a lease)."""

@@ -220,6 +220,10 @@ LINK_BACKLOG: Final = 64
 ACCEPT_BATCH: Final = 32
 """Connections a listener takes in between two turns of other tasks (ours)."""
 
+CLOSE_BATCH: Final = 32
+"""Links of a node whose end is handled between two turns of other tasks (ours: half of what its bus
+handles in a turn)."""
+
 ACCEPT_REST: Final = 0.01
 """Seconds a listener rests while no further connection can be served (ours)."""
 

@@ -110,6 +110,11 @@ class Overview:
         figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
         return NodeReport(trio.current_time() - self._began, figures)
 
+    def reporting(self, lease: membership.PutLease) -> membership.PutLease:
+        """Return a renewal of the lease by which the others hear what this node says of itself."""
+        report = self.report(self._counters.figures())
+        return attrs.evolve(lease, row=attrs.evolve(lease.row, report=report))
+
     def answered(self, renewal: rows_io.Answered) -> None:
         """Note what has become of a renewal of this node's lease."""
         match renewal:

@@ -10,11 +10,11 @@ A node that may have lost its lease is fenced: it leaves all links, and forgets 
 """
 
 import secrets
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, assert_never, final
 
-import attrs
 import trio
 from typing_extensions import override
 
@@ -29,7 +29,6 @@ from actors.node.group.messages import (
     Arrivals,
     Carry,
     EngineBack,
-    LeaseAnswered,
     NotCarried,
     RowsAnswered,
     RowsCame,
@@ -120,6 +119,7 @@ class Group(OtherNodes):
         self.homes: Final = Homes(member.is_live, exchange.tables.elsewhere, order)
         self._store: StoreRef | None = None
         self._link: ActorRef[Carry] | None = None
+        self._leases = deque[rows.Answered]()
         self._held: Final = HeldLinks(exchange.ports)
         self._reading: Final = ReadOut(exchange)
         self._refusals: Final = RowRefusals(trace.component.counters)
@@ -131,7 +131,7 @@ class Group(OtherNodes):
         )  # fmt: skip
         self.tidies: Final = member.tidies
         self._paths: Final = PathRows(member, self.homes, self._tables, self._write)
-        self._starting: list[Reply[None]] = []
+        self._starting = list[Reply[None]]()
         self._is_current = self._is_leaving = self._is_applying = self._is_gone = False
         self._begun: set[str] = set()
         exchange.tables.watcher = self
@@ -143,8 +143,8 @@ class Group(OtherNodes):
     @override
     def heed(self, event: GroupEvent) -> None:
         match event:
-            case StoreReady(store, link):
-                self._begin(store, link)
+            case StoreReady():
+                self._begin(event)
             case Serving(reply):
                 self._starting.append(reply)
                 self._look_current()
@@ -152,8 +152,6 @@ class Group(OtherNodes):
                 self._carrier.heed(event)
             case RowsCame() | RowsAnswered():
                 self._rows_moved(event)
-            case LeaseAnswered(answer):
-                self._lease_answered(answer)
             case EngineBack():
                 self._member(membership.Renew())
             case PoliciesReread() | CatalogueRead():
@@ -178,9 +176,9 @@ class Group(OtherNodes):
     def _now(self) -> float:
         return trio.current_time()
 
-    def _begin(self, store: StoreRef, link: ActorRef[Carry]) -> None:
+    def _begin(self, ready: StoreReady) -> None:
         """Work with the actors, which have started, perhaps again."""
-        self._store, self._link = store, link
+        self._store, self._link, self._leases = ready.store, ready.link, ready.leases
         self._applied(self._rows.feed(rows.AllUnanswered(), self._now))
         if self._membership.state is None:
             self._join()
@@ -231,8 +229,7 @@ class Group(OtherNodes):
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         if isinstance(work, membership.PutLease):
-            report = self.overview.report(self._trace.component.counters.figures())
-            work = attrs.evolve(work, row=attrs.evolve(work.row, report=report))
+            work = self.overview.reporting(work)
             self._owners.asked()
         is_taken = self._store is not None and self._store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
@@ -538,6 +535,8 @@ class Group(OtherNodes):
 
     @override
     def read_out(self) -> None:
+        while self._leases:
+            self._lease_answered(self._leases.popleft())
         for gone in self._reading.over(self._now):
             self._give_up(gone)
 
@@ -574,6 +573,7 @@ class Group(OtherNodes):
 
     @override
     def tick(self) -> None:
+        self.read_out()  # the lease may have been renewed in time
         now = self._now
         self._member(membership.Tick())
         self._carrier.left_behind.tick(now)

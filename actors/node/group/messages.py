@@ -1,5 +1,6 @@
 """The messages between the bus, which decides, and the actors that talk with the engine."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, final
 
@@ -143,10 +144,16 @@ class AppendsAnswered(LogEvent):
 @final
 @attrs.frozen
 class StoreReady(GroupEvent):
-    """The engine can be written to from now on; what was under way is not answered any more."""
+    """The engine can be written to from now on; what was under way is not answered any more.
+
+    Attributes:
+        leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
+            the bus: behind what thousands of links have left there they would come too late.
+    """
 
     store: StoreRef
     link: ActorRef[Carry]
+    leases: deque[Answered]
 
 
 @final
@@ -176,9 +183,7 @@ class RowsAnswered(GroupEvent):
 @final
 @attrs.frozen(slots=True)
 class LeaseAnswered(GroupEvent):
-    """A renewal of the node's lease is answered."""
-
-    answer: Answered
+    """A renewal of the node's lease is answered, in `StoreReady.leases`."""
 
 
 @final

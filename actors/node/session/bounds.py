@@ -16,7 +16,7 @@ from fsm.session.node_session import Beat, Heartbeat
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
-from specs.limits.protocol import LATE, PONG_TIMEOUT, WARNING_PAUSE
+from specs.limits.protocol import CLOSE_BATCH, LATE, PONG_TIMEOUT, WARNING_PAUSE
 from specs.reply_code import TurnedAway
 from transports.gate import Gate, Guest
 
@@ -192,6 +192,8 @@ class Bounds:
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
         heartbeat: Asks peers that are silent; the listener runs it.
+        closings: Held by links that were lost, for a turn of all tasks each: thousands of them
+            would make such a turn take seconds.
         failures: Requests for sessions with wrong tokens that are borne, by host.
     """
 
@@ -201,6 +203,7 @@ class Bounds:
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
         self.heartbeat: Final = LinkHeartbeat()
+        self.closings: Final = trio.CapacityLimiter(CLOSE_BATCH)
         self.failures: Final = TokenBuckets[str](_a_minute(limits.max_failed_opens))
         self._warned: Final = TokenBuckets[tuple[str, str]](Rate(1 / WARNING_PAUSE, 1))
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)

@@ -215,6 +215,8 @@ class Connection(Actor[Nudge]):
         except FrameTooSlowError as exc:
             self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
         except LinkBrokenError as exc:
+            async with self._bounds.closings:
+                await trio.lowlevel.checkpoint()
             has_left = exc.close_reason is not None
             self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
         except (LinkClosedError, ActorStoppedError) as exc:

@@ -138,7 +138,10 @@ class OtherNodes(EnginePart, TableWatcher):
 
     @abstractmethod
     def read_out(self) -> None:
-        """Give up the sessions that other nodes have, and whose links are read no longer."""
+        """Take the answers to renewals of the lease; give up sessions that other nodes have.
+
+        Only those whose links are read no longer.
+        """
 
     @abstractmethod
     def leave(self) -> bool:

@@ -3,7 +3,10 @@
 import pytest
 import trio
 
+from actors.kit.supervision.actor import Reply
+from actors.node.bus import NodeBus
 from actors.node.group.wire import Head, write_head
+from actors.node.messages import Alive
 from fsm.group.row_form import read_row
 from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
 from specs.message import Message, MessageType
@@ -38,6 +41,27 @@ async def test_a_lease_is_renewed_at_once_when_the_engine_is_back(autojump_clock
         await trio.sleep(GROUP_LEASE)
         assert await one.states() == {RA: "open"}
         assert (await peer.control("ping")).code == 200
+
+
+async def test_an_answered_renewal_passes_what_waits_for_the_bus(autojump_clock, monkeypatch):
+    """What thousands of links leave that are cut at once may take longer than a lease."""
+    handle = NodeBus.handle
+
+    async def slow(self, message):
+        if isinstance(message, Alive):
+            await trio.sleep(0.01)
+        await handle(self, message)
+
+    monkeypatch.setattr(NodeBus, "handle", slow)
+    async with open_group(1) as world:
+        (one,) = world.nodes
+        await one.peer(RA)
+        begun = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for _ in range(3_000):
+                nursery.start_soon(one.node._bus.tell, Alive(Reply()))
+        assert trio.current_time() - begun > 1.5 * GROUP_LEASE
+        assert await one.states() == {RA: "open"}
 
 
 FAULTS = {
