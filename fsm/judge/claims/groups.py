@@ -41,7 +41,7 @@ from fsm.judge.trace_line import TraceLine
 from fsm.registry.allocation import MIRROR
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import is_backend, is_below
-from specs.limits.group import GROUP_TERM
+from specs.limits.group import GROUP_LEASE, GROUP_TERM
 from specs.trace import Op
 
 __all__ = [
@@ -400,7 +400,8 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
     the sender answered or counted it after all, or the receiver counted it, because it came too
-    late or the receiver had no lease. What was sent last may be under way. Losses, and
+    late or the receiver had no lease. A receiver may have got what it takes in before it lost the
+    engine, by less than a lease. What was sent last may be under way. Losses, and
     messages that nobody has sent, are judged only if the trace of the sender is whole.
     """
 
@@ -436,7 +437,8 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
             # Which one has come of those that were sent again is not recorded.
             at = next((one for one in places[copy] if one > last), None)
             if at is not None:
-                if is_whole and before is not None and not self._is_excused(before, item):
+                is_known = before is not None and not self._is_excused(before, item, GROUP_LEASE)
+                if is_whole and is_known:
                     self._look_for_losses(self._sent[last + 1 : at], arrived, self._sent[at])
                 last, before = at, item
             elif places[copy]:
@@ -453,12 +455,19 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
             if not is_known and not self._is_excused(lost, until):
                 self.broken(lost, "it to arrive, or an answer or a drop")
 
-    def _is_excused(self, since: Evidence, until: Evidence) -> bool:
-        """Return whether a node lost the engine between two of its records, or shortly around."""
+    def _is_excused(self, since: Evidence, until: Evidence, before: float = 0.0) -> bool:
+        """Return whether a node lost the engine between two of its records, or shortly around.
+
+        Args:
+            since: The first record.
+            until: The other.
+            before: Seconds before the first record that count, too.
+        """
         *_, member, first = since.data
         *_, last = until.data
         outages = self._outages[str(member)]
-        return any(_time(first) - SLACK <= t <= _time(last) + SLACK for t in outages)
+        begin = _time(first) - before - SLACK
+        return any(begin <= t <= _time(last) + SLACK for t in outages)
 
 
 def _time(t: object) -> float:
@@ -476,12 +485,15 @@ class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
 
     _links: dict[str, None] = attrs.field(factory=dict)
     _sent: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
+    _outage: TraceLine | None = None
 
     @on(msg(Op.XMIT, Op.RCV))
     def crossed(self, record: TraceLine) -> None:
         if not _is_between(record):
             return
         link = record.link or ""
+        if self._outage is not None and link not in self._links:
+            self._hand_over((link,), self._outage, None)
         self._links[link] = None
         if record.op == Op.XMIT:
             self._sent[record.mid or ""].add(link)
@@ -489,6 +501,7 @@ class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
 
     @on(rows(GroupTable.ENGINE))
     def lost(self, record: TraceLine) -> None:
+        self._outage = record
         self._hand_over(self._links, record, None)
 
     @on(any_msg(Op.SYNTH, Op.DROP))

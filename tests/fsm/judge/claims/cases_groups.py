@@ -92,6 +92,7 @@ _SENT = (
     + _GONE.format("nb")
 )  # fmt: skip
 _OUTAGE = "@{0}\ngroup upd engine {0} 1|0|0\n"
+_FIRST_RCV = "@nb\n" + _RCV.format(1)
 _LAST_RCV = "@nb\n" + _RCV.format(4)
 _ADDRESSED = tuple(
     (f"group {op} update 7", f"group {op} listener=RA update 7") for op in ("xmit", "rcv")
@@ -122,6 +123,7 @@ EXCUSED = (
     case("I-M17", _TWO_COPIES, (_BACK, ""), (_ARRIVED, _ARRIVED * 2)),
     case("I-M18", _SENT, _LOST, (_LAST_RCV, _OUTAGE.format("na") + _LAST_RCV)),
     case("I-M18", _SENT, _LOST, (_LAST_RCV, _OUTAGE.format("nb") + _LAST_RCV)),
+    case("I-M18", _SENT, _LOST, (_FIRST_RCV, _OUTAGE.format("nb") + "t 8\n" + _FIRST_RCV)),
     case("I-M18", _SENT, (_LOST[0], _LOST[1].replace(_ONE_MORE, _ANSWERED))),
     case("I-M18", _SENT, (_LOST[0], _LOST[1].replace(_ONE_MORE, _ONE_MORE + _NOT_TAKEN))),
 )
