@@ -30,6 +30,7 @@ from fsm.judge.claims.records import (
 )
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below
+from specs.reply_code import Code
 from specs.trace import Kind, Op
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
 _CARRIED: Final[Mapping[str | None, int]] = {Op.XMIT: 1, Op.RCV: -1}
 """What a record adds to the copies of a message that are between two ends of a session."""
 
+_REFUSED: Final = "refused"
 
 _GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
 """What is recorded where a message reaches a component: evidence of it names the listener, all
@@ -187,7 +189,8 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
     its bus admitted them. A message that was admitted again may come as early as its first
     copy, and as late as its last. One that several runs or processes admitted as their own is
     not judged: which of them was given is not recorded. An answer whose route by the node lost
-    a copy may come at any time: unlike a late request it is not refused.
+    a copy may come at any time: unlike a late request it is not refused. So may a durable message
+    that was refused to its sender, as nobody knew whether a log has it.
 
     A process whose trace is not whole may have admitted or carried further copies of a message:
     what such a process is known to have sent on is not judged.
@@ -202,8 +205,10 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
     def take(self, item: Evidence) -> None:
         op, instance, listener, *admitted = item.data
         mid, one = str(instance), str(listener)
-        if op not in _GIVEN and (listener or None) not in self.whole:
+        if op == _REFUSED or (op not in _GIVEN and (listener or None) not in self.whole):
             self._unclear.add(mid)
+        if op == _REFUSED:
+            return
         if op in _CARRIED:
             self._under_way[mid] += _CARRIED[str(op)]
         elif op == Op.ADMIT:
@@ -250,6 +255,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     _own: dict[str | None, list[int]] = attrs.field(factory=dict)
     _alone: dict[str | None, TraceLine] = attrs.field(factory=dict)
     _sent: set[str] = attrs.field(factory=set)
+    _kept: dict[str | None, str] = attrs.field(factory=dict)
     _reached: dict[tuple[str, str, str, str], int] = attrs.field(factory=dict)
     _given: set[tuple[str, str]] = attrs.field(factory=set)
 
@@ -277,6 +283,8 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self._places.setdefault(mid, record.ln)
         if not self.process.is_local(record):
             return
+        if record.kind is not None:
+            self._kept[mid] = _pair(record)
         if mid in self._sent:
             self._own.setdefault(mid, [])
             self._cross(record, Op.ADMIT, record.ln)
@@ -286,8 +294,12 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
-        if self.process.home is not None:
-            self._given_here(record)
+        if self.process.home is None:
+            return
+        self._given_here(record)
+        if record.ref in self._kept and record.code not in {Code.OK, Code.ACCEPTED}:
+            pair = self._kept[record.ref]
+            self.hand_over(Overtaken, pair, record, _REFUSED, record.ref, self.process.home)
 
     @on(at_bus(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -323,5 +335,8 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
         where = record.listener if record.op in _GIVEN else self.process.home
         data = op or record.op, record.mid or "", where or "", *admitted
-        pair = f"{record.from_} {record.to} {record.kind or ''}".rstrip()
-        self.hand_over(Overtaken, pair, record, *data)
+        self.hand_over(Overtaken, _pair(record), record, *data)
+
+
+def _pair(record: TraceLine) -> str:
+    return f"{record.from_} {record.to} {record.kind or ''}".rstrip()

@@ -170,6 +170,11 @@ _NODE_FIRST, _LINK_NEXT = (
     f"bus take read {n} HA>HB\nbus deliver read {n} HA>HB listener=minibus:HB\n" for n in (1, 2)
 )
 _AGAIN = "bus take read 1 HA>HB\nbus deliver read 1 HA>HB listener=minibus:SA\n"
+_KEPT = _FROM_RA.replace(" HA>HB", " HA>HB kind=durable")
+_KEPT_FIRST, _KEPT_NEXT = (
+    one.replace(" HA>HB", " HA>HB kind=durable") for one in (_NODE_FIRST, _LINK_NEXT)
+)
+_UNSURE = "bus take 503 1 HB>HA\nbus callback 503 1 HB>HA\n"
 
 BUSES = (
     case("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take"), before=RUNTIME),
@@ -219,6 +224,11 @@ BUSES = (
         "I-B7",
         _FROM_RA + _NODE_FIRST + _LINK_NEXT,
         (_NODE_FIRST + _LINK_NEXT, _LINK_NEXT + _NODE_FIRST),
+    ),
+    case(
+        "I-B7",
+        _KEPT + _KEPT_FIRST + _KEPT_NEXT,
+        (_KEPT_FIRST + _KEPT_NEXT, _KEPT_NEXT + _KEPT_FIRST),
     ),
     case(  # a repeat of what was lost comes as late as it was sent again
         "I-B7",
@@ -301,3 +311,13 @@ LOOPS = (
     case("I-L4", _SENT_ON * 16, ("x rcv read 1 HA>HB via=SB\n", "")),
     case("I-L5", _CROSSED, ("rcv read 1 HA>HB", "rcv read 1 HA>HB link=L1")),
 )
+
+EXCUSED = (
+    case(
+        "I-B7",
+        _KEPT + _KEPT_FIRST + _KEPT_NEXT,
+        (_KEPT_FIRST + _KEPT_NEXT, _KEPT_NEXT + _KEPT_FIRST),
+        ("@rb", _UNSURE + "@rb"),
+    ),
+)
+"""What looks as if it broke a claim, and has a reason."""

@@ -47,8 +47,11 @@ def test_a_history_that_breaks_a_claim_breaks_only_that_claim(case):
     assert {finding.claim for finding in judge_run(reported(case.broken)).findings} == {case.claim}
 
 
-@pytest.mark.parametrize("case", cases_groups.EXCUSED, ids=lambda case: case.claim)
-def test_a_history_with_a_reason_breaks_no_claim_of_groups(case):
+EXCUSED = [*cases_groups.EXCUSED, *cases_traffic.EXCUSED]
+
+
+@pytest.mark.parametrize("case", EXCUSED, ids=lambda case: case.claim)
+def test_a_history_with_a_reason_breaks_no_claim(case):
     assert judge_run(reported(case.broken)).findings == ()
 
 
