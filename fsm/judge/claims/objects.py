@@ -28,6 +28,7 @@ from fsm.judge.claims.fold import (
 from fsm.judge.claims.records import (
     LISTENERS,
     MANAGER,
+    SLACK,
     SYNC_MANAGER,
     is_p2p_end,
     of_creator,
@@ -222,13 +223,16 @@ class Agreement(Fold, claims=("I-D4",), across=(SameValue,)):
 
 @final
 class NothingAfterDelete(Fold, claims=("I-D8",)):
-    """An object that is deleted changes no more, and gets no observers (I-D8)."""
+    """An object that is deleted changes no more, and gets no observers (I-D8).
 
-    _gone: set[str | None] = attrs.field(factory=set)
+    A busy bus takes late what it was given before the object was deleted.
+    """
+
+    _gone: dict[str | None, float] = attrs.field(factory=dict)
 
     @on(others(Kind.OBJ, Op.DEL))
     def deleted(self, record: TraceLine) -> None:
-        self._gone.add(record.key)
+        self._gone.setdefault(record.key, record.t)
 
     @on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
@@ -238,15 +242,15 @@ class NothingAfterDelete(Fold, claims=("I-D8",)):
     def published(self, record: TraceLine) -> None:
         is_update = bool(self._gone) and record.type == MessageType.UPDATE
         if is_update and record.to == f"{record.from_}/changes":
-            self._touched(record.from_ or "", record)
+            self._touched(record.from_ or "", record, SLACK)
 
     @on(steps(_MACHINE))
     def observed(self, record: TraceLine) -> None:
         if record.actor == MANAGER and record.new == _ACTIVE:
             self._touched(split(record.key)[0], record)
 
-    def _touched(self, address: str, record: TraceLine) -> None:
-        if address in self._gone:
+    def _touched(self, address: str, record: TraceLine, slack: float = 0.0) -> None:
+        if address in self._gone and record.t >= self._gone[address] + slack:
             self.broken(record, "nothing: the object is deleted")
 
 

@@ -78,7 +78,7 @@ VALUES = (
         _CREATED + _CHANGED + _DELETED,
         (
             "bus take update 2 O1>O1/changes\n" + _DELETED,
-            _DELETED + "bus take update 2 O1>O1/changes\n",
+            _DELETED + "t 20\nbus take update 2 O1>O1/changes\n",
         ),
     ),
     case("I-D8", _GUEST + _CREATED + _INVITED + _DELETED, (_REQUESTED, _DELETED + _REQUESTED)),
@@ -105,3 +105,15 @@ VALUES = (
     case("I-D11", _CREATED + _GUEST + _INVITATION, (_GUEST, "")),
     case("I-D11", _CREATED + _GUEST + _INVITATION, ("writer=HA", "writer=HB")),
 )
+
+EXCUSED = (
+    case(
+        "I-D8",
+        _CREATED + _CHANGED + _DELETED,
+        (
+            "bus take update 2 O1>O1/changes\n" + _DELETED,
+            _DELETED + "bus take update 2 O1>O1/changes\n",
+        ),
+    ),
+)
+"""What looks as if it broke a claim, and has a reason."""

@@ -47,7 +47,7 @@ def test_a_history_that_breaks_a_claim_breaks_only_that_claim(case):
     assert {finding.claim for finding in judge_run(reported(case.broken)).findings} == {case.claim}
 
 
-EXCUSED = [*cases_groups.EXCUSED, *cases_traffic.EXCUSED]
+EXCUSED = [*cases_groups.EXCUSED, *cases_objects.EXCUSED, *cases_traffic.EXCUSED]
 
 
 @pytest.mark.parametrize("case", EXCUSED, ids=lambda case: case.claim)
