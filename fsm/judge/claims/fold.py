@@ -27,7 +27,8 @@ from specs.trace import BODIES, Kind, Op
 
 __all__ = [
     "Across", "Datum", "Evidence", "Finding", "Fold", "GroupKey", "Place", "Process", "Route",
-    "any_msg", "at_bus", "bodies_at_bus", "msg", "on", "others", "rows", "steps", "with_body",
+    "any_msg", "at_bus", "bodies_at_bus", "msg", "name_of", "on", "others", "rows",
+    "steps", "with_body",
 ]  # fmt: skip
 
 Datum: TypeAlias = str | int | float | None
@@ -122,7 +123,7 @@ class Route:
 
     def takes(self, record: TraceLine) -> bool:
         """Return whether a record is in the set."""
-        if record.k != self.kind or (self.names and self._name(record) not in self.names):
+        if not self.may_take(record.k, name_of(record)):
             return False
         if self.is_at_bus and record.actor != BUS:
             return False
@@ -130,10 +131,21 @@ class Route:
             return False
         return not self.has_ends or (record.from_ is not None and record.to is not None)
 
-    def _name(self, record: TraceLine) -> str | None:
-        if self.kind is Kind.STATE:
-            return record.machine if record.op == Op.STEP else None
-        return record.table if self.kind is Kind.TABLE else record.op
+    def may_take(self, kind: str, name: str | None) -> bool:
+        """Return whether records of a kind and a name may be in the set.
+
+        Args:
+            kind: Field `k`.
+            name: What `name_of` returns of them.
+        """
+        return kind == self.kind and (not self.names or name in self.names)
+
+
+def name_of(record: TraceLine) -> str | None:
+    """Return what routes select records of one kind by: machine, table, or operation."""
+    if record.k == Kind.STATE:
+        return record.machine if record.op == Op.STEP else None
+    return record.table if record.k == Kind.TABLE else record.op
 
 
 def at_bus(*ops: Op) -> Route:
