@@ -65,6 +65,8 @@ _SAID: Final = re.compile(
 )
 """The first line of a Java stack that names an exception: its words, without codes."""
 
+_ENDED: Final = "its Java process has ended; give it more memory, as with --driver-memory 4g"
+
 
 @contextmanager
 def failures_told(what: str) -> Iterator[None]:
@@ -82,7 +84,21 @@ def failures_told(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as exc:
-        raise SparkFailedError(f"{what}: {_words(str(exc))}") from exc
+        raise SparkFailedError(f"{what}: {_why(exc)}") from exc
+    except ConnectionError as exc:
+        raise SparkFailedError(f"{what}: {_ENDED}") from exc
+
+
+def _why(exc: Exception) -> str:
+    """Return what Spark says; it asks Java for that."""
+    from py4j.protocol import Py4JError, Py4JNetworkError  # noqa: PLC0415
+
+    if isinstance(exc, Py4JNetworkError):
+        return _ENDED
+    try:
+        return _words(str(exc))
+    except (ConnectionError, Py4JError):
+        return _ENDED
 
 
 def _words(text: str) -> str:

@@ -17,7 +17,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum, unique
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 import attrs
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
 from pyspark.sql import SparkSession
 
 from spark.errors import JavaMissingError, failures_told
@@ -136,6 +137,15 @@ _LOCAL: Final[dict[str, bool | float | int | str | None]] = {
 }
 _DAEMON: Final = "spark.workers.daemon"
 
+_LEAST_HEAP: Final = 1024
+"""MiB of the heap of a local Spark, at least."""
+
+_SHARE: Final = 4
+"""The heap is this part of the memory: Spark's Python processes need some as well, and others."""
+
+_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+"""Bytes that a container may have."""
+
 
 _SHORT: Final[dict[str, bool | float | int | str | None]] = {
     "spark.sql.codegen.wholeStage": "false",
@@ -213,14 +223,34 @@ def open_session(
             builder = builder.master(master)
             if master.startswith("local"):
                 stack.enter_context(_environment({"SPARK_LOCAL_IP": "127.0.0.1"}))
-                builder = builder.config(map=_LOCAL)
+                builder = builder.config(map=_LOCAL).config("spark.driver.memory", _heap())
                 if not submitted:
                     builder = builder.config("spark.python.daemon.module", _DAEMON)
         builder = builder.config(map=dict(cluster.settings))
         with failures_told(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
             session = builder.getOrCreate()
-        stack.callback(session.stop)
+        stack.callback(_stop, session)
         yield session
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop Spark; its Java process may have ended by itself."""
+    # Only the block can tell why: it has failed as well.
+    with suppress(OSError, Py4JError):
+        session.stop()
+
+
+def _heap() -> str:
+    """Return how much memory a local Spark has: without a setting it is 1 GiB on any machine."""
+    return f"{max(_LEAST_HEAP, _memory() // _SHARE)}m"
+
+
+def _memory() -> int:
+    """Return the MiB that this process and its children may have."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no limit, or no control groups
+        whole = min(whole, int(_LIMIT.read_text()))
+    return whole // 2**20
 
 
 def _workers(settings: Mapping[str, str]) -> dict[str, str]:
@@ -233,7 +263,9 @@ def _workers(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _java_options(log_settings: Path, effort: Effort) -> str:
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if effort is Effort.SHORT else []
-    return " ".join([f'"-Dlog4j2.configurationFile={log_settings.as_uri()}"', *quick])
+    # Else Spark goes down bit by bit, and what fails first has nothing to do with memory.
+    ended = "-XX:+ExitOnOutOfMemoryError"
+    return " ".join([f'"-Dlog4j2.configurationFile={log_settings.as_uri()}"', ended, *quick])
 
 
 @contextmanager

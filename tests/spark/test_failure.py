@@ -1,8 +1,10 @@
 """Spark's failures in one sentence."""
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from spark import session
 from spark.errors import SparkFailedError, failures_told
 
 STACK = """An error occurred while calling o339.localCheckpoint.
@@ -21,3 +23,37 @@ def test_a_failure_is_reported_without_stack_and_codes(text, words):
     with pytest.raises(SparkFailedError) as caught, failures_told("Spark gave up"):
         raise PySparkException(text)
     assert str(caught.value) == f"Spark gave up: {words}"
+
+
+class UntoldError(Py4JError):
+    """An error of Java, whose words Java itself would have to tell."""
+
+    def __str__(self):
+        raise ConnectionRefusedError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConnectionRefusedError(), Py4JNetworkError("Answer from Java side is empty"), UntoldError()],
+)
+def test_the_end_of_java_is_told_with_what_helps(error):
+    with pytest.raises(SparkFailedError) as caught, failures_told("Spark gave up"):
+        raise error
+    assert "--driver-memory" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "heap"), [("max\n", "6000m"), ("8388608000\n", "2000m"), ("104857600\n", "1024m")]
+)
+def test_a_local_spark_has_a_part_of_the_memory(tmp_path, monkeypatch, limit, heap):
+    of_container = tmp_path / "memory.max"
+    of_container.write_text(limit)
+    monkeypatch.setattr(session, "_LIMIT", of_container)
+    monkeypatch.setattr(session.os, "sysconf", {"SC_PAGE_SIZE": 2**20, "SC_PHYS_PAGES": 24_000}.get)
+    assert session._heap() == heap
+
+
+def test_a_machine_without_control_groups_has_its_whole_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_LIMIT", tmp_path / "memory.max")
+    monkeypatch.setattr(session.os, "sysconf", {"SC_PAGE_SIZE": 2**20, "SC_PHYS_PAGES": 24_000}.get)
+    assert session._heap() == "6000m"
