@@ -188,6 +188,18 @@ class PairPathCore:
         """The number of messages that wait for their path."""
         return sum(len(path.held) for path in self._paths.values())
 
+    def waits(self, message: Message) -> bool:
+        """Return whether a message that was given back, and routed again, waits: it goes once.
+
+        Args:
+            message: The message, perhaps another copy.
+        """
+        path = self._paths.get((message.from_, message.to))
+        if path is None or not (path.returned or path.stalled):
+            return False
+        key = key_of(message)
+        return (path.returned.get(key) or path.stalled.get(key)) is not None
+
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:
         """Route a message; return the messages to send now, in order; None: too many wait already.
 

@@ -14,7 +14,7 @@ from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
 from actors.node.group.trace import GroupTrace
 from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
-from actors.node.session.other_nodes import MessageCarrier
+from actors.node.session.other_nodes import MessageCarrier, objection_of
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder
 from fsm.group.membership import MembershipCore
@@ -125,6 +125,10 @@ class Carrier(MessageCarrier):
                 return ()
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes
+        if nodes and entry.message.is_request and objection_of(self._exchange.others) is not None:
+            # Of the runtimes that are to have the same, some would get it and others not.
+            self._answer(entry.message, _NOT_CARRIED, is_alone=True)
+            return ()
         away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
         is_alone = len(nodes) + len(runtimes) == 1
         for runtime in away:

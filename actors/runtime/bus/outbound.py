@@ -374,11 +374,12 @@ class Outbound:
             route: Address by which the message is delivered.
             now: Current time, in seconds.
         """
+        is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
             self._ending.overflow(message, _NO_PATH_YET, now)
             return
-        if not any(forward.message is message for forward in forwards):
+        if not is_known and not any(forward.message is message for forward in forwards):
             self._hops.say(Op.QUEUE, message)
         self._flush(forwards, now, message)
 

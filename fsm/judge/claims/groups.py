@@ -317,38 +317,49 @@ class OneCopy(Across, claims=("I-M17",), key=GroupKey.MESSAGE):
     """The nodes of a group give a runtime one copy of a message each time that it came (I-M17).
 
     A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
-    copy that a link did not write, and that waits again, was not given. What a process without a
-    whole trace had a part in is not judged, nor is what no link brought: a node made it.
+    copy that a link did not write, and that waits again, was not given. What crossed for
+    subscribers may come again to one that had it and has moved, from its new node. What a process
+    without a whole trace had a part in is not judged, nor is what no link brought: a node made it.
     """
 
     _is_clear: bool = True
     _came: int = 0
     _carried: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    _given: Counter[str] = attrs.field(factory=Counter)
-    _last: dict[str, Evidence] = attrs.field(factory=dict)
+    _given: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    _last: dict[tuple[str, str], Evidence] = attrs.field(factory=dict)
+    _is_published: bool = False
 
     @override
     def take(self, item: Evidence) -> None:
         op, member, link, runtime = map(str, item.data)
         self._is_clear = self._is_clear and member in self.whole
+        place = runtime, member
+        self._is_published |= bool(link) and not runtime
         if link:
             self._carried[link, runtime] += 1 if op == Op.RCV else -1
         elif op == Op.RCV:
             self._came += 1
         elif op == Op.QUEUE:
-            self._given[runtime] -= 1
+            self._given[place] -= 1
         else:
-            self._given[runtime] += 1
-            self._last[runtime] = max(item, self._last.get(runtime, item), key=_by_node)
+            self._given[place] += 1
+            self._last[place] = max(item, self._last.get(place, item), key=_by_node)
 
     @override
     def end(self) -> None:
         if not self._is_clear or not self._came:
             return
         came = self._came + sum(times for times in self._carried.values() if times > 0)
-        for runtime, times in self._given.items():
+        given, last = Counter[tuple[str, str]](), dict[tuple[str, str], Evidence]()
+        for (runtime, member), times in self._given.items():
+            place = runtime, member if self._is_published else ""
+            given[place] += times
+            item = self._last.get((runtime, member))
+            if item is not None:
+                last[place] = max(item, last.get(place, item), key=_by_node)
+        for place, times in given.items():
             if times > came:
-                self.broken(self._last[runtime], f"at most {came} for {runtime}")
+                self.broken(last[place], f"at most {came} for {place[0]}")
 
 
 def _by_node(item: Evidence) -> tuple[str, int]:

@@ -110,6 +110,18 @@ def test_a_message_returned_twice_precedes_one_returned_once():
     assert [one.message for one in paths.send(asked[0], NODE, 0.0) or ()] == asked
 
 
+def test_a_message_of_which_two_copies_were_returned_waits_once():
+    paths, (first, second) = PairPathCore(), [ask(1), ask(2)]
+    for message in first, second:
+        paths.send(message, LINK, 0.0)
+    paths.returned((first, second), 0.0)
+    assert not paths.waits(second)
+    for _ in range(2):
+        assert paths.send(second, NODE, 0.0) == []
+        assert paths.waits(second)
+    assert [one.message for one in paths.send(first, NODE, 0.0)] == [first]
+
+
 def test_a_message_that_waits_at_the_stub_of_a_lost_link_is_not_passed():
     """P2P-15: the stub gives back each message when its turn comes."""
     paths = PairPathCore()

@@ -328,3 +328,31 @@ async def test_a_request_finds_a_runtime_that_has_moved_and_sets_its_paths_anew(
         with trio.fail_after(10):
             heard = await again.hear()
         assert heard.id == request.id
+
+
+async def test_a_request_to_runtimes_of_which_some_are_out_of_reach_goes_to_none(autojump_clock):
+    """A child that some have and others not would differ for ever."""
+    async with open_group() as world:
+        one, two = world.nodes
+        owner, here, there = await one.peer(RA), await one.peer(RB), await two.peer(RC)
+        (url,) = await owner.allocate("comm")
+        resources = [f"{url}/children/resources"]
+        for peer in owner, here, there:
+            answer = await peer.ask(
+                "subscribe", f"{peer.runtime}/sm", SM, resources=[*resources, f"{url}/changes"]
+            )
+            assert answer.code == 200, answer.body
+        await trio.sleep(1)
+        reached = await owner.post("create", url, resources[0], value={})
+        with trio.fail_after(10):
+            assert [(await one.hear()).id for one in (here, there)] == [reached.id] * 2
+            assert (await owner.hear()).id == reached.id  # as every subscriber
+        world.store.stop()
+        await trio.sleep(0.5)
+        refused = await owner.post("create", url, resources[0], value={})
+        with trio.fail_after(10):
+            answer = await owner.hear()
+        assert (answer.id, answer.code) == (refused.id, 503)
+        assert await here.silence(0.5)
+        world.store.start()
+        await trio.sleep(1)

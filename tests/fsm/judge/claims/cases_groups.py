@@ -121,6 +121,18 @@ GROUPS = (
 EXCUSED = (
     case("I-M7", _RESUBSCRIBED, *_NOT_HERE, *_ADDRESSED),
     case("I-M17", _TWO_COPIES, (_BACK, ""), (_ARRIVED, _ARRIVED * 2)),
+    case(
+        "I-M17",
+        _TWO_COPIES,
+        (_BACK, ""),
+        *(
+            (
+                f"group {op} update 1 HB>RA link=na>nb listener=RA",
+                f"group {op} update 1 HB>RA link=na>nb",
+            )
+            for op in ("xmit", "rcv")
+        ),
+    ),
     case("I-M18", _SENT, _LOST, (_LAST_RCV, _OUTAGE.format("na") + _LAST_RCV)),
     case("I-M18", _SENT, _LOST, (_LAST_RCV, _OUTAGE.format("nb") + _LAST_RCV)),
     case("I-M18", _SENT, _LOST, (_FIRST_RCV, _OUTAGE.format("nb") + "t 8\n" + _FIRST_RCV)),
