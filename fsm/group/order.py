@@ -47,9 +47,12 @@ class SenderOrder:
 
         Args:
             runtime: Its address; it has its session here, or its link is still read.
+
+        Returns:
+            0 for one whose session has no row.
         """
         revision = self._rows.revision(session_key(runtime))
-        return revision if runtime in self._moves.own else revision - 1
+        return revision if runtime in self._moves.own else max(revision - 1, 0)
 
     def is_late(
         self, runtime: str, message: Message, home: int, *, is_passed_on: bool = False

@@ -87,6 +87,13 @@ def test_a_link_that_is_still_read_is_of_the_home_before():
     assert 5 <= node.order.home(R) < 9
 
 
+def test_a_session_without_a_row_is_never_late():
+    order = Node().order
+    for _ in range(2):
+        assert order.home(R) == 0
+        assert not order.is_late(R, said(), order.home(R))
+
+
 def test_what_this_node_delivers_itself_is_in_the_order_too():
     node = Node()
     node.has(2, 9)
