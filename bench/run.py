@@ -28,7 +28,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "runtime.local": (),
         "runtime.noisy_neighbour": ("--requests", "1000"),
         "runtime.counting": (),
-        "runtime.paths": ("--requests", "256"),
+        "runtime.paths": ("--requests", "1024", "--rounds", "3"),
         "runtime.links": (),
         "monitor": (),
         "node.policy": (),
