@@ -49,7 +49,8 @@ class Verdict:
         """Return all of it as one line of JSON."""
         own = attrs.asdict(self, filter=lambda field, _: field.name != "figures")
         rounded = {name: round(own[name], 3) for name in ("ours", "peer", "ratio")}
-        result = {"schema": SCHEMA, **own, **rounded, "met": self.is_met, **self.figures}
+        # No figure takes the place of what every verdict has.
+        result = {**self.figures, "schema": SCHEMA, **own, **rounded, "met": self.is_met}
         return orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS).decode()
 
     def sentences(self) -> str:

@@ -276,7 +276,7 @@ def main(*, messages: int, rounds: int, as_json: bool) -> None:
         ratio=ours / peer,
         reach=None,
         not_measured=() if "nats-py" in figures else ("nats-py: not installed",),
-        figures=figures,
+        figures={"clients": figures},
     ).tell(as_json=as_json)
 
 
