@@ -9,7 +9,7 @@ If the receiver moves, a message may reach the node that it has left, which pass
 sender's next one may come first, from the same home by a shorter way. It has the higher id, as
 those of one sender rise (MSG-03). A response has the id of its request, so it has no order here.
 
-What is overtaken is late: it is not delivered.
+A node does not deliver a late message. Its host answers a request with 503, and counts the rest.
 """
 
 from typing import Final, final

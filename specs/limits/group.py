@@ -75,7 +75,7 @@ GROUP_OBSERVERS_BYTES: Final = 4096
 the path of their runtime needs one of them)."""
 
 GROUP_PAIRS: Final = 32_768
-"""Pairs of a sender and a receiver whose order a node keeps when the sender moves from node to node
+"""Pairs of a sender and a receiver whose order a node keeps when one moves from node to node
 (ours: some 10 MB; a busy node has fewer in the seconds for which a message can be late)."""
 
 GROUP_NODES: Final = 64

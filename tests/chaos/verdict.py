@@ -78,7 +78,7 @@ def broken(seen: Seen) -> Iterator[str]:
 
 
 def unanswered(seen: Seen) -> Iterator[str]:
-    """Say what must not be if nodes only go down in order: refusals, and answers that take long."""
+    """Name what an orderly restart of nodes may not cause: refusals, and slow answers."""
     refused = Counter(code for code in seen.codes.values() if code not in {Code.OK, Code.ACCEPTED})
     for code, times in refused.items():
         yield f"{times} requests were answered with {code}"
