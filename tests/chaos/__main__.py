@@ -157,6 +157,12 @@ def _above_zero(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
 
 
+def _fault(text: str) -> Wrong:
+    with suppress(ValueError):
+        return Wrong(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no fault: choose among {', '.join(Wrong)}")
+
+
 def _share(text: str) -> float:
     with suppress(ValueError):
         if 0 <= (number := float(text)) <= 1:
@@ -180,7 +186,7 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=number, default=600.0, help="how long faults happen")
     parser.add_argument("--every", type=number, default=5.0, help="seconds from fault to fault")
     parser.add_argument(
-        "--faults", nargs="+", type=Wrong, choices=[*Wrong], default=[*USUAL], metavar="FAULT",
+        "--faults", nargs="+", type=_fault, default=[*USUAL], metavar="FAULT",
         help=f"what goes wrong, of {', '.join(Wrong)} (default: all but restart)",
     )  # fmt: skip
     parser.add_argument("--rate", type=number, default=200.0, help="requests per second of all")

@@ -87,7 +87,7 @@ async def test_a_proxy_that_is_cut_holds_everything_up():
         ("--processes many", "--processes: 'many' is no whole number of at least 1"),
         (
             "--faults restart fire",
-            "--faults: invalid Wrong value: 'fire'",
+            "--faults: 'fire' is no fault: choose among kill, stop, engine, partition, restart",
         ),
         ("--runtimes 1", "--runtimes: '1' is no whole number of at least 2"),
         ("--objects 0", "--objects: '0' is no whole number of at least 1"),
