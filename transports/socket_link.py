@@ -396,7 +396,6 @@ _FAREWELL: Final = 0xFFFF_0000
 """A length from here up is none, but a farewell with its code in the low half."""
 
 
-@final
 class StreamLink(SocketLink):
     """Frames behind their length; a reason at the end, so that a break differs from a close."""
 

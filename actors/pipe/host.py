@@ -25,9 +25,11 @@ from actors.pipe.errors import PipeError, SandboxError
 from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import PACKAGED, SandboxPlan, Spawn, TokenSource, nothing, write_plan
+from actors.pipe.process import ProcessLink
 from actors.pipe.relay import Relays
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.limits.signs_of_life import IDLE, ProcessorTime, Sign, SignsOfLife
 from fsm.limits.token_bucket import FloodCore, TokenBucket
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_mirror import StubMirror
@@ -41,7 +43,6 @@ from specs.limits.foreign_code import (
 )
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
-    SANDBOX_BEAT,
     SANDBOX_BURST,
     SANDBOX_RATE,
     SANDBOX_SILENCE,
@@ -171,8 +172,8 @@ class SandboxHost(Actor[M], ABC):
         self._waited = 0.0
         self._at_rest: _Wait = trio.lowlevel.checkpoint
         self._outlet: Outlet | None = None
-        self._due = math.inf
-        self._is_owed = False
+        self._signs = SignsOfLife()
+        self._used: Callable[[], ProcessorTime] = lambda: IDLE
         self._has_left = trio.Event()
 
     # ---- what its owner makes of it
@@ -248,20 +249,20 @@ class SandboxHost(Actor[M], ABC):
 
     @override
     def deadline(self) -> float:
-        return self._due
+        return self._signs.due
 
     @override
     async def timed_out(self) -> None:
-        if self._is_owed:
-            self._leave(f"it gave no sign of life for {SANDBOX_SILENCE:g} s")
-        else:
-            self.say(PipeMessage(Word.PING))
-            self._is_owed = True
-            self._due = trio.current_time() + SANDBOX_SILENCE
+        match self._signs.timed_out(trio.current_time(), self._used()):
+            case Sign.ASK:
+                self.say(PipeMessage(Word.PING))
+            case Sign.END:
+                self._leave(f"it gave no sign of life for {SANDBOX_SILENCE:g} s")
+            case Sign.WAIT:
+                pass
 
     def _alive(self) -> None:
-        self._is_owed = False
-        self._due = trio.current_time() + SANDBOX_BEAT
+        self._signs.alive(trio.current_time())
         self.wake()
 
     def _leave(self, why: str) -> None:
@@ -296,6 +297,8 @@ class SandboxHost(Actor[M], ABC):
 
         self._at_rest = wait_all_tasks_blocked
         async with self._tools.spawn(self.plan.domain) as link:
+            if isinstance(link, ProcessLink):
+                self._used = link.used
             outlet = Outlet(link)
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
             await link.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(self.plan))))
@@ -350,7 +353,7 @@ class SandboxHost(Actor[M], ABC):
             case Word.READY:
                 self._alive()
                 await self.ready()
-            case Word.PONG if self._is_owed:
+            case Word.PONG if self._signs.is_owed:
                 self._alive()
                 self._count(item)
             case Word.LEFT:

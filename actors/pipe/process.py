@@ -19,6 +19,7 @@ from actors.pipe.errors import SandboxError
 from actors.pipe.message import Word, parts_of, write_message
 from actors.pipe.plan import SandboxCode, write_code
 from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxAdmission, SandboxTotals
+from fsm.limits.signs_of_life import IDLE, ProcessorTime
 from fsm.limits.token_bucket import TokenBucket
 from specs.limits.foreign_code import (
     SANDBOX_LOG_BURST,
@@ -36,7 +37,13 @@ from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 
-__all__ = ["FindCode", "ProcessSandboxes", "open_process_sandbox", "process_sandboxes"]
+__all__ = [
+    "FindCode",
+    "ProcessLink",
+    "ProcessSandboxes",
+    "open_process_sandbox",
+    "process_sandboxes",
+]
 
 _log = get_logger("actors.sandbox")
 
@@ -61,6 +68,30 @@ FindCode: TypeAlias = Callable[[], SandboxCode]
 Raises:
     ImportError: It is more than a package may have, or cannot be read.
 """
+
+
+@final
+class ProcessLink(StreamLink):
+    """The host's end of the pipe to a sandbox process.
+
+    Args:
+        pid: Number of the process.
+        stream: The socket.
+    """
+
+    __slots__ = ("_pid",)
+
+    def __init__(self, pid: int, stream: trio.SocketStream) -> None:
+        super().__init__((Kind.UNIX, f"sandbox-{pid}", Upgrade()), stream)
+        self._pid: Final = pid
+
+    def used(self) -> ProcessorTime:
+        """Return the processor time of the process, `IDLE` where the kernel does not tell."""
+        try:
+            ran, waited, _ = Path(f"/proc/{self._pid}/schedstat").read_text().split()
+        except (OSError, ValueError):
+            return IDLE
+        return ProcessorTime(int(ran) / 1e9, int(waited) / 1e9)
 
 
 @final
@@ -155,7 +186,7 @@ async def _open(label: str, find: FindCode, group: Cgroup | None) -> AsyncIterat
     except OSError as exc:
         raise SandboxError(f"no process could be started: {exc.strerror}") from exc
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-    link = StreamLink((Kind.UNIX, f"sandbox-{process.pid}", Upgrade()), stream)
+    link = ProcessLink(process.pid, stream)
     async with stream, open_background() as background:
         background.start_soon(_log_errors, trio.lowlevel.FdStream(errors), label, process.pid)
         try:

@@ -39,6 +39,14 @@ SANDBOX_NICE: Final = 10
 """By how much a sandbox process is nicer than its host: about a tenth of its share of a
 busy processor (ours, R11)."""
 
+SANDBOX_TURN: Final = 0.25
+"""Seconds of processor time after which a silent sandbox process is no longer excused by a
+busy processor (ours, R11)."""
+
+SANDBOX_STARVED: Final = 12.0
+"""Seconds a sandbox process may owe a sign of life if it has waited for a processor; less than
+`REPLY_TIMEOUT`, so that its callers are told (ours, R11)."""
+
 SANDBOXES: Final = 64
 """Sandbox processes of one host at once (ours, T16)."""
 

@@ -15,6 +15,7 @@ from actors.pipe.errors import SandboxError
 from actors.pipe.message import PipeMessage, Word, write_message
 from actors.pipe.process import ProcessSandboxes, _log_errors, open_process_sandbox
 from fsm.limits.sandbox_totals import SandboxAdmission, SandboxTotals
+from fsm.limits.signs_of_life import IDLE
 from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDBOXES
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.errors import LinkError
@@ -54,6 +55,16 @@ async def test_a_sandbox_that_is_killed_from_outside_is_reported_by_its_pipe():
         with pytest.raises(LinkError), trio.fail_after(10):
             await link.receive()
     assert children() <= before
+
+
+async def test_a_process_that_has_started_has_had_processor_time():
+    """SEC-33: a pipe knows how long its process ran and waited for a processor."""
+    async with open_process_sandbox("b.ex") as link:
+        with trio.fail_after(30):
+            while link.used().ran < 0.005:  # noqa: ASYNC110 - the kernel has no event for it
+                await trio.sleep(0.01)
+        assert 0 <= link.used().waited < 30
+    assert link.used() == IDLE
 
 
 class Complaints(trio.abc.ReceiveStream):

@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from fsm.limits import signs_of_life
 from tests.support.packages import StubCode, code_of, zipped
 from tests.support.runtime import attacks
 from tests.support.runtime.sandbox_world import H, open_sandbox_world, sandboxes_of
@@ -105,11 +106,17 @@ def placed(folder, home_file):
     assert not Path("/tmp/escaped-by-attack").exists()  # noqa: S108
 
 
+@pytest.fixture
+def patience(monkeypatch):
+    """Have attacks take as long as a machine needs for them: some ask for all there is."""
+    monkeypatch.setattr(signs_of_life, "SANDBOX_SILENCE", 60)
+
+
 def test_the_table_is_as_long_as_it_is_said_to_be():
     assert len(attacks.ATTACKS) >= 120
 
 
-async def test_a_hostile_hyperty_succeeds_with_nothing(places):
+async def test_a_hostile_hyperty_succeeds_with_nothing(places, patience):
     """SEC-30."""
     async with open_sandbox_world(code_of("")) as world:
         await world.host(f"{HOSTILE}:Hostile", sandboxes_of(HOSTILE))
@@ -117,7 +124,7 @@ async def test_a_hostile_hyperty_succeeds_with_nothing(places):
         assert (answer.code, answer.body["value"]) == (200, {})
 
 
-async def test_a_hostile_stub_succeeds_with_nothing(places):
+async def test_a_hostile_stub_succeeds_with_nothing(places, patience):
     """SEC-30."""
     async with open_sandbox_world(StubCode(zipped(SOURCES), "guest:activate")) as world:
         assert await world.load() is None
