@@ -17,6 +17,7 @@ import trio
 from actors.kit.log import configure_log
 from bench.runtime.stage import Leg, Stage, Tracing, open_stage
 from bench.verdict import Verdict
+from specs.limits.bus import CONTENTION
 from transports.link import DIRECT, Kind
 from transports.webrtc.process import is_webrtc_installed
 
@@ -94,6 +95,8 @@ async def measure(kind: Kind, requests: int, rounds: int) -> Figures:
 
 
 async def _take(stage: Stage, path: Leg, requests: int) -> Taken:
+    # The askers are two hyperties of one runtime: each is held to its share beside the other.
+    await trio.sleep(CONTENTION)
     latencies = sorted(await _in_turn(stage, path, requests))
     spent, began = stage.cpu(), time.perf_counter()
     async with trio.open_nursery() as nursery:
