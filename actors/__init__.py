@@ -10,11 +10,12 @@ program; `actors.commands` are the commands of a shell; `actors.testing` is for 
 applications.
 """
 
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from actors.modules import imported
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess, CatalogueStore
@@ -329,8 +330,7 @@ if not TYPE_CHECKING:  # to a type checker, another name is an error
     def __getattr__(name: str) -> object:
         for place, names in _PLACES.items():
             if name in names:
-                found: object = vars(import_module(place))[name]
-                return found
+                return imported(place, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
