@@ -33,6 +33,10 @@ __all__ = ["code_of", "hyperty_code", "importable", "stub_code"]
 
 _PROJECT: Final = "protofly"
 _OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
+_OF_STUBS: Final = ("actors.runtime.stubs.node_stub",)
+_OF_HYPERTIES: Final = ("actors.sandbox.hyperties",)
+"""What a sandbox imports itself for its contents; imports take most of the time of its start."""
+
 _FOR_STUBS: Final = (
     "actors.kit.supervision.actor",
     "actors.kit.supervision.delivery",
@@ -79,13 +83,13 @@ def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> 
 @cache
 def stub_code() -> SandboxCode:
     """Return what a stub may import, ours or of a package."""
-    return _code(_FOR_STUBS, _readable({_PROJECT}))
+    return _code((*_FOR_STUBS, *_OF_STUBS), _readable({_PROJECT}))
 
 
 @cache
 def hyperty_code() -> SandboxCode:
     """Return what a hyperty of a package may import."""
-    return _code((*_FOR_STUBS, *_FOR_HYPERTIES), _readable({_PROJECT}))
+    return _code((*_OF_HYPERTIES, *_FOR_STUBS, *_FOR_HYPERTIES), _readable({_PROJECT}))
 
 
 @cache
@@ -108,7 +112,7 @@ def code_of(module: str) -> SandboxCode:
     tops = packages_distributions() if more else {}
     declared = {name for top in more for name in tops.get(top, ())}
     readable = (*common, *_readable(declared))
-    return _code((*_FOR_STUBS, *search.own), readable, _packed(search.sources))
+    return _code((*_OF_HYPERTIES, *_FOR_STUBS, *search.own), readable, _packed(search.sources))
 
 
 def _packed(sources: dict[str, bytes]) -> bytes:

@@ -142,7 +142,7 @@ class _Plan:
             remember=partial(self.store.keep_session, domain),
             identity=self.identity,
             own=self.own,
-            guard=self.guard,
+            guard=lambda: self.guard,
         )
 
 

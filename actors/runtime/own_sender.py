@@ -5,7 +5,6 @@ from typing import final
 
 import attrs
 
-from actors.keys.token import BadTokenError, read_token
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
 
@@ -55,6 +54,9 @@ class OwnSender:
 
 def _claims_of(token: str) -> JsonObject:
     """Return what a token claims; no signature is verified."""
+    # Keys are slow to import, and no stub in a sandbox process logs in by itself.
+    from actors.keys.token import BadTokenError, read_token  # noqa: PLC0415
+
     with suppress(BadTokenError):
         return read_token(token).claims
     return {}

@@ -3,6 +3,9 @@
 The modules of a package come from its zip archive in memory; no file is read or written
 (T15). Only source files count. A module of the archive hides a module of the same name that
 the interpreter would find elsewhere, so that the code that runs is the code that was verified.
+
+What only some contents need is imported with them: in a process, `SandboxCode.own` brings it in
+before confinement. Half of the imports are those of hyperties.
 """
 
 import sys
@@ -17,12 +20,10 @@ from io import BytesIO
 from types import ModuleType
 from typing import Final, TypeAlias, assert_never, cast, final
 
-import attrs
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.trace import NULL_TRACER
 from actors.pipe.plan import (
     Contents,
     HypertyContents,
@@ -30,13 +31,8 @@ from actors.pipe.plan import (
     NodeStubContents,
     PackageContents,
 )
-from actors.runtime.bus.transfers import Transfers
-from actors.runtime.hyperty.host import HypertyHost
-from actors.runtime.hyperty.hyperty import Faults, Hyperty
-from actors.runtime.objects.context import HypertyContext
-from actors.runtime.stubs import node_stub
+from actors.runtime.hyperty.faults import Faults
 from actors.runtime.stubs.stub import StubContext, StubFactory
-from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 
@@ -158,17 +154,24 @@ def open_contents(
     """
     match contents:
         case NodeStubContents():
+            from actors.runtime.stubs import node_stub  # noqa: PLC0415 - see above
+
             yield node_stub.activate
         case PackageContents(entry_point):
             with open_archive(archive) as package:
                 yield _checked(_stub_factory(entry_point, _in_package(package, entry_point)))
         case HypertyContents(where):
+            from actors.sandbox import hyperties  # noqa: PLC0415 - see above
+
             module, name = _split(where)
-            yield _host(_hyperty(where, _named(module, name)), faults, _More(largest_body))
+            made = hyperties.checked(where, _named(module, name))
+            yield hyperties.host(made, faults, hyperties.More(largest_body))
         case HypertyPackageContents(entry_point, configuration):
+            from actors.sandbox import hyperties  # noqa: PLC0415 - see above
+
             with open_archive(archive) as package:
-                made = _hyperty(entry_point, _in_package(package, entry_point))
-                yield _host(made, faults, _More(largest_body, configuration))
+                made = hyperties.checked(entry_point, _in_package(package, entry_point))
+                yield hyperties.host(made, faults, hyperties.More(largest_body, configuration))
         case _:
             assert_never(contents)
 
@@ -207,36 +210,5 @@ def _checked(activate: StubFactory) -> Maker:
         if not isinstance(made, Actor):
             raise TypeError(f"activate returned no actor, but a {type(made).__name__}")
         return made
-
-    return make
-
-
-def _hyperty(where: str, found: object) -> type[Hyperty]:
-    if not isinstance(found, type) or not issubclass(found, Hyperty):
-        raise TypeError(f"{where} is no hyperty")
-    return found
-
-
-@final
-@attrs.frozen
-class _More:
-    """Parameters of a hyperty in a sandbox besides its code."""
-
-    largest_body: int
-    configuration: JsonObject = attrs.field(factory=dict)
-
-
-def _host(made: type[Hyperty], faults: Faults, more: _More) -> Maker:
-    def make(context: StubContext) -> Actor[Delivery]:
-        # What a sandbox says of steps is believed of stubs only, whose table is known outside.
-        own = HypertyContext(
-            context.config.runtime,
-            context.bus,
-            context.ids,
-            NULL_TRACER,
-            transfers=Transfers(more.largest_body),
-        )
-        own.configuration = more.configuration
-        return HypertyHost(made, own, faults)
 
     return make

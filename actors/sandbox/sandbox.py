@@ -42,7 +42,7 @@ from actors.pipe.plan import (
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.hyperty.hyperty import Faults
+from actors.runtime.hyperty.faults import Faults
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents

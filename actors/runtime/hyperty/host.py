@@ -15,9 +15,9 @@ from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.workers import Workers
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.bodies import SPECIAL, composed, large_body, own, sendable, uncopied
+from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.hyperty import (
     Delegated,
-    Faults,
     Hyperty,
     HypertyMaker,
     Invited,

@@ -4,7 +4,7 @@ A lifecycle goes through all restarts of a deployed hyperty, as its handle shows
 """
 
 import secrets
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from traceback import format_exception_only
@@ -20,6 +20,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Monitor
 from actors.runtime.hyperty.client import HypertyClient
+from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
@@ -41,7 +42,6 @@ from specs.reply_code import Code
 
 __all__ = [
     "Delegated",
-    "Faults",
     "Hyperty",
     "HypertyFailedError",
     "HypertyMaker",
@@ -87,22 +87,6 @@ class HypertyFailedError(ProtoflyError):
         self.url = url
         self.name = name
         self.cause = cause
-
-
-class Faults(ABC):
-    """Records what the handlers of one hyperty raise."""
-
-    @abstractmethod
-    def raised(self, error: Exception, handler: str) -> str:
-        """Record an exception of a handler; never waits or raises.
-
-        Args:
-            error: The exception.
-            handler: What was handled, for people.
-
-        Returns:
-            The correlation id under which the log has the exception, unless there are too many.
-        """
 
 
 @final

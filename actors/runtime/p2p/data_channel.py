@@ -54,7 +54,7 @@ class DataChannel:
         is_wanted = is_possible and Kind.WEBRTC in context.config.kinds
         async with AsyncExitStack() as stack:
             if is_wanted:
-                config, guard = context.config, context.guard
+                config, guard = context.config, context.guard()
                 servers = await config.ice.servers(context.bus, context.ids, context.url)
                 terms = ChannelTerms(
                     guard.channel_certificate(),

@@ -44,7 +44,7 @@ class P2PHandler(P2PStub):
         self._core = P2PHandlerCore(context.config.runtime, context.url, self.policy)
         self._quota = HandlerQuota()
         # A runtime makes its certificate when it starts, and not while a link is waited for.
-        context.guard.certificate()
+        context.guard().certificate()
         self._self = Entity(STUB_CONNECTION, context.url)
 
     @override
@@ -121,7 +121,7 @@ class P2PHandler(P2PStub):
         offer = message.from_.removesuffix("/subscription")
         effects = self._core.invited(offer, requester, remote, trio.current_time())
         name = next(each.link for each in reversed(effects) if each.link)
-        self.add_end(LinkEnd(name, remote, requester, self.context.guard.tls()))
+        self.add_end(LinkEnd(name, remote, requester, self.context.guard().tls()))
         await self.invited(offer, message, _per_end(effects))
 
     async def _listen_for_link(self, message: Message) -> None:

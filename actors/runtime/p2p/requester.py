@@ -54,7 +54,7 @@ class P2PRequester(P2PStub):
         remote, handler = context.config.remote_runtime, context.config.p2p_handler
         if remote is None or handler is None or not is_below(handler, remote):
             raise SpecError("a P2P requester needs a remote runtime and a handler stub of it")
-        self._end = LinkEnd(context.url, remote, handler, context.guard.tls())
+        self._end = LinkEnd(context.url, remote, handler, context.guard().tls())
         terms = LinkTerms(context.config.runtime, remote, context.url, handler)
         self._core = P2PRequesterCore(terms, self.policy)
 

@@ -299,7 +299,7 @@ class LinkObjects:
         self._signalling = signalling
         self._description = description
         self._tracer = context.tracer
-        self._guard = context.guard
+        self._guard = context.guard()
         self._unverified: list[tuple[LinkEnd, ConnectionData]] = []
         self._fetching: set[str] = set()
         self._watched: dict[str, LinkEnd] = {}

@@ -319,7 +319,7 @@ class P2PStub(Actor[P2PMessage]):
             await self.perform(self.decide(end.name, what))
 
     async def _fetch_keys(self, end: LinkEnd, data: ConnectionData) -> None:
-        await self.context.guard.fetch_keys(data)
+        await self.context.guard().fetch_keys(data)
         with suppress(ActorStoppedError):
             await self.me.tell(KeysFetched(end.name))
 

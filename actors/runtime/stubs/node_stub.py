@@ -10,9 +10,6 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.keys.key_set import BadKeysError, read_keys
-from actors.keys.statement import BadStatementError
-from actors.keys.token import is_bound_to
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
@@ -223,6 +220,8 @@ class NodeStub(Actor[NodeStubMessage]):
             shown, link.shown = link.shown, None
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
                 self._context.own.logged_in(shown)
+                from actors.keys.token import is_bound_to  # noqa: PLC0415 - see `_stated`
+
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None
         if answer.is_recovered is False:
@@ -239,6 +238,10 @@ class NodeStub(Actor[NodeStubMessage]):
         config, identity = self._context.config, self._identity
         if identity is None:
             return
+        # Keys are slow to import, and a stub in a sandbox process has no identity.
+        from actors.keys.key_set import BadKeysError, read_keys  # noqa: PLC0415
+        from actors.keys.statement import BadStatementError  # noqa: PLC0415
+
         try:
             keys = read_keys(orjson.dumps(stated.domain_keys))
             if stated.statement is None or not self._is_own:

@@ -30,7 +30,8 @@ A stub's connection as its runtime sees it: each step is traced, then reported, 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Self, TypeAlias, final
+from functools import cache
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, final
 
 import attrs
 
@@ -40,8 +41,6 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.link_guard import LinkGuard
-from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
@@ -55,6 +54,11 @@ from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from transports.bodies import write_body
 from transports.link import Kind, Network
+
+if TYPE_CHECKING:
+    # Keys are slow to import, and a stub in a sandbox process has none.
+    from actors.runtime.link_guard import LinkGuard
+    from actors.runtime.own_identity import OwnIdentity
 
 __all__ = ["LOOPBACK", "StubConfig", "StubConnection", "StubContext", "StubFactory", "status_event"]
 
@@ -108,6 +112,18 @@ async def _forget(_token: str) -> None:
     """Store no token."""
 
 
+def _guard_of_nobody() -> "Callable[[], LinkGuard]":
+    """Return what makes, at the first call, a guard with a key of its own that believes nobody."""
+
+    @cache
+    def guard() -> "LinkGuard":
+        from actors.runtime.link_guard import LinkGuard  # noqa: PLC0415 - see above
+
+        return LinkGuard()
+
+    return guard
+
+
 @final
 @attrs.frozen(slots=True)
 class StubContext:
@@ -128,7 +144,7 @@ class StubContext:
             used.
         identity: The key of the runtime and what was said of it; None: no key is shown, as in a
             sandbox process.
-        guard: Signs what a P2P stub offers, and verifies what peers offer.
+        guard: Returns what signs the offers of a P2P stub, and verifies those of peers.
     """
 
     url: str
@@ -141,8 +157,8 @@ class StubContext:
     counters: Counters = attrs.field(factory=Counters)
     keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
-    identity: OwnIdentity | None = None
-    guard: LinkGuard = attrs.field(factory=LinkGuard)
+    identity: "OwnIdentity | None" = None
+    guard: "Callable[[], LinkGuard]" = attrs.field(factory=_guard_of_nobody)
     own: OwnSender = attrs.field()
 
     @own.default

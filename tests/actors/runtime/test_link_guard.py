@@ -321,7 +321,7 @@ def observer(guard, data):
     """Alice's end of a link to Bob, which observes his answer."""
     end = LinkEnd(f"{RA}/p2prequester/1", RB, f"{RB}/p2phandler/1", guard.tls())
     end.own_object, end.peer_object, end.seen = BOND.answers, BOND.object, data
-    objects = LinkObjects(None, "offer", SimpleNamespace(tracer=None, guard=guard))
+    objects = LinkObjects(None, "offer", SimpleNamespace(tracer=None, guard=lambda: guard))
     return end, objects
 
 
