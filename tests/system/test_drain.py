@@ -163,7 +163,7 @@ async def test_a_second_signal_ends_it_at_once():
         while (await get(f"{node.ready['http_url']}/readyz")).status == 200:
             pass
         node.process.send_signal(signal.SIGTERM)
-        with trio.fail_after(1):
+        with trio.fail_after(DRAIN_TIMEOUT / 2):
             assert await node.process.ended() == ExitCode.INTERRUPTED
 
 

@@ -64,7 +64,7 @@ async def test_a_command_runs_a_hyperty_apart_and_drains_in_time():
     async with apart() as (node, runtime, sandbox):
         done = await call("request", *NODE, node.url, runtime.ready["hyperties"]["echo"], "7")
         assert (done.status, orjson.loads(done.out[0])["value"]) == (ExitCode.OK, 7)
-        with trio.fail_after(DRAIN_TIMEOUT):
+        with trio.fail_after(2 * DRAIN_TIMEOUT):
             assert await runtime.stop() == ExitCode.OK
         await gone(sandbox)
 
