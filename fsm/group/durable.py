@@ -8,8 +8,12 @@ and delivers one message of each pair of sender and receiver at a time, so the o
 that of the log also if a message is delivered again. An answer of the receiver ends a message, and
 the log is trimmed up to the first one that has not ended. Answers that say "not now" do not end it:
 the hyperty is not there (404), or has no room (503). The log outlives links, sessions and nodes, so
-this core forgets what it knows of a runtime with the link: the next link begins with the log. What
-is delivered twice thereby is known to the receiver by its position.
+this core forgets what it has delivered to a runtime with the link: the next link begins with the
+log. What is delivered twice thereby is known to the receiver by its position.
+
+Few logs have entries when a link comes, and only those are read. The engine lists them, and reports
+each further entry to each node, so no node that dies has to. A report may be late, but it comes:
+then the log is read. The list is made anew at times, as nobody reports what other nodes remove.
 """
 
 import itertools
@@ -27,6 +31,7 @@ from specs.limits.group import (
     DURABLE_BATCH,
     DURABLE_FETCHES,
     DURABLE_LIFE,
+    DURABLE_LOGS,
     DURABLE_PATIENCE,
     DURABLE_PAUSE,
     DURABLE_PAUSE_MOST,
@@ -53,6 +58,8 @@ __all__ = [
     "GaveUp",
     "Input",
     "Kept",
+    "Listing",
+    "News",
     "Offered",
     "Reached",
     "Tick",
@@ -170,8 +177,14 @@ class Detached:
 
 @final
 @attrs.frozen(slots=True)
+class Listing:
+    """Each log that has an entry is reported from now on, and then each further entry."""
+
+
+@final
+@attrs.frozen(slots=True)
 class Reached:
-    """The log of a runtime has an entry at a position."""
+    """The log of a runtime has an entry at a position, or has had one."""
 
     runtime: str
     position: int
@@ -244,9 +257,8 @@ class Tick:
     """Something is due."""
 
 
-Input: TypeAlias = (
-    Attached | Detached | Reached | Fetched | Unfetched | Trimmed | Answered | Began | Tick
-)
+News: TypeAlias = Listing | Reached | Fetched | Unfetched | Trimmed
+Input: TypeAlias = Attached | Detached | Answered | Began | Tick | News
 
 
 @final
@@ -331,12 +343,12 @@ class _Log:
     """The log of a runtime with a link.
 
     Attributes:
+        known: Highest position that is known to have, or to have had, an entry.
+        is_behind: Whether there may be entries that were not read.
         items: The messages that were read and have not ended, in order.
         over: Positions of those that have ended behind one that has not, as a heap: no more than
             the log has entries.
         reached: Position up to which entries were read.
-        known: Highest position that is known to have, or to have had, an entry.
-        is_behind: Whether there may be entries that were not read.
         fetch: Number of the request that reads the log; None: none does.
         expects: `known` when that request was made.
         wanted: How many entries that request asked for.
@@ -348,11 +360,11 @@ class _Log:
 
     runtime: str
     whose: str
+    known: int
+    is_behind: bool
     items: list[_Item] = attrs.field(factory=list)
     over: list[int] = attrs.field(factory=list)
     reached: int = 0
-    known: int = 0
-    is_behind: bool = True
     fetch: int | None = None
     expects: int = 0
     wanted: int = 0
@@ -401,6 +413,8 @@ class DeliverCore:
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
+        # Of each log that may have entries the highest position of one; None: of any log.
+        self._filled: dict[str, int] | None = None
         self._fetching = 0
         self._unread: dict[str, None] = {}
         self._numbers = itertools.count(1)
@@ -429,9 +443,7 @@ class DeliverCore:
         """
         match happened:
             case Attached(runtime, whose):
-                detached = self._detach(runtime)
-                self._logs[runtime] = _Log(runtime, whose)
-                return [*detached, *self._go_on(runtime, now)]
+                return [*self._detach(runtime), *self._attach(runtime, whose, now)]
             case Detached(runtime):
                 return self._detach(runtime)
             case Began():
@@ -442,13 +454,26 @@ class DeliverCore:
             case Fetched() | Unfetched():
                 return self._fetched(happened, now)
             case _:
-                self._heard(happened, now)
-                return self._go_on(happened.runtime, now)
+                self._note(happened)
+                return [] if isinstance(happened, Listing) else self._heard(happened, now)
 
-    def _heard(self, happened: Reached | Trimmed | Answered, now: float) -> None:
+    def _note(self, news: Listing | Reached | Trimmed | Answered) -> None:
+        """Note whether logs may have entries."""
+        filled = {} if isinstance(news, Listing) else self._filled
+        match news:
+            case Reached(runtime, position) if filled is not None:
+                filled[runtime] = max(position, filled.get(runtime, 0))
+                if len(filled) > DURABLE_LOGS:
+                    filled = None
+            case Trimmed(runtime, position, is_done=True) if filled is not None:
+                if filled.get(runtime, 0) <= position:
+                    filled.pop(runtime, None)
+        self._filled = filled
+
+    def _heard(self, happened: Reached | Trimmed | Answered, now: float) -> list[Effect]:
         log = self._logs.get(happened.runtime)
         if log is None:
-            return
+            return []
         match happened:
             case Reached(_, position):
                 if position > log.known:
@@ -463,6 +488,7 @@ class DeliverCore:
                 _answered(log, answer, now)
             case _:
                 assert_never(happened)
+        return self._go_on(happened.runtime, now)
 
     def _begin(self, now: float) -> list[Effect]:
         self._fetching = 0
@@ -472,6 +498,12 @@ class DeliverCore:
             log.fetch, log.is_trimming, log.is_behind = None, False, True
             effects += self._go_on(runtime, now)
         return effects
+
+    def _attach(self, runtime: str, whose: str, now: float) -> list[Effect]:
+        known = 0 if self._filled is None else self._filled.get(runtime, 0)
+        is_behind = known > 0 or self._filled is None
+        self._logs[runtime] = _Log(runtime, whose, known, is_behind)
+        return self._go_on(runtime, now)
 
     def _detach(self, runtime: str) -> list[Effect]:
         log = self._logs.pop(runtime, None)

@@ -116,6 +116,14 @@ DURABLE_WINDOW: Final = 64
 DURABLE_FETCHES: Final = 64
 """Logs that a node reads at the same time (ours: many runtimes may come back at once)."""
 
+DURABLE_LOGS: Final = 65_536
+"""Logs that a node knows to have entries (ours). If it hears of more, it reads the log of each
+runtime that connects, until it has them listed anew."""
+
+DURABLE_LISTING: Final = 3600.0
+"""Seconds after which a node has the logs listed anew that have entries (ours: until then it may
+read logs for nothing that other nodes have trimmed)."""
+
 DURABLE_ANSWER: Final = 20.0
 """Seconds after which a durable message without an answer is delivered again (ours: 5 s more than
 the receiver's bus waits for its hyperty, `REPLY_TIMEOUT`)."""

@@ -162,7 +162,8 @@ class Reached:
 
     Attributes:
         log: Name of the log.
-        position: Place of the entry, which may be gone by now.
+        position: Place of the entry, which may be gone by now, or of one that found no room behind
+            it.
     """
 
     log: str
@@ -411,7 +412,9 @@ class Engine(ABC):
 
         The last entry of each log that has one comes first, then new ones, in order; of several
         entries of a log that the reader has not taken, the last one is enough. After an outage the
-        reader goes on, or begins again. The channel ends with the handle.
+        reader goes on, or begins again. So of each entry its position comes, or a later one of its
+        log, unless the entry is acknowledged before: a reader may take a log to be empty until it
+        comes. The channel ends with the handle.
         """
 
     @abstractmethod

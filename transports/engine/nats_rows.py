@@ -17,7 +17,7 @@ import attrs
 import orjson
 
 from specs.limits.engine import LOG_LIFE, LOG_UNITS, NATS_MARK_LIFE
-from transports.engine.contract import Append, Put, Reached, Row
+from transports.engine.contract import Append, Put, Row
 from transports.nats.client import Request
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery, headers
@@ -29,6 +29,7 @@ __all__ = [
     "append_requests",
     "bucket_of",
     "error_of",
+    "log_of",
     "log_pattern",
     "log_subject",
     "log_terms",
@@ -37,7 +38,6 @@ __all__ = [
     "part_of",
     "pattern_of",
     "put_request",
-    "reached_in",
     "read_json",
     "row_of",
     "stored_message",
@@ -103,6 +103,11 @@ def log_subject(bucket: str, log: str) -> bytes:
     return _logs(bucket) + _tokens(log.split("/"))
 
 
+def log_of(bucket: str, subject: bytes) -> str:
+    """Return the log of a subject."""
+    return _key(_logs(bucket), subject)
+
+
 def log_pattern(bucket: str) -> bytes:
     """Return the pattern of the subjects of all logs."""
     return _logs(bucket) + b">"
@@ -153,13 +158,6 @@ def append_requests(bucket: str, append: Append) -> list[Request]:
     subject = log_subject(bucket, append.log)
     fillers = [Request(subject, b"", _FILLER)] * (append.units - 1)
     return [*fillers, Request(subject, append.payload)]
-
-
-def reached_in(bucket: str, delivery: Delivery, position: int) -> Reached | None:
-    """Return which log has got the message that a consumer delivers; None: it is a filler."""
-    if _FILLER_MARK in delivery.headers:
-        return None
-    return Reached(_key(_logs(bucket), delivery.subject), position)
 
 
 @final

@@ -1,6 +1,7 @@
 """What is followed in the streams of NATS: rows, and which logs get entries."""
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Final, final
 
 import attrs
@@ -10,7 +11,7 @@ from typing_extensions import override
 from specs.limits.engine import NATS_MARK_LIFE
 from transports.engine.contract import Current, Reached, Row, Seen
 from transports.engine.nats_follow import NatsFollower, Numbered, Reading
-from transports.engine.nats_rows import log_pattern, pattern_of, reached_in, row_of
+from transports.engine.nats_rows import log_of, log_pattern, pattern_of, row_of
 from transports.engine.nats_stream import NatsStream
 
 __all__ = ["NatsLogNews", "NatsWatch"]
@@ -98,7 +99,10 @@ class NatsWatch(NatsFollower[Seen]):
 
 @final
 class NatsLogNews(NatsFollower[Reached]):
-    """Follows which logs get entries, over outages.
+    """Follows which logs get entries; begins again after an outage, as few logs have any.
+
+    The last message of a log may be a filler: one of an entry that is still to come, or that found
+    no room. It stands for the entries before it.
 
     Args:
         stream: The streams of the handle.
@@ -107,19 +111,13 @@ class NatsLogNews(NatsFollower[Reached]):
     def __init__(self, stream: NatsStream) -> None:
         pattern = log_pattern(stream.bucket).decode()
         super().__init__(stream, stream.logs, pattern, has_payloads=False)
-        self._made = ""
-        self._reached = 0
 
     @override
     def _begun_at(self, made: str, last: int) -> int | None:
-        if made != self._made or last < self._reached:
-            self._made, self._reached = made, 0
-        return self._reached + 1 if self._reached else None
+        return None
 
     @override
     def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Reached]:
-        for number, message in messages:
-            self._reached = number
-            reached = reached_in(self._stream.bucket, message, number)
-            if reached is not None:
-                yield reached
+        last = {message.subject: number for number, message in messages}
+        for subject, number in sorted(last.items(), key=itemgetter(1)):
+            yield Reached(log_of(self._stream.bucket, subject), number)

@@ -50,7 +50,7 @@ from fsm.group.rows_io import (
     Written,
 )
 from specs.identity import READ
-from specs.limits.group import DURABLE_LIFE, GROUP_LEASE, GROUP_LEASES
+from specs.limits.group import DURABLE_LIFE, DURABLE_LISTING, GROUP_LEASE, GROUP_LEASES
 from specs.message import Message
 from specs.reply_code import DropReason
 from transports.codec import decode_line
@@ -280,10 +280,13 @@ class LogKeeper(Actor[LogWork]):
         await self._bus.tell(LogsMoved(news))
 
     async def _follow(self) -> None:
-        async with self._engine.follow_logs() as reached:
-            async for batch in reached:
-                news = tuple(durable.Reached(one.log, one.position) for one in batch)
-                await self._bus.tell(LogsMoved(news))
+        while True:
+            with trio.move_on_after(DURABLE_LISTING):
+                await self._bus.tell(LogsMoved((durable.Listing(),)))
+                async with self._engine.follow_logs() as reached:
+                    async for batch in reached:
+                        news = tuple(durable.Reached(one.log, one.position) for one in batch)
+                        await self._bus.tell(LogsMoved(news))
 
 
 def _kept(entry: contract.Entry, offset: float) -> durable.Kept:

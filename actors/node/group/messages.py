@@ -8,7 +8,7 @@ import attrs
 
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.messages import GroupEvent, LogEvent
-from fsm.group.durable import Fetch, Fetched, Reached, Trimmed, Unfetched
+from fsm.group.durable import Fetch, News
 from fsm.group.membership import DropLease, PutLease
 from fsm.group.rows_io import Answered, Current, Gap, Put, Read, Seen
 from fsm.session.node_session_io import OutboundMessage
@@ -127,9 +127,9 @@ class LogsReady(LogEvent):
 @final
 @attrs.frozen(slots=True)
 class LogsMoved(LogEvent):
-    """Logs have got entries, were read or trimmed."""
+    """Logs are listed, have got entries, were read or trimmed."""
 
-    news: Sequence[Reached | Fetched | Unfetched | Trimmed]
+    news: Sequence[News]
 
 
 @final

@@ -6,6 +6,7 @@ import trio
 from specs.limits.engine import (
     INBOX_MESSAGES,
     LOG_ENTRY,
+    LOG_UNIT,
     LOG_UNITS,
     PUBLISHED_BYTES,
     ROW_KEY,
@@ -428,6 +429,15 @@ async def test_who_follows_logs_hears_of_their_entries(engine, other):
         await until_reached(news, {"a": last, "b": only})
         (last,) = await append(engine, "a", b"5")
         await until_reached(news, {"a": last})
+
+
+async def test_who_follows_logs_hears_of_one_whose_last_entry_found_no_room(engine, other):
+    """An entry of several units may fill the log before it is refused."""
+    await append(engine, "a", *[b"1"] * (LOG_UNITS - 1))
+    (refused,) = await append(engine, "a", b"x" * (LOG_UNIT + 1))
+    assert isinstance(refused, LogFullError)
+    async with other.follow_logs() as news:
+        assert [one.log for one in await news.receive()] == ["a"]
 
 
 async def test_a_log_that_is_full_refuses_and_others_do_not(engine):

@@ -140,6 +140,56 @@ async def test_it_outlives_the_node_that_has_accepted_it(group, autojump_clock):
         await until(lambda: kept == [0])
 
 
+async def test_a_node_that_starts_later_knows_which_logs_have_entries(group, autojump_clock):
+    """None of the nodes is left that heard of the entries when they came."""
+    one, two, three = group.nodes
+    kept = []
+    async with parties(group, partial(Ledger, kept)) as (_, second, ledger, caller):
+        await group.kill(two)
+        await accepted(caller, ledger.url, *range(3))
+        fresh = await group.node()
+        await group.kill(one)
+        await group.kill(three)
+        second.go(fresh)
+        await until(lambda: kept == [0, 1, 2])
+    assert not group.store.entries()
+
+
+LISTING = 60.0
+"""Seconds between two lists of the logs, not the hour: nodes have enough to do in a minute."""
+
+
+async def test_only_logs_that_have_entries_are_read(monkeypatch, autojump_clock):
+    """A log that another node has trimmed is read until the logs are listed anew."""
+    monkeypatch.setattr("actors.node.group.link.DURABLE_LISTING", LISTING)
+    kept, read = [], []
+    async with open_group(3) as group, parties(group, partial(Ledger, kept)) as parts:
+        first, second, ledger, caller = parts
+        one, two, three = group.nodes
+        fetch = group.store.fetch
+
+        def noted(log, after, most):
+            read.append(log)
+            return fetch(log, after, most)
+
+        async def go(from_, to):
+            for place in (first, second):
+                place.go(to)
+            await group.kill(from_)
+            await group.has(to, second.runtime.url, "open")
+            await trio.sleep(1)
+
+        monkeypatch.setattr(group.store, "fetch", noted)
+        await accepted(caller, ledger.url, 0)
+        await until(lambda: kept == [0])
+        assert read == [second.runtime.url]
+        await go(two, one)
+        assert read == [second.runtime.url] * 2
+        await trio.sleep(LISTING)
+        await go(one, three)
+        assert len(read) == 2
+
+
 async def test_what_was_delivered_is_not_delivered_again_by_the_next_node(group, autojump_clock):
     """The node dies before the log is trimmed; the runtime is away for longer than any window."""
     one, two, _ = group.nodes
