@@ -1,13 +1,17 @@
 """Every session of tests writes down which steps the machines took: `make check` reads it."""
 
+import faulthandler
 import gc
 import json
 import os
 from collections import Counter
+from math import inf
 from pathlib import Path
+from time import monotonic
 from unittest import TestCase
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
 from fsm.static_check import read_census, write_census
@@ -56,8 +60,39 @@ settings.register_profile("soak", settings.get_profile("default"), max_examples=
 settings.load_profile("default")
 
 
+HANGS = 290.0
+"""Seconds, beyond the longest timeout mark: what hangs then is shown by a dump of all stacks."""
+
+ARMED = 60.0
+"""Seconds for which a watch is good for further tests, which may have as much more.
+
+pytest's own (`faulthandler_timeout`) starts a thread for each test and waits for its end: for
+17,000 tests that is five seconds of processor time, and more of waiting.
+"""
+
+
+class HangWatch:
+    """Dumps all stacks where a test hangs."""
+
+    def __init__(self, config):
+        self.config = config
+        self.since = -inf
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self):
+        now = monotonic()
+        if now - self.since > ARMED:
+            self.since = now
+            stderr = self.config.stash[fault_handler_stderr_fd_key]
+            faulthandler.dump_traceback_later(HANGS + ARMED, file=stderr)
+
+    def pytest_sessionfinish(self):
+        faulthandler.cancel_dump_traceback_later()
+
+
 def pytest_configure(config):
     config.pluginmanager.register(Census(config))
+    config.pluginmanager.register(HangWatch(config))
 
 
 QUICK = ("tests/fsm/", "tests/specs/", "tests/transports/")

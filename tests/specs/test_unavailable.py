@@ -164,32 +164,6 @@ LASTING = {"MALFORMED", "UNAUTHENTICATED", "FORBIDDEN", "NOT_FOUND", "GONE", "TO
 """Codes of refusals that another attempt does not change."""
 
 
-@cache
-def sources():
-    """Read when a test wants them: every worker imports this file, and one runs it."""
-    return {
-        str(path.relative_to(ROOT)): ast.parse(path.read_text())
-        for folder in FOLDERS
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        if not path.is_relative_to(ROOT / "actors" / "play")
-    }
-
-
-def places(tree, is_one, within=()):
-    """The classes and functions with nodes that are one, each once for each of them."""
-    for node in ast.iter_child_nodes(tree):
-        is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_one(node):
-            yield ".".join(within) or "-"
-        yield from places(node, is_one, (*within, node.name) if is_named else within)
-
-
-def found(is_one):
-    return Counter(
-        f"{path}::{place}" for path, tree in sources().items() for place in places(tree, is_one)
-    )
-
-
 def is_unavailable(node):
     is_number = isinstance(node, ast.Constant) and type(node.value) is int and node.value == 503
     return is_number or (isinstance(node, ast.Attribute) and node.attr in NAMES)
@@ -215,20 +189,48 @@ def is_false_hope(node):
     return bool(codes & LASTING and hope)
 
 
+KINDS = (is_unavailable, is_answer, is_false_hope)
+
+
+def places(tree, within="-"):
+    """The nodes of each kind, by the classes and functions in which they are."""
+    inner = "" if within == "-" else f"{within}."
+    for node in ast.iter_child_nodes(tree):
+        yield from ((kind, within) for kind in KINDS if kind(node))
+        is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from places(node, f"{inner}{node.name}" if is_named else within)
+
+
+@cache
+def found():
+    """Counted when a test wants it: every worker imports this file, and one runs it.
+
+    The sources are read one by one: together, their trees take more memory than all else.
+    """
+    places_of = {kind: Counter() for kind in KINDS}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not path.is_relative_to(ROOT / "actors" / "play"):
+                name = path.relative_to(ROOT)
+                for kind, place in places(ast.parse(path.read_text())):
+                    places_of[kind][f"{name}::{place}"] += 1
+    return places_of
+
+
 def test_every_place_that_answers_503_is_listed_with_a_reason_to_try_again():
     rows = Counter([*ANSWERS, *OTHERS, *AGAIN])
-    there = found(is_unavailable)
+    there = found()[is_unavailable]
     assert (there - rows, rows - there) == (Counter(), Counter())
 
 
 def test_all_answers_are_written_where_503_gets_its_reason_and_its_pause():
     """One that is written elsewhere would have neither."""
-    written = {place for place in found(is_answer) if not place.startswith("fsm/product/")}
+    written = {place for place in found()[is_answer] if not place.startswith("fsm/product/")}
     assert written == WRITERS.keys()
 
 
 def test_no_lasting_refusal_asks_for_another_attempt():
-    assert found(is_false_hope) == {}
+    assert found()[is_false_hope] == {}
 
 
 @pytest.mark.parametrize(
@@ -236,4 +238,4 @@ def test_no_lasting_refusal_asks_for_another_attempt():
     ["refuse(m, Code.NOT_FOUND, 'try again')", "Refused(Code.TOO_LARGE, f'{n} wait; ask later')"],
 )
 def test_a_lasting_refusal_that_asks_for_another_attempt_is_seen(text):
-    assert list(places(ast.parse(text), is_false_hope)) == ["-"]
+    assert [at for kind, at in places(ast.parse(text)) if kind is is_false_hope] == ["-"]

@@ -121,7 +121,7 @@ async def test_an_old_stub_is_found_although_a_write_to_it_is_stuck(autojump_clo
         assert (await world.states())[OLD_INSIDE] == "detached"
 
 
-async def test_links_that_are_lost_at_once_end_a_few_at_a_time():
+async def test_links_that_are_lost_at_once_end_a_few_at_a_time(autojump_clock):
     """The bus would have their ends before it all other work, for seconds if they are thousands."""
     async with open_world() as world:
         links = [await world.link() for _ in range(10 * CLOSE_BATCH)]
