@@ -11,11 +11,14 @@ import actors
 from actors.hyperties import Caller, Echo
 from fsm.registry.node_rights import Observation
 from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE
+from specs.limits.sync import REPEAT_LAST
+from tests.actors.runtime.objects.test_children import seen, values
 from tests.actors.runtime.sync.delegation.test_delegation import heir_of
 from tests.support.node.group_world import TimedTracer, broken, open_group
 from tests.support.node.node_peer import DOMAIN
 from tests.support.report_world import Closed, Open
 from tests.support.runtime.apart import Thermometer
+from transports.background import open_background
 from transports.link import Network
 
 
@@ -243,3 +246,59 @@ async def test_requests_go_on_while_nodes_are_replaced(group, autojump_clock):
                 await trio.sleep(2)
             nursery.cancel_scope.cancel()
         assert not failed
+
+
+@pytest.mark.parametrize("had_one", [True, False])
+async def test_a_child_that_its_reporter_never_got_goes_with_the_next_sign_of_children(
+    group, monkeypatch, had_one, autojump_clock
+):
+    """The engine is away, and the node does not know: an observer there has a child, others not."""
+    async with runtimes(group, 4) as (creators, reporters, _, others):
+        reporter = await reporters.runtime.deploy(Open)
+        creator = await creators.runtime.deploy(Open)
+        observer = await others.runtime.deploy(Open)
+        async with (
+            reporter.report("comm", {}) as thing,
+            creator.observe(thing.url) as mine,
+            observer.observe(thing.url) as copy,
+        ):
+            first = [(await mine.children.create("first")).value] if had_one else []
+            await seen(copy.children, first)
+            with monkeypatch.context() as window:
+                window.setattr(group.store, "publish", lambda *_: None)
+                with pytest.raises(actors.ObjectError) as refused:
+                    await mine.children.create("lost")
+            assert refused.value.code == 408
+            await seen(copy.children, [*first, "lost"])
+            assert list(values(mine.children).values()) == first
+            assert list(values(thing.children).values()) == first
+            await trio.sleep(3 * REPEAT_LAST)
+            # The reporter's end gives no sign of children that it never had.
+            await seen(copy.children, first if had_one else ["lost"])
+            await mine.children.create("next")
+            await seen(copy.children, [*first, "next"])
+
+
+@pytest.mark.parametrize(("at", "away"), [(1, 5.0), (0, 40.0)])
+async def test_a_child_that_was_lost_on_its_way_comes_later(
+    group, monkeypatch, at, away, autojump_clock
+):
+    """It is sent again, or its reporter has it, and a copy without it reads the object."""
+    async with runtimes(group, 5) as places, open_background() as nursery:
+        reporter = await places[at].runtime.deploy(Open)
+        creator = await places[0].runtime.deploy(Open)
+        observers = [await one.runtime.deploy(Open) for one in places[2:4]]
+        async with (
+            reporter.report("comm", {}) as thing,
+            creator.observe(thing.url) as mine,
+            observers[0].observe(thing.url) as far,
+            observers[1].observe(thing.url) as near,
+        ):
+            with monkeypatch.context() as window:
+                window.setattr(group.store, "publish", lambda *_: None)
+                nursery.start_soon(mine.children.create, "late")
+                await trio.sleep(away)
+                await seen(near.children, ["late"])
+                await seen(far.children, [])
+            for one in (thing, mine, far, near):
+                await seen(one.children, ["late"])
