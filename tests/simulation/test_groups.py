@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 5
 LONG = 100
 
-FOUND = 430, 443, 527, 536, 752, 825, 3171, 3325, 10348, 11743, 11228, 11974
+FOUND = 430, 443, 527, 536, 752, 825, 3171, 3325, 10348, 11743, 11228, 11974, 12171, 12172
 """Seeds that once broke a rule: addresses of a runtime that was away; the order of updates; a child
 that was created, and refused for an observer out of reach; the order of requests to a runtime that
 moves to a node whose writes are lost; a child that is repeated while it waits for a path; an
@@ -27,7 +27,8 @@ without a lease did not take in, and counted; a message of a sender that has mov
 the next one overtook; a message that was lost with the engine, while one before it was still on
 its way to the bus of the receiver; an update that an observer got at its old node and at its new
 one; an answer of which a link gave two copies back; a child that some runtimes got while others
-were out of reach."""
+were out of reach; a request that was repeated while it waited for its node; a list of what lives
+in a runtime that a change overtook."""
 
 PLAN = Plan(seed=1, runtimes=(("r0", 0), ("r1", 0)), members=3)
 FAULTS = [

@@ -280,13 +280,16 @@ class LogKeeper(Actor[LogWork]):
         await self._bus.tell(LogsMoved(news))
 
     async def _follow(self) -> None:
-        while True:
-            with trio.move_on_after(DURABLE_LISTING):
+        has_ended = False
+        while not has_ended:
+            with trio.move_on_after(DURABLE_LISTING) as turn:
                 await self._bus.tell(LogsMoved((durable.Listing(),)))
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
                         news = tuple(durable.Reached(one.log, one.position) for one in batch)
                         await self._bus.tell(LogsMoved(news))
+            # It has ended with the engine's handle, if not by the clock.
+            has_ended = not turn.cancelled_caught
 
 
 def _kept(entry: contract.Entry, offset: float) -> durable.Kept:

@@ -234,9 +234,12 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     """A message that could not go by a link goes by the node, once for each request (I-R9).
 
     A message to all followers of an object goes by the node and by links, so each of those
-    links may have the node carry it once more.
+    links may have the node carry it once more. A request may be repeated while it waits for the
+    node: each copy that waits is sent.
     """
 
+    _waiting: Counter[tuple[str, str | None]] = attrs.field(factory=Counter)
+    _copies: dict[str | None, int] = attrs.field(factory=dict)
     _sent: dict[str | None, Counter[tuple[str | None, ...]]] = attrs.field(factory=dict)
     _branches: dict[str | None, set[str]] = attrs.field(factory=dict)
 
@@ -251,6 +254,21 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
         if is_p2p_end(one) and is_shared(record.to or ""):
             self._branches.setdefault(record.mid, set()).add(one)
 
+    @on(msg(Op.QUEUE))
+    def queued(self, record: TraceLine) -> None:
+        at = record.actor, record.mid
+        self._waiting[at] += 1
+        if self._waiting[at] > 1:
+            self._copies[record.mid] = max(self._waiting[at], self._copies.get(record.mid, 1))
+
+    @on(msg(Op.FLUSH, Op.DROP))
+    def left(self, record: TraceLine) -> None:
+        at = record.actor, record.mid
+        if self._waiting[at] > 1:
+            self._waiting[at] -= 1
+        else:
+            del self._waiting[at]
+
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         # A stub sends what is no answer; a request that is repeated is answered again.
@@ -261,5 +279,6 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
             self._sent.setdefault(record.mid, Counter()),
         )
         routes[route] += 1
-        if routes[route] > 1 + len(self._branches.get(record.mid, ())):
+        copies = self._copies.get(record.mid, 1)
+        if routes[route] > copies + len(self._branches.get(record.mid, ())):
             self.broken(record, "it to be sent once over one link")

@@ -293,9 +293,12 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
 
 @final
 class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
-    """Reports of another runtime about an address alternate: it came, it left (I-C6)."""
+    """Reports of another runtime about an address alternate: it came, it left (I-C6).
 
-    _asked: dict[str, str] = attrs.field(factory=dict)
+    A report may overtake the list that was asked for before it, and holds beside it.
+    """
+
+    _asked: dict[str, tuple[str, dict[str, bool]]] = attrs.field(factory=dict)
     _live: dict[str, set[str]] = attrs.field(factory=dict)
 
     @on(bodies_at_bus(Op.SUBMIT))
@@ -303,22 +306,28 @@ class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
         if record.from_ == self.process.part("registry"):
             to = record.to or ""
             if record.type == MessageType.SUBSCRIBE and to.endswith(_REGISTRY):
-                self._asked[record.mid or ""] = to
+                self._asked[record.mid or ""] = to, {}
 
     @on(bodies_at_bus(Op.CALLBACK))
     def shown(self, record: TraceLine) -> None:
-        registry = self._asked.pop(record.ref or "", None)
-        if registry is not None and record.code == Code.OK:
-            self._live[registry] = set(addresses_in(body_of(record).get("value")))
+        registry, since = self._asked.pop(record.ref or "", ("", {}))
+        if registry and record.code == Code.OK:
+            listed = set(addresses_in(body_of(record).get("value"))) - since.keys()
+            self._live[registry] = listed | {one for one, is_live in since.items() if is_live}
 
     @on(bodies_at_bus(Op.DELIVER))
     def changed(self, record: TraceLine) -> None:
-        live = self._live.get(record.from_ or "")
-        if live is None or not (record.to or "").endswith(_CHANGES):
+        if not (record.to or "").endswith(_CHANGES):
             return
-        body = body_of(record)
+        body, live = body_of(record), self._live.get(record.from_ or "")
         is_add = body.get("operation") == "add"
-        for one in addresses_in(body.get("value")):
+        changed = addresses_in(body.get("value"))
+        for registry, since in self._asked.values():
+            if registry == record.from_:
+                since.update(dict.fromkeys(changed, is_add))
+        if live is None:
+            return
+        for one in changed:
             if (one in live) is is_add:
                 self.broken(record, "add and remove in turn", one)
             change = live.add if is_add else live.discard

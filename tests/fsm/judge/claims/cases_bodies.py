@@ -146,12 +146,26 @@ _FOLLOWS = (
     + _change("RA/registry", 6, "RB", "remove", "HC")
     + _change("RA/registry", 7, "RB", "add", "HC")
 )
+_OVERTAKEN = (
+    _HERE
+    + "bus add listeners RB/registry SA\nbus add listeners RB/registry/changes RA/registry\n"
+    + _given_to("SA", "subscribe", 4, "RA/registry>RB/registry", '{"resources":[]}')
+    + _back(4, "RB/registry>RA/registry", '{"code":200,"value":["HB"]}')
+    + _given_to("SA", "subscribe", 5, "RA/registry>RB/registry", '{"resources":[]}')
+    + _change("RA/registry", 6, "RB", "add", "HC")
+    + _change("RA/registry", 7, "RB", "remove", "HB")
+    + _back(5, "RB/registry>RA/registry", '{"code":200,"value":["HB"]}')
+    + _change("RA/registry", 8, "RB", "remove", "HC")
+    + _change("RA/registry", 9, "RB", "add", "HB")
+)
 
 CHANGES = (
     case("I-C2", _PUBLISHES, *2 * [('["HA","HB"]', '["HB"]')]),
     case("I-C4", _PUBLISHES, *2 * [('["HA","HB"]', '["HA","HC"]')]),
     case("I-C4", _PUBLISHES, (_CAME_HERE, _CAME_HERE + _NOT_HERE)),
     case("I-C6", _FOLLOWS, *2 * [(_REMOVE, _ADD)]),
+    case("I-C6", _OVERTAKEN, (_change("RA/registry", 6, "RB", "add", "HC"), "")),
+    case("I-C6", _OVERTAKEN, (_change("RA/registry", 7, "RB", "remove", "HB"), "")),
 )
 
 _PATH = "RA/ua>MN/sm"

@@ -32,6 +32,10 @@ loader step stub_deployment SA [*] load deploying
 {_CRASHED}registry upd stubs a.ex SB deploying
 """
 _SENT = "x xmit read 1 HA>HC stub=SA link=L1 seq=1 via=SA\n"
+_WAITS = "stub:SA queue read 1 HA>HC\n"
+_LEAVES = "stub:SA flush read 1 HA>HC\n" + _SENT
+_ANEW = _WAITS + _LEAVES
+_AGAIN = _WAITS + _LEAVES.replace("L1", "L2") + _ANEW
 
 RESOLUTION = (
     case("I-R1", _SERVICE, ("done DR SA", "done DR PQ"), before=RUNTIME),
@@ -57,6 +61,8 @@ RESOLUTION = (
         _SENT + "x xmit read 2 HA>HC stub=SA link=L1 seq=2 via=SA\n",
         ("xmit read 2", "xmit read 1"),
     ),
+    case("I-R9", 2 * _WAITS + 2 * _LEAVES, (2 * _LEAVES, 2 * _LEAVES + _SENT)),
+    case("I-R9", _AGAIN, (_ANEW, _ANEW + _SENT)),
 )
 
 _CREATED, _BEGUN = (
