@@ -52,7 +52,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         count = sum(
             write_runtime(lines, f"ra{one}", records // processes) for one in range(processes)
         )
-        alone = _rate(count, lambda: _alone(lines), time.process_time)
+        alone = _rate(count // processes, lambda: _alone(next(lines.iterdir())), time.process_time)
         effort = Effort.LONG if count > _REACH else Effort.SHORT
         by_cores: dict[int, float] = {}
         for used in sorted({cores, 1}, reverse=True):

@@ -90,7 +90,8 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
                 asked = Question(traces=(str(place),), scope=Scope.MACHINES)
                 return validate(session, asked).verdict
 
-            for name, place in (("JSON Lines", lines), ("Parquet", columns)):
+            places = {"Parquet": columns} | ({"JSON Lines": lines} if shape == "many" else {})
+            for name, place in places.items():
                 key = f"{shape}, {name}"
                 taken = rounds if shape == "many" else 1
                 rates[key] = median_rate(taken, count, by_spark, place, time.perf_counter)

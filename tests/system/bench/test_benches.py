@@ -55,9 +55,9 @@ def test_a_bench_runs_small(name):
 def test_the_page_of_results_has_a_row_for_each():
     good = Verdict(bench="a", what="us / us of b", ours=1234.5, peer=2, ratio=617.2, reach=None)
     bad = attrs.evolve(good, bench="b", reach=1.5, missed=("c: 3 of 2",))
-    *_, first, second, third = run.results([good.line(), bad.line(), run._failed("d", 3)]).split(
-        "\n"
-    )[:-1]
+    page = run.results([good.line(), bad.line(), run._failed("d", 3)], 90.0)
+    *_, first, second, third = page.split("\n")[:-1]
+    assert "1.5 minutes" in page
     assert first == "| a | us / us of b | 1,234.50 / 2.00 | 617.20x |  | reached |"
     assert second == "| b | us / us of b | 1,234.50 / 2.00 | 617.20x | 1.50x | missed: c: 3 of 2 |"
     assert third == "| d |  |  |  |  | missed: it ended with 3 and no figures |"
@@ -79,6 +79,10 @@ def test_every_bench_is_run():
             "node.relay",
         }
     )
+
+
+def test_a_bench_that_is_run_by_name_only_is_a_bench():
+    assert set(BENCHES) > run.BY_NAME
 
 
 # ---- what a verdict says
