@@ -34,8 +34,9 @@ __all__ = ["code_of", "hyperty_code", "importable", "stub_code"]
 _PROJECT: Final = "protofly"
 _OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
 _OF_STUBS: Final = ("actors.runtime.stubs.node_stub",)
+"""What a sandbox runs if its contents are a stub of ours, besides what its code may import."""
 _OF_HYPERTIES: Final = ("actors.sandbox.hyperties",)
-"""What a sandbox imports itself for its contents; imports take most of the time of its start."""
+"""What a sandbox runs if its contents are a hyperty, besides what its code may import."""
 
 _FOR_STUBS: Final = (
     "actors.kit.supervision.actor",

@@ -45,7 +45,6 @@ from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     SANDBOX_BURST,
     SANDBOX_RATE,
-    SANDBOX_SILENCE,
 )
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -253,11 +252,12 @@ class SandboxHost(Actor[M], ABC):
 
     @override
     async def timed_out(self) -> None:
-        match self._signs.timed_out(trio.current_time(), self._used()):
+        now = trio.current_time()
+        match self._signs.timed_out(now, self._used()):
             case Sign.ASK:
                 self.say(PipeMessage(Word.PING))
             case Sign.END:
-                self._leave(f"it gave no sign of life for {SANDBOX_SILENCE:g} s")
+                self._leave(f"it gave no sign of life for {self._signs.silence(now):.0f} s")
             case Sign.WAIT:
                 pass
 

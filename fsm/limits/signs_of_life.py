@@ -11,7 +11,7 @@ from typing import final
 import attrs
 
 from specs.limits.foreign_code import SANDBOX_STARVED, SANDBOX_TURN
-from specs.limits.protocol import SANDBOX_BEAT, SANDBOX_SILENCE
+from specs.limits.protocol import LATE, SANDBOX_BEAT, SANDBOX_SILENCE
 
 __all__ = ["IDLE", "ProcessorTime", "Sign", "SignsOfLife"]
 
@@ -65,8 +65,12 @@ class SignsOfLife:
         self.is_owed = False
         self.due = now + SANDBOX_BEAT
 
+    def silence(self, now: float) -> float:
+        """Return the seconds for which a sign of life is owed."""
+        return now - self._asked
+
     def timed_out(self, now: float, used: ProcessorTime) -> Sign:
-        """Say what is done now.
+        """Return what its host has to do.
 
         Args:
             now: The time.
@@ -77,17 +81,16 @@ class SignsOfLife:
             self._asked, self._then = now, used
             self.due = now + SANDBOX_SILENCE
             return Sign.ASK
-        if now - self.due > SANDBOX_BEAT:
-            # The host was not running itself: its answer may wait in the pipe, unread.
+        if now - self.due > LATE:
+            # Late itself: the sign of life may wait in the pipe, unread.
             self._asked, self._then = now, used
             self.due = now + SANDBOX_SILENCE
             return Sign.WAIT
-        silence = now - self._asked
         is_starved = (
             used.ran - self._then.ran < SANDBOX_TURN
             and used.waited - self._then.waited > SANDBOX_SILENCE / 2
         )
-        if not is_starved or silence >= SANDBOX_STARVED:
+        if not is_starved or self.silence(now) >= SANDBOX_STARVED:
             return Sign.END
         self.due = min(now + SANDBOX_BEAT, self._asked + SANDBOX_STARVED)
         return Sign.WAIT

@@ -79,7 +79,10 @@ async def admitted(node):
 
 
 async def ended(node):
-    """Wait for the end; it is soon enough, for a machine that is busy, or the test fails."""
+    """Wait for the end, and as long again for what the interpreter does then on a busy machine.
+
+    A node that has not drained in `DRAIN_TIMEOUT` by its own clock ends with another status.
+    """
     with trio.fail_after(2 * DRAIN_TIMEOUT):
         return await node.process.ended()
 

@@ -41,6 +41,11 @@ ATTACK = """async (attack, ...rest) => {
         return { code: error.code, reason: error.reason };
     }
 }"""
+REMOVED = f"""async (...how) => {{
+    const {{ code }} = await ({ATTACK})(...how);
+    if (code !== 503 && code !== 404) throw new Error(`answered ${{code}}`);
+    return code === 404;
+}}"""
 DROPS = "() => Object.fromEntries(window.runtime.counters.drops)"
 
 
@@ -155,8 +160,8 @@ async def with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended
     assert await page.evaluate("() => window.runtime.state") == "live"
     assert (await page.evaluate(ATTACK, "steal", *["{}"] * 2000))["code"] == 503
     assert await page.evaluate("() => window.ended") == ["it posts more than it may"]
-    # What comes while it is removed is refused, too, as one that is gone.
-    await page.until(f"async (...how) => (await ({ATTACK})(...how)).code === 404", "steal")
+    # While it is removed it is gone (503), then nobody has its address (404).
+    await page.until(REMOVED, "steal")
 
 
 async def a_flood_of_what_nobody_has_asked_for_ends_it(browser: Browser, served: Served) -> None:

@@ -112,16 +112,11 @@ async def _forget(_token: str) -> None:
     """Store no token."""
 
 
-def _guard_of_nobody() -> "Callable[[], LinkGuard]":
-    """Return what makes, at the first call, a guard with a key of its own that believes nobody."""
+def _guard_of_nobody() -> "LinkGuard":
+    """Return a guard with a key of its own that believes nobody."""
+    from actors.runtime.link_guard import LinkGuard  # noqa: PLC0415 - see above
 
-    @cache
-    def guard() -> "LinkGuard":
-        from actors.runtime.link_guard import LinkGuard  # noqa: PLC0415 - see above
-
-        return LinkGuard()
-
-    return guard
+    return LinkGuard()
 
 
 @final
@@ -158,7 +153,7 @@ class StubContext:
     keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
     identity: "OwnIdentity | None" = None
-    guard: "Callable[[], LinkGuard]" = attrs.field(factory=_guard_of_nobody)
+    guard: "Callable[[], LinkGuard]" = attrs.field(factory=lambda: cache(_guard_of_nobody))
     own: OwnSender = attrs.field()
 
     @own.default

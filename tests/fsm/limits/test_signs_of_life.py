@@ -6,7 +6,7 @@ import pytest
 
 from fsm.limits.signs_of_life import IDLE, ProcessorTime, Sign, SignsOfLife
 from specs.limits.foreign_code import SANDBOX_NICE, SANDBOX_STARVED, SANDBOX_TURN
-from specs.limits.protocol import REPLY_TIMEOUT, SANDBOX_BEAT, SANDBOX_SILENCE
+from specs.limits.protocol import LATE, REPLY_TIMEOUT, SANDBOX_BEAT, SANDBOX_SILENCE
 
 
 def silence_of(ran, waited):
@@ -59,10 +59,11 @@ def test_a_host_that_was_held_up_itself_waits_once_more():
     signs = SignsOfLife()
     signs.alive(0.0)
     signs.timed_out(signs.due, IDLE)
-    now = signs.due + SANDBOX_BEAT + 1
+    now = signs.due + LATE + 0.1
     assert signs.timed_out(now, IDLE) is Sign.WAIT
     assert signs.due == now + SANDBOX_SILENCE
-    assert signs.timed_out(signs.due, IDLE) is Sign.END
+    assert signs.timed_out(signs.due + LATE, IDLE) is Sign.END
+    assert signs.silence(signs.due) == SANDBOX_SILENCE
 
 
 def test_callers_hear_of_its_end_before_they_give_up():

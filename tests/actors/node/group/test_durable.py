@@ -9,7 +9,9 @@ import trio
 
 import actors
 from actors.hyperties import Caller
-from actors.node.group.messages import AppendsAnswered
+from actors.node.group.link import LogKeeper
+from actors.node.group.messages import AppendsAnswered, LogsMoved
+from fsm.group.durable import Listing
 from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
     DURABLE_ANSWER,
@@ -188,6 +190,29 @@ async def test_only_logs_that_have_entries_are_read(monkeypatch, autojump_clock)
         await trio.sleep(LISTING)
         await go(one, three)
         assert len(read) == 2
+
+
+class Closed:
+    """An engine whose handle is closed, and the bus of its node."""
+
+    def __init__(self):
+        self.told = []
+
+    @asynccontextmanager
+    async def follow_logs(self):
+        send, receive = trio.open_memory_channel(1)
+        send.close()
+        yield receive
+
+    async def tell(self, message):
+        self.told.append(message)
+        assert len(self.told) == 1
+
+
+async def test_what_follows_logs_ends_with_its_engine():
+    both = Closed()
+    await LogKeeper(both, both, None)._follow()
+    assert both.told == [LogsMoved((Listing(),))]
 
 
 async def test_what_was_delivered_is_not_delivered_again_by_the_next_node(group, autojump_clock):
