@@ -343,6 +343,8 @@ class ChildSet:
 
     def fits_beside(self, data: JsonObject) -> bool:
         """Return whether one message can hold these children beside the value of their object."""
+        if not self._kept:
+            return True
         return self._size + _ENTRY * len(self._kept) + _bytes(data) <= VALUE_BYTES
 
     def shown(self) -> JsonObject:

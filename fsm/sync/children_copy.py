@@ -5,6 +5,10 @@ state of the sign before is ahead of it; but if the same sign is repeated, the r
 lacks something. Otherwise a message may be under way; if it has not come after a pause, the
 object is read. Messages that came during the read are applied on top of its result.
 
+A reporter's end gives no signs of children that it never had. So after a child of another
+creator a sign must come in time, or the object is read. A reporter that gives no versions of
+children gives no signs at all: then what was heard counts.
+
 Of its own children a copy knows better: if the reporter's end does not show them, it sends
 them again, a few times; then the reporter's end counts for them, too.
 """
@@ -38,7 +42,7 @@ from specs.bodies.object import ChildrenSign
 from specs.child import RESOURCES
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import CHILDREN_OF_CREATOR, REASSERTIONS, REPEAT_LAST
+from specs.limits.sync import CHILDREN_OF_CREATOR, QUIET, REASSERTIONS, REPEAT_LAST
 
 __all__ = ["ChildrenCopyCore"]
 
@@ -65,6 +69,8 @@ class ChildrenCopyCore:
         self._latest = 0
         self._missed: ChildrenSign | None = None
         self._due = math.inf
+        self._sign_by = math.inf
+        self._is_check = False
         self._pause = READ_PAUSE
         self._reads = 0
         self._heard: deque[ChildOp] | None = deque(maxlen=_HEARD)
@@ -79,7 +85,7 @@ class ChildrenCopyCore:
 
     def deadline(self) -> float:
         """Return when to be fed `ChildrenTimeOver`; infinity: never."""
-        return self._due
+        return min(self._due, self._sign_by)
 
     def feed(self, happened: ChildrenInput, now: float) -> list[ChildrenEffect]:
         """Take an input; return the effects, in order.
@@ -89,10 +95,8 @@ class ChildrenCopyCore:
             now: Seconds on the host's clock.
         """
         match happened:
-            case ChildSaid(op) | ChildReported(op):
-                # Of its own children a copy takes nobody's word but its hyperty's.
-                is_doubtful = isinstance(happened, ChildReported) and op.creator == self._keeper
-                return [] if is_doubtful else self._take(op)
+            case ChildSaid() | ChildReported():
+                return self._take(happened, now)
             case SignHeard(sign):
                 self._hear(sign, now)
                 return []
@@ -102,7 +106,7 @@ class ChildrenCopyCore:
                 self._fail(read, now)
                 return []
             case ChildrenDoubted():
-                self._due = min(self._due, now)
+                self._due, self._is_check = min(self._due, now), False
                 return []
             case ChildrenTimeOver():
                 return self._time_over(now)
@@ -111,12 +115,19 @@ class ChildrenCopyCore:
 
     # --- what is said ---------------------------------------------------------------------
 
-    def _take(self, op: ChildOp) -> list[ChildrenEffect]:
+    def _take(self, said: ChildSaid | ChildReported, now: float) -> list[ChildrenEffect]:
+        op, is_reported = said.op, isinstance(said, ChildReported)
+        is_own = op.creator == self._keeper
+        if is_reported and is_own:
+            # Of its own children a copy takes nobody's word but its hyperty's.
+            return []
         if self._heard is not None:
             self._heard.append(op)
-        if op.creator == self._keeper:
+        if is_own:
             self._note_own(op)
         taken = self._set.take(op)
+        if not (taken is None or is_own or is_reported):
+            self._sign_by = min(self._sign_by, now + QUIET)
         self._note()
         self._settle()
         return [] if taken is None else [taken]
@@ -139,6 +150,7 @@ class ChildrenCopyCore:
             del self._past[next(iter(self._past))]
 
     def _hear(self, sign: ChildrenSign, now: float) -> None:
+        self._sign_by, self._is_check = math.inf, False
         number = self._past.get(sign, 0)
         is_ahead = number > self._latest
         self._latest = max(self._latest, number)
@@ -155,6 +167,8 @@ class ChildrenCopyCore:
 
     def _settle(self) -> None:
         """End the wait if the missing children have come."""
+        if self._missed == self._set.sign:
+            self._sign_by = math.inf
         if self._missed in {None, self._set.sign}:
             self._missed = None
             if self._heard is None:
@@ -163,8 +177,11 @@ class ChildrenCopyCore:
     # --- reads ----------------------------------------------------------------------------
 
     def _time_over(self, now: float) -> list[ChildrenEffect]:
-        if now < self._due:
+        if now < self.deadline():
             return []
+        # While it is a check, nothing but the silence of the reporter asks for it.
+        self._is_check |= now < self._due
+        self._sign_by = math.inf
         self._reads += 1
         self._heard = deque(maxlen=_HEARD)
         self._pause = min(2 * self._pause, REPEAT_LAST)
@@ -175,19 +192,24 @@ class ChildrenCopyCore:
     def _fail(self, read: int, now: float) -> None:
         if read == self._reads and self._heard is not None:
             self._heard = None
-            self._due = now + self._pause
+            if self._is_check:
+                self._sign_by = now + self._pause
+            else:
+                self._due = now + self._pause
 
     def _read(self, shown: JsonObject | None, now: float) -> list[ChildrenEffect]:
         since, self._heard = self._heard or (), None
-        is_asked = self._due < math.inf
+        is_check, self._is_check = self._is_check, False
         self._due = math.inf
         if shown is None:
             # Its reporter has none, or too many to show them.
-            self._due = now + self._pause if is_asked else math.inf
+            self._due = math.inf if self._missed is None else now + self._pause
             return []
-        self._missed = None
         resource = shown.get(RESOURCES)
         there = children_in(resource if isinstance(resource, dict) else None)
+        if is_check and not all(kept.version for kept in there.values()):
+            return []
+        self._missed = None
         again = self._said_again(there, {op.name for op in since})
         effects: list[ChildrenEffect] = [*self._set.become(there)]
         for op in since:

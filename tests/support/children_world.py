@@ -36,6 +36,7 @@ class ChildrenWorld:
         self.now = 0.0
         self.linked = frozenset(linked)
         self.keeper = ChildSet()
+        self.had_any = False
         self.copies = {name: ChildrenCopyCore(name) for name in names}
         self.shown = {name: {} for name in names}
         self.reads = []
@@ -80,6 +81,7 @@ class ChildrenWorld:
     def _keep(self, op):
         taken = self.keeper.take(op)
         if isinstance(taken, ChildShown | ChildGone):
+            self.had_any = True
             for name in self.copies:
                 if name in self.linked or op.creator in self.linked:
                     self.ways[None, name].append(op)
@@ -108,7 +110,9 @@ class ChildrenWorld:
             self.feed(name, AllChildren({RESOURCES: self.keeper.shown()}))
 
     def tell_sign(self, to):
-        self.feed(to, SignHeard(self.keeper.sign))
+        """The keeper states nothing of children that it never had."""
+        if self.had_any:
+            self.feed(to, SignHeard(self.keeper.sign))
 
     def wait(self, seconds):
         self.now += seconds

@@ -299,7 +299,10 @@ def child_copies(random: Random) -> Case:  # noqa: C901, PLR0912, PLR0915 - like
             case 0 | 1 | 2:
                 feed(kids.SignHeard(there.sign))
             case 3:
-                feed(kids.AllChildren(random.choice([None, {"resources": there.shown()}])))
+                whole = there.shown()
+                bare = {name: {"value": "bare"} for name in whole}
+                shown = random.choice([None, {}, {"resources": bare}, {"resources": whole}])
+                feed(kids.AllChildren(shown))
             case 4:
                 feed(kids.ChildrenUnread(random.choice([reads, 1])))
             case 5 if random.random() < 0.3:

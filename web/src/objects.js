@@ -282,15 +282,17 @@ export class Children extends Emitter {
    * Take a message to the address of the children.
    *
    * @param {Message} message
+   * @param {"child-said" | "child-reported"} said how what a creator has said comes: by the node, or
+   *   from the reporter's end, which keeps it already
    */
-  heard(message) {
+  heard(message, said = "child-said") {
     const { from, body } = message;
     // What the hyperty has said itself comes back to it.
     if (from === this.#host.url) return;
     const { count, digest } = body;
     const isReport = from === this.#url && "resource" in body;
     const op = isReport ? opOf(body) : opIn(message);
-    if (op) this.feed({ on: isReport ? "child-reported" : "child-said", op });
+    if (op) this.feed({ on: isReport ? "child-reported" : said, op });
     else if (from !== this.#url) return;
     else if (typeof count === "number" && typeof digest === "string") {
       this.feed({ on: "sign-heard", sign: { count, digest } });
@@ -865,7 +867,9 @@ export class Objects {
     } else if (part === "changes") {
       if (isBelow(from, url)) this.#observed.get(url)?.heard(message);
     } else if (part !== undefined) {
-      (this.#reported.get(url) ?? this.#observed.get(url))?.children.heard(message);
+      const reported = this.#reported.get(url);
+      if (reported) reported.children.heard(message, "child-reported");
+      else this.#observed.get(url)?.children.heard(message);
     } else return false;
     return true;
   }

@@ -27,6 +27,7 @@ from fsm.sync.children import (
     ChildrenNeeded,
     ChildrenTimeOver,
     ChildrenUnread,
+    ChildReported,
     ChildSaid,
     ChildShown,
     Kept,
@@ -385,12 +386,15 @@ class Children(Mapping[str, Child], ChildrenHeard):
             # What the hyperty has said itself comes back to it.
             return None
         try:
-            self.feed(read_said(message, self._url))
+            said = read_said(message, self._url)
         except BadMessageError:
             return None
-        is_new = message.is_request and message.from_ != self._url
-        if is_new and self._context.decides_on(self._url):
-            # Its sync manager keeps it already: it came from there.
+        if not isinstance(said, ChildSaid) or not self._context.decides_on(self._url):
+            self.feed(said)
+            return None
+        # Its sync manager keeps it already: it came from there.
+        self.feed(ChildReported(said.op))
+        if message.is_request:
             return reply_to(message, Code.OK, {"source": self._context.url})
         return None
 

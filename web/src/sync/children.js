@@ -12,6 +12,7 @@ import {
   CODES,
   CREATOR_BYTES,
   CREATORS_KEPT,
+  QUIET,
   READ_PAUSE,
   REASSERTIONS,
   REPEAT_LAST,
@@ -136,7 +137,7 @@ export class ChildSet {
    * @param {JsonObject} data
    */
   fitsBeside(data) {
-    return this.#size + ENTRY * this.kept.size + jsonSize(data) <= VALUE_BYTES;
+    return !this.kept.size || this.#size + ENTRY * this.kept.size + jsonSize(data) <= VALUE_BYTES;
   }
 
   /**
@@ -323,6 +324,9 @@ export class ChildrenCopyCore {
   #latest = 0;
   /** @type {string | null} */
   #missed = null;
+  #due = Infinity;
+  #signBy = Infinity;
+  #isCheck = false;
   #pause = READ_PAUSE;
   #reads = 0;
   /** @type {ChildOp[] | null} */
@@ -335,9 +339,12 @@ export class ChildrenCopyCore {
   /** @param {string} keeper the hyperty, whose children the copy knows best */
   constructor(keeper) {
     this.#keeper = keeper;
-    /** When it is to be fed `children-time-over`. */
-    this.deadline = Infinity;
     this.#note();
+  }
+
+  /** When it is to be fed `children-time-over`. */
+  get deadline() {
+    return Math.min(this.#due, this.#signBy);
   }
 
   /**
@@ -353,6 +360,9 @@ export class ChildrenCopyCore {
       // falls through
       case "child-said": {
         const taken = this.#take(input.op);
+        const isVouched = input.on === "child-reported" || input.op.creator === this.#keeper;
+        // A reporter's end gives no signs of children that it never had.
+        if (taken && !isVouched) this.#signBy = Math.min(this.#signBy, now + QUIET);
         this.#settle();
         return taken ? [taken] : [];
       }
@@ -364,11 +374,13 @@ export class ChildrenCopyCore {
       case "children-unread":
         if (input.read === this.#reads && this.#heard) {
           this.#heard = null;
-          this.deadline = now + this.#pause;
+          if (this.#isCheck) this.#signBy = now + this.#pause;
+          else this.#due = now + this.#pause;
         }
         return [];
       case "children-doubted":
-        this.deadline = Math.min(this.deadline, now);
+        this.#due = Math.min(this.#due, now);
+        this.#isCheck = false;
         return [];
       case "children-time-over":
         return this.#timeOver(now);
@@ -404,6 +416,8 @@ export class ChildrenCopyCore {
    * @param {number} now
    */
   #hear(sign, now) {
+    this.#signBy = Infinity;
+    this.#isCheck = false;
     const number = this.#past.get(sign) ?? 0;
     const isAhead = number > this.#latest;
     this.#latest = Math.max(this.#latest, number);
@@ -414,16 +428,19 @@ export class ChildrenCopyCore {
     } else if (isAhead) this.#missed = null;
     else {
       this.#missed = sign;
-      if (!this.#heard) this.deadline = Math.min(this.deadline, now + this.#pause);
+      if (!this.#heard) this.#due = Math.min(this.#due, now + this.#pause);
     }
     this.#settle();
   }
 
   /** End the wait if the missing children have come. */
   #settle() {
-    if (this.#missed !== null && this.#missed !== keyOf(this.children.sign)) return;
-    this.#missed = null;
-    if (!this.#heard) this.deadline = Infinity;
+    if (this.#missed !== null) {
+      if (this.#missed !== keyOf(this.children.sign)) return;
+      this.#missed = null;
+      this.#signBy = Infinity;
+    }
+    if (!this.#heard) this.#due = Infinity;
   }
 
   /**
@@ -432,10 +449,13 @@ export class ChildrenCopyCore {
    */
   #timeOver(now) {
     if (now < this.deadline) return [];
+    // While it is a check, nothing but the silence of the reporter asks for it.
+    this.#isCheck ||= now < this.#due;
+    this.#signBy = Infinity;
     this.#reads += 1;
     this.#heard = [];
     this.#pause = Math.min(2 * this.#pause, REPEAT_LAST);
-    this.deadline = now + REPEAT_LAST;
+    this.#due = now + REPEAT_LAST;
     return [{ do: "children-needed", read: this.#reads }];
   }
 
@@ -446,15 +466,18 @@ export class ChildrenCopyCore {
    */
   #read(shown, now) {
     const since = this.#heard ?? [];
-    const isAsked = this.deadline < Infinity;
+    const isCheck = this.#isCheck;
     this.#heard = null;
-    this.deadline = Infinity;
+    this.#isCheck = false;
+    this.#due = Infinity;
     if (shown === null) {
-      if (isAsked) this.deadline = now + this.#pause;
+      if (this.#missed !== null) this.#due = now + this.#pause;
       return [];
     }
-    this.#missed = null;
     const there = childrenIn(shown[RESOURCES]);
+    // A reporter that gives no versions gives no signs either: what was heard counts.
+    if (isCheck && ![...there.values()].every((kept) => kept.version)) return [];
+    this.#missed = null;
     const again = this.#saidAgain(there, new Set(since.map((op) => op.name)));
     const effects = this.children.become(there);
     for (const op of since) {

@@ -59,7 +59,6 @@ function schemeFor(schema, reporter) {
 /** One object that is reported here. */
 class Reported {
   children = new ChildSet();
-  hasChildren = false;
   wasObserved = false;
   /** Version of the list of observers; null: the reporter does not get it. @type {number | null} */
   listed;
@@ -88,10 +87,10 @@ class Reported {
     this.end = new Promise((resolve) => (this.gone = resolve));
   }
 
-  /** The whole object with its children, if it ever had any, and there is room. */
+  /** The whole object with its children, if there is room. */
   get whole() {
     const { snapshot } = this.core;
-    if (!this.hasChildren || !this.children.fitsBeside(snapshot.data)) return snapshot;
+    if (!childrenOf(this.url).length || !this.children.fitsBeside(snapshot.data)) return snapshot;
     return { ...snapshot, childrenObjects: { [RESOURCES]: this.children.shown() } };
   }
 }
@@ -744,7 +743,6 @@ export class ReportedObjects {
       const done = { create: "add", update: "upd", delete: "del" }[op.act];
       const { version, creator: by } = op;
       context.trace.record("sm", { k: "obj", op: done, key: `${url}|${taken.name}`, version, by });
-      reported.hasChildren = true;
       this.#signs.begin(url, context.now, REPEAT_LAST);
       this.#schedule();
       this.#reportChild(reported, message, isByLink);

@@ -179,7 +179,6 @@ class ReportedChildren:
         self._context = context
         self._direct = direct
         self._sets: dict[str, ChildSet] = {}
-        self._used: set[str] = set()
         self._answering: dict[str, str] = {}
         self._signs = RepeatTimes()
 
@@ -195,7 +194,6 @@ class ReportedChildren:
         children = self._sets[created.url] = ChildSet()
         if created.children_objects is not None:
             children.become(children_in(_of_resource(created.children_objects)))
-            self._used.add(created.url)
         for address in children_addresses(created.url):
             await self._context.bus.add_listener(address, listener)
         await self.passed_on(created)
@@ -231,19 +229,18 @@ class ReportedChildren:
             listener: Receiver of the messages.
         """
         self._sets.pop(gone.url, None)
-        self._used.discard(gone.url)
         self._signs.forget(gone.url)
         await self._answers_no_more(gone.url)
         for address in children_addresses(gone.url):
             await self._context.bus.remove_listener(address, listener)
 
     def with_children(self, snapshot: DataObject) -> DataObject:
-        """Return the whole object with its children, if it ever had any, and there is room.
+        """Return the whole object with its children, if there is room.
 
         An observer that lacks them notices it by their digest, and reads again.
         """
         children = self._sets.get(snapshot.url)
-        if children is None or snapshot.url not in self._used:
+        if children is None or not children_addresses(snapshot.url):
             return snapshot
         if not children.fits_beside(snapshot.data):
             return snapshot
@@ -284,7 +281,6 @@ class ReportedChildren:
             return
         if taken is not None:
             self._trace(of.url, taken, op)
-            self._used.add(of.url)
             self._keep(of.url)
             self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
         if link_of(message) is None:

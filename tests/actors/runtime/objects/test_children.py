@@ -1,5 +1,7 @@
 """Children of data objects by real actors: SYN-24, SYN-07, I-D10, M-48..M-50, C-81."""
 
+import math
+
 import pytest
 import trio
 
@@ -84,6 +86,16 @@ async def test_the_reporter_creates_children_too_and_the_names_only_grow(autojum
             assert numbers == sorted(set(numbers))
             await seen(copy.children, [0, 1, 2])
             assert list(copy.children) == names
+
+
+async def test_a_reporter_waits_for_no_sign_of_what_its_sync_manager_has(autojump_clock):
+    """Else it would read its own object after each child of an observer."""
+    async with world() as here:
+        alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)
+        async with alice.report("comm", {}) as thing, bob.observe(thing.url) as copy:
+            await copy.children.create("of an observer")
+            await seen(thing.children, ["of an observer"])
+            assert thing.children._core.deadline() == math.inf
 
 
 async def test_a_late_observer_has_all_children(autojump_clock):

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -9,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fsm.sync.children import (
     Act,
     AllChildren,
+    ChildGone,
     ChildOp,
     ChildrenDoubted,
     ChildrenNeeded,
@@ -24,7 +26,7 @@ from fsm.sync.children import (
 from fsm.sync.children_copy import ChildrenCopyCore
 from specs.child import RESOURCES, child_name
 from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import REASSERTIONS
+from specs.limits.sync import QUIET, REASSERTIONS, REPEAT_LAST
 from tests.support.chance import examples
 from tests.support.children_world import ChildrenWorld
 
@@ -65,7 +67,7 @@ def test_a_copy_that_is_doubted_reads_at_once_and_keeps_what_comes_meanwhile():
     core.feed(ChildSaid(second), 3.5)
     core.feed(AllChildren(shows(first)[0]), 4.0)
     assert {*core.children} == {first.name, second.name}
-    assert core.deadline() == math.inf
+    assert core.deadline() == 3.5 + QUIET
 
 
 def test_a_copy_that_is_ahead_of_the_sign_reads_nothing():
@@ -146,6 +148,55 @@ def test_children_beyond_the_limit_are_read_again():
     assert core.deadline() < math.inf
 
 
+def quiet(shown):
+    """A copy whose reporter shows this, and gives no sign after a child of another."""
+    core, lost = begun(), op(Act.CREATE, 1, 7)
+    core.feed(ChildSaid(lost), 1.0)
+    core.feed(ChildSaid(lost), 2.0)
+    core.feed(ChildSaid(op(Act.CREATE, 8, 8, creator=HC)), 2.0)
+    assert core.feed(ChildrenTimeOver(), QUIET) == []
+    assert core.feed(ChildrenTimeOver(), 1.0 + QUIET) == [ChildrenNeeded(1)]
+    return core, core.feed(AllChildren(shown), 2.0 + QUIET)
+
+
+@pytest.mark.parametrize("shown", [{}, {RESOURCES: {}}])
+def test_a_child_that_its_reporter_never_had_goes_without_a_sign(shown):
+    core, effects = quiet(shown)
+    again = SaidAgain(Act.UPDATE, f"{HC}#8", "v")
+    assert effects == [ChildGone(f"{HB}#1"), again]
+    assert core.deadline() == math.inf
+
+
+@pytest.mark.parametrize("shown", [None, {RESOURCES: {f"{HB}#1": {"value": "other"}}}])
+def test_a_reporter_without_signs_and_versions_is_read_once(shown):
+    """Upstream's reporters give neither: what was heard counts."""
+    core, effects = quiet(shown)
+    assert effects == []
+    assert core.children.find(f"{HB}#1").value == "v"
+    assert core.deadline() == math.inf
+
+
+def test_a_check_that_fails_is_made_again_until_a_sign_comes():
+    core, lost = begun(), op(Act.CREATE, 1, 7)
+    core.feed(ChildSaid(lost), 0.0)
+    (needed,) = core.feed(ChildrenTimeOver(), QUIET)
+    core.feed(ChildrenUnread(needed.read), QUIET)
+    core.feed(ChildSaid(op(Act.CREATE, 8, 8, creator=HC)), QUIET)
+    assert core.deadline() <= QUIET + REPEAT_LAST
+    core.feed(SignHeard(core.children.sign), QUIET + 1.0)
+    assert core.deadline() == math.inf
+
+
+def test_a_child_said_during_a_read_needs_a_sign_of_its_own():
+    core, lost, next_lost = begun(), op(Act.CREATE, 1, 7), op(Act.CREATE, 2, 8)
+    core.feed(ChildSaid(lost), 0.0)
+    core.feed(ChildrenTimeOver(), QUIET)
+    core.feed(ChildSaid(next_lost), QUIET + 1.0)
+    core.feed(AllChildren({RESOURCES: {}}), QUIET + 2.0)
+    assert [*core.children] == [next_lost.name]
+    assert core.deadline() == 1.0 + 2 * QUIET
+
+
 def test_a_creator_says_again_what_was_lost_a_few_times():
     core = begun(HB)
     made = op(Act.CREATE, 1, 1)
@@ -193,15 +244,16 @@ class Children(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.world = ChildrenWorld(NAMES)
+        self.world, self.is_cut = ChildrenWorld(NAMES), False
 
-    @initialize(linked=st.sets(st.sampled_from(NAMES)))
-    def begin(self, linked):
-        """Some are behind links (P2P-30)."""
-        self.world = ChildrenWorld(NAMES, linked)
+    @initialize(linked=st.sets(st.sampled_from(NAMES)), is_cut=st.booleans())
+    def begin(self, linked, is_cut):
+        """Some are behind links (P2P-30); no child may ever reach the keeper."""
+        self.world, self.is_cut = ChildrenWorld(NAMES, linked), is_cut
 
     @rule(name=st.sampled_from(NAMES), is_lost=st.booleans(), is_unheard=st.booleans())
     def create(self, name, is_lost, is_unheard):
+        is_lost = is_lost or self.is_cut
         self.world.create(name, self.world.last_id, is_lost=is_lost, is_unheard=is_unheard)
 
     @rule(name=st.sampled_from(NAMES), data=st.data())
