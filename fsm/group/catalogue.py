@@ -5,16 +5,20 @@ writes what is newer there than what the domain has, by compare-and-set. What th
 served, whatever the directory says.
 
 Of two descriptors, or lists of revocations, the one with the higher counter counts; of two with one
-counter the one that the engine has, and the other is reported. A descriptor that a node no longer
-finds in its directory, and that the domain has like that, is withdrawn: it comes back with a higher
-counter only. The public keys of the domain have no counter: those that the engine has count, until
-others are published in the directory of a node while it runs.
+counter the one that the engine has, and the other is reported. The public keys of the domain have
+no counter: those that the engine has count, until others are published in the directory of a node
+while it runs.
+
+A descriptor that a node no longer finds in its directory, and that the domain has like that, is
+withdrawn: it comes back with a higher counter only. So its row stays, without text: at any time a
+directory may have a copy of it, or a node come back that has served it.
 
 A file is written only if a key of the domain has signed it. A file that a node has served is
 written anew if an engine comes back without it, with an older one, or with what cannot be read.
 """
 
 import base64
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
@@ -27,6 +31,7 @@ from specs.limits.engine import ROW_VALUE
 from specs.limits.group import (
     GROUP_CATALOGUE_BYTES,
     GROUP_CATALOGUE_FILES,
+    GROUP_CATALOGUE_NAMES,
     GROUP_CATALOGUE_WRITES,
     GROUP_FILE_BYTES,
 )
@@ -241,6 +246,7 @@ class Why(StrEnum):
         f"the files of a domain may be {GROUP_CATALOGUE_FILES}, "
         f"with {GROUP_CATALOGUE_BYTES} bytes together"
     )
+    USED_UP = f"a domain may use {GROUP_CATALOGUE_NAMES} names; use that of a withdrawn file"
 
 
 @final
@@ -273,7 +279,7 @@ class CatalogueCore:
         self._served: dict[str, CatalogueRow] = {}
         self._there: dict[str, CatalogueRow] = {}
         self._writing: dict[str, CatalogueRow] = {}
-        self._due: dict[str, None] = {}
+        self._due = OrderedDict[str, None]()
         self._gone: dict[str, str | None] = {}
         self._said: dict[str, Why] = {}
         self._is_known = self._has_looked = self._is_published = False
@@ -361,15 +367,22 @@ class CatalogueCore:
 
     def _settle(self) -> list[Effect]:
         effects: list[Effect] = []
-        # By the keys it is judged whether the other files are signed.
-        for path in sorted(self._due, key=lambda one: one != DOMAIN_KEYS):
-            is_busy = len(self._writing) >= GROUP_CATALOGUE_WRITES or DOMAIN_KEYS in self._writing
-            if not self._is_known or is_busy:
-                break
-            if path not in self._writing:
-                del self._due[path]
-                effects += self._settled(path)
+        while (path := self._next_due()) is not None:
+            del self._due[path]
+            effects += self._settled(path)
         return effects
+
+    def _next_due(self) -> str | None:
+        """Return the next file to look at, the keys first; None: none.
+
+        By the keys it is judged whether the other files are signed.
+        """
+        is_busy = len(self._writing) >= GROUP_CATALOGUE_WRITES or DOMAIN_KEYS in self._writing
+        if not self._is_known or is_busy:
+            return None
+        if DOMAIN_KEYS in self._due:
+            return DOMAIN_KEYS
+        return next((path for path in self._due if path not in self._writing), None)
 
     def _settled(self, path: str) -> list[Effect]:
         effects: list[Effect] = []
@@ -418,8 +431,10 @@ class CatalogueCore:
         others = [one for one in {**self._served, **self._writing}.values() if one.path != own.path]
         if own.size > GROUP_FILE_BYTES or len(write_file(own)) > ROW_VALUE:
             return Why.LARGE
-        is_full = sum(one.size for one in others) + own.size > GROUP_CATALOGUE_BYTES
-        return Why.FULL if is_full or len(others) >= GROUP_CATALOGUE_FILES else own
+        sizes = [one.size for one in others if one.text is not None]
+        if len(sizes) >= GROUP_CATALOGUE_FILES or sum(sizes) + own.size > GROUP_CATALOGUE_BYTES:
+            return Why.FULL
+        return Why.USED_UP if len(others) >= GROUP_CATALOGUE_NAMES else own
 
 
 def _behind(own: CatalogueRow, served: CatalogueRow) -> Why:

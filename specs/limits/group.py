@@ -61,7 +61,12 @@ GROUP_CATALOGUE_BYTES: Final = 16_777_216
 """Bytes of all files of the catalogue of a domain, which each of its nodes has in memory (ours)."""
 
 GROUP_CATALOGUE_FILES: Final = 1024
-"""Files of the catalogue of a domain (ours: a listing of `LISTING_BYTES` names about as many)."""
+"""Files of the catalogue of a domain, without withdrawn ones (ours: a listing of `LISTING_BYTES`
+names about as many)."""
+
+GROUP_CATALOGUE_NAMES: Final = 16_384
+"""Names of files that the catalogue of a domain has or had (ours: some 8 MB in each node). A
+withdrawn file leaves its name and version, by which a node knows old copies of it."""
 
 GROUP_CATALOGUE_WRITES: Final = 4
 """Files of the catalogue that a node writes at a time (ours: 2 MiB, beside the renewals of its

@@ -194,6 +194,30 @@ def test_more_files_than_a_domain_may_have_are_refused(monkeypatch):
     assert core.feed(looked(others[0], file(6))) == [WrittenDown(file(6))]
 
 
+def gone(number):
+    return CatalogueRow(f"{STUB}{number}", 5, None)
+
+
+def test_files_that_are_withdrawn_do_not_count(monkeypatch):
+    monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_FILES", 2)
+    core, effects = core_of(THERE[0], *map(gone, range(5)), own=(file(5),))
+    assert effects == [WrittenDown(file(5))]
+    core.feed(Written(STUB))
+    later, again = file(5, path=STUB + "later"), file(6, path=STUB + "0")
+    assert core.feed(looked(THERE[0], file(5), later)) == [Unused(later.path, Why.FULL)]
+    assert core.feed(looked(THERE[0])) == [WrittenDown(CatalogueRow(STUB, 5, None))]
+    core.feed(Written(STUB))
+    assert core.feed(looked(THERE[0], again)) == [WrittenDown(again)]
+
+
+def test_more_names_than_a_domain_may_use_are_refused_and_not_what_was_withdrawn(monkeypatch):
+    monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_NAMES", 4)
+    core, effects = core_of(*THERE, gone(0), gone(1), own=(file(5, path=STUB + "2"),))
+    assert effects == [Unused(STUB + "2", Why.USED_UP)]
+    again = file(6, path=STUB + "0")
+    assert core.feed(looked(THERE[0], file(5), again)) == [WrittenDown(again)]
+
+
 def test_more_bytes_than_a_domain_may_have_are_refused(monkeypatch):
     large = file(5, path=STUB + "2", package=b"x" * 1000)
     monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_BYTES", 1000 + file(5).size)
