@@ -9,7 +9,7 @@ import socket
 import sys
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Final, final
 
@@ -31,7 +31,7 @@ from transports.errors import (
     LinkError,
 )
 from transports.link import Kind, Link, Turn, Upgrade
-from transports.tls import AcceptedStream, TlsStream
+from transports.tls import AcceptedStream, TlsStream, receive
 
 __all__ = [
     "RawLink",
@@ -228,7 +228,7 @@ class SocketLink(Link):
             due = self._frame_due()
             if due is None:
                 # Not by a function of its own: a link that waits would keep its frame.
-                data = await self._stream.socket.recv(READ_BYTES)
+                data = await _receive(self._stream)
             else:
                 data = await self._read_by(due)
         except trio.ClosedResourceError as exc:
@@ -245,7 +245,7 @@ class SocketLink(Link):
 
     async def _read_by(self, due: float) -> bytes:
         with trio.move_on_at(due):
-            return await self._stream.socket.recv(READ_BYTES)
+            return await _receive(self._stream)
         self._is_too_slow = True
         raise FrameTooSlowError(self.name)
 
@@ -351,6 +351,12 @@ class SocketLink(Link):
                 pass
         if self._drained is not None:
             self._drained.set()
+
+
+def _receive(stream: AcceptedStream) -> Awaitable[bytes]:
+    if isinstance(stream, TlsStream):
+        return stream.socket.recv(READ_BYTES)
+    return receive(stream.socket)
 
 
 def _written_now(stream: AcceptedStream, data: bytes | bytearray) -> int:

@@ -95,8 +95,13 @@ def _moment(second: int, zone: tzinfo) -> Moment:
     return Moment(local.date().isoformat(), local.time().isoformat("seconds"), local.weekday())
 
 
-domain: Final = lru_cache(maxsize=4096)(domain_of)
-"""Return the domain that serves an address; the same ones come again and again."""
+_REMEMBERED: Final = 4096
+"""Addresses and users whose parts are kept; the same ones come again and again."""
+
+domain: Final = lru_cache(_REMEMBERED)(domain_of)
+"""Return the domain that serves an address."""
+
+_host_of: Final = lru_cache(_REMEMBERED)(host_of)
 
 _LISTS: Final = ("resources", "childrenResources")
 
@@ -295,16 +300,19 @@ def reader(attribute: Attribute) -> Read:
 
 def _username(request: Request) -> Value | None:
     """Return `alice@idp.ex` for user://idp.ex/alice, and the e-mail address if it is one."""
-    return None if request.user is None else _short(request.user)
+    user = request.user
+    return None if user is None else _short(user)
 
 
+@lru_cache(_REMEMBERED)
 def _short(user: str) -> str:
     name = user.partition("://")[2].partition("/")[2]
     return name if "@" in name else f"{name}@{host_of(user)}"
 
 
 def _idp_domain(request: Request) -> Value | None:
-    return None if request.user is None else host_of(request.user)
+    user = request.user
+    return None if user is None else _host_of(user)
 
 
 def _idp(request: Request) -> Value | None:

@@ -274,3 +274,18 @@ async def test_over_tls_a_rest_whose_write_is_cancelled_comes_before_all_else():
                 read += await far.socket.recv(5000)
         assert read == b"abc" * 1000 * taken + b"end"
         assert link.is_clear
+
+
+async def test_over_tls_a_record_may_be_read_in_parts():
+    async with encrypted_pair() as (link, far):
+        await link.send(b"abcde")
+        with trio.fail_after(10):
+            assert [await far.socket.recv(2) for _ in range(3)] == [b"ab", b"cd", b"e"]
+
+
+async def test_over_tls_the_end_may_be_read_again():
+    async with encrypted_pair() as (link, far):
+        await far.socket.end()
+        stream = link._stream
+        with trio.fail_after(10):
+            assert [await stream.socket.recv(2) for _ in range(2)] == [b"", b""]
