@@ -147,10 +147,12 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
     The bus records the owner of each address: a row is an address, its owner, and of what kind
     the owner is. What a node stub brings is of components that are not here. What a peer sends
     over a link is from its runtime, or from what a registry says is that runtime's: a row for
-    each. Answers may come from addresses that several listen to (C-81).
+    each. Answers may come from addresses that several listen to (C-81). The bus repeats an answer
+    also when the address that gave it has been removed.
     """
 
     _granted: dict[str, set[str]] = attrs.field(factory=dict)
+    _removed: set[str] = attrs.field(factory=set)
     _stubs: set[str] = attrs.field(factory=set)
     _links: set[str] = attrs.field(factory=set)
 
@@ -164,7 +166,11 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
         elif record.writer != _LOCAL:
             self._stubs.add(owner)
         granted = self._granted.setdefault(owner, set())
-        (granted.discard if record.op == Op.DEL else granted.add)(address)
+        if record.op == Op.DEL:
+            granted.discard(address)
+            self._removed.add(address)
+        else:
+            granted.add(address)
 
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -177,6 +183,8 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
         if owner is None:
             # What the bus itself repeats is said to be submitted by its sender.
             granted = [one for several in self._granted.values() for one in several]
+            if is_answer(record):
+                granted += self._removed
             return not granted or (by == from_ and any(is_below(by, one) for one in granted))
         if owner in self._links:
             return self._may_by_link(record, self._granted[owner])

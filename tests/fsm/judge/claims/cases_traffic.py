@@ -128,6 +128,14 @@ _FORGED = """bus submit read 1 HA>HB by=HA
 bus permit read 1 HA>HB
 bus admit read 1 HA>HB by=HC
 bus take"""
+_REPEATED = """
+bus take read 1 HA>HC
+bus deliver read 1 HA>HC listener=minibus:HB
+bus del components HC HB writer=local
+bus take 200 1 HC>HA by=HC
+bus callback 200 1 HC>HA
+"""
+_BY_THE_REMOVED = "bus take read 2 HC>HA by=HC\nbus deliver read 2 HC>HA listener=minibus:HA\n"
 _DENIED = """
 bus submit read 1 HA>HB by=HA
 bus deny read 1 HA>HB by=HA code=403
@@ -260,6 +268,20 @@ BUSES = (
         ("bus take", _FORGED),
         before=RUNTIME
         + "bus add components HA HA writer=local\nbus add components HC HC writer=local\n",
+    ),
+    *(
+        case(  # the bus repeats the answer of an address that has been removed
+            "I-B10",
+            _REPEATED,
+            change,
+            before=RUNTIME
+            + "bus add components HA HA writer=local\n"
+            + "bus add components HC HB writer=local\n",
+        )
+        for change in (
+            ("bus callback", _BY_THE_REMOVED + "bus callback"),
+            ("HC>HA by=HC", "PQ>HA by=PQ"),
+        )
     ),
     *(
         case(
