@@ -1,23 +1,25 @@
 """The log: for people; never evidence, never a body, never a token.
 
-Each module logs through the standard `logging` module, below the logger `actors`, with structlog
-in front: an event and its fields. An import configures nothing, so a program that embeds nodes or
+Each module logs through the standard `logging` module, below the logger `actors`: an event and its
+fields, which structlog writes. An import configures nothing, so a program that embeds nodes or
 runtimes gets its log where it sends its own, and without any configuration warnings on stderr.
 """
 
 import logging
 import sys
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import Final, TextIO, final
 
-import structlog
 from typing_extensions import override
 
-__all__ = ["Level", "Style", "configure_log", "get_logger"]
+__all__ = ["Level", "Log", "Style", "configure_log", "get_logger", "shared_fields"]
 
 
 class Level(StrEnum):
@@ -52,47 +54,90 @@ _NUMBERS: Final = MappingProxyType(
 _ROOT: Final = "actors"
 """The logger above all of ours."""
 
-_WRAPPERS: Final = 4
-"""Calls of structlog between a module and `logging`, which names the module in its records."""
+_WRAPPERS: Final = 3
+"""Calls of this module between another one and `logging`, which names the module in its records."""
+
+_shared: Final[ContextVar[Mapping[str, object]]] = ContextVar("_shared")
 
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger that takes an event and its fields.
+@final
+class Log:
+    """A logger that takes an event and its fields.
 
     The message of its records is `event key=value ...`; the attributes `event` and `fields` of a
-    record have the parts.
+    record have the parts. The field `exc_info` is an exception.
+    """
+
+    __slots__ = ("_logger",)
+
+    def __init__(self, name: str) -> None:
+        self._logger: Final = logging.getLogger(name)
+
+    def debug(self, event: str, /, **fields: object) -> None:
+        """Log what only helps to find a defect."""
+        self._log(logging.DEBUG, event, fields)
+
+    def info(self, event: str, /, **fields: object) -> None:
+        """Log what is as it should be."""
+        self._log(logging.INFO, event, fields)
+
+    def warning(self, event: str, /, **fields: object) -> None:
+        """Log what an operator should know."""
+        self._log(logging.WARNING, event, fields)
+
+    def error(self, event: str, /, **fields: object) -> None:
+        """Log what has failed."""
+        self._log(logging.ERROR, event, fields)
+
+    def _log(self, level: int, event: str, fields: dict[str, object]) -> None:
+        if not self._logger.isEnabledFor(level):
+            return
+        error = fields.pop("exc_info", None)
+        fields = {**_shared.get({}), **fields}
+        text = f"{event} {_renderer(None)(None, '', dict(fields))}" if fields else event
+        extra = {"event": event, "fields": fields}
+        exc_info = error if isinstance(error, BaseException) else None
+        self._logger.log(level, text, exc_info=exc_info, extra=extra, stacklevel=_WRAPPERS)
+
+
+def get_logger(name: str) -> Log:
+    """Return a logger.
 
     Args:
         name: Name of the standard logger, `actors` or one below it.
     """
-    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.contextvars.merge_contextvars,
-            _as_record,
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
-    return logger
+    return Log(name)
 
 
-_fields: Final = structlog.processors.LogfmtRenderer()
-_text: Final = structlog.processors.LogfmtRenderer(
-    key_order=["timestamp", "level", "event"], drop_missing=True
-)
-_json: Final = structlog.processors.JSONRenderer()
+@contextmanager
+def shared_fields(**fields: object) -> Iterator[None]:
+    """Give the lines that are logged in this context some fields."""
+    token = _shared.set(fields)
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
-def _as_record(
-    logger: object, method: str, event: MutableMapping[str, object]
-) -> tuple[tuple[str], dict[str, object]]:
-    """Return the arguments of the standard logger for an event."""
-    name, error = str(event.pop("event")), event.pop("exc_info", None)
-    text = f"{name} {_fields(logger, method, event)}" if event else name
-    extra = {"event": name, "fields": dict(event)}
-    return (text,), {"exc_info": error, "extra": extra, "stacklevel": _WRAPPERS}
+@cache
+def _renderer(style: Style | None) -> Callable[[None, str, dict[str, object]], object]:
+    """Return what writes the fields of a line; None: in the message of a standard record.
+
+    structlog is imported with the first line: it brings asyncio and more, and takes a tenth of the
+    time in which a runtime starts.
+    """
+    import structlog  # noqa: PLC0415
+
+    match style:
+        case Style.JSON:
+            return structlog.processors.JSONRenderer()
+        case Style.CONSOLE:
+            return structlog.dev.ConsoleRenderer()
+        case None:
+            return structlog.processors.LogfmtRenderer()
+        case _:
+            order = ["timestamp", "level", "event"]
+            return structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True)
 
 
 @final
@@ -112,13 +157,10 @@ class _Lines(logging.Formatter):
         # Tracebacks are plain: the ones with local variables would show tokens.
         error = record.exc_info[1] if record.exc_info else None
         trace = "" if error is None else "".join(traceback.format_exception(error)).rstrip()
-        if self._layout is Style.JSON:
-            return str(_json(None, "", event | ({"exception": trace} if trace else {})))
-        if self._layout is Style.CONSOLE:
-            line = structlog.dev.ConsoleRenderer()(None, "", event)
-        else:
-            line = _text(None, "", event)
-        return f"{line}\n{trace}" if trace else line
+        if trace and self._layout is Style.JSON:
+            event["exception"], trace = trace, ""
+        line = _renderer(self._layout)(None, "", event)
+        return f"{line}\n{trace}" if trace else str(line)
 
 
 @final

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import click
 import trio
-from structlog.contextvars import bound_contextvars
 
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
@@ -41,6 +40,7 @@ from actors.commands.node.policy import policy_options, rereads
 from actors.commands.node.tls import Certificate, TlsOptions, tls_options
 from actors.kit.database import flaw_of
 from actors.kit.ids import clock_offset, fresh_ids
+from actors.kit.log import shared_fields
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from actors.node.errors import RegistryFileError, StateFileError
@@ -165,7 +165,7 @@ def command(  # noqa: PLR0913 - one for each option
         config, shared = member.applied(config), member.listen
     opened = partial(_open, config, trace, certificates, shared)
     work = partial(serve, opened, partial(_announce, config))
-    with bound_contextvars(**({"node_name": config.node_name} if config.node_name else {})):
+    with shared_fields(**({"node_name": config.node_name} if config.node_name else {})):
         return run(work if member is None else partial(until_parent_ends, work), needs=needs)
 
 

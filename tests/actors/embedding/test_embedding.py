@@ -265,6 +265,7 @@ def test_a_program_with_a_runtime_alone_loads_no_part_of_the_node():
     loaded = done.stdout.split()
     assert "actors.runtime.app" in loaded
     assert not [name for name in loaded if name.startswith("actors.node")]
+    assert not {"asyncio", "structlog"} & set(loaded)
 
 
 def test_the_import_itself_brings_nothing_with_it():

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from actors.kit.log import Level, Style, configure_log, get_logger
+from actors.kit.log import Level, Style, configure_log, get_logger, shared_fields
 from tests.support.log import unchanged_log
 
 LOG = get_logger("actors.somewhere")
@@ -128,6 +128,16 @@ def test_another_program_gets_the_log_as_standard_records(caplog):
     assert told.pathname == __file__
     assert "ValueError: 5" in caplog.text
     assert crashed.exc_info[0] is ValueError
+
+
+def test_fields_of_a_context_are_in_its_lines_only(caplog):
+    with shared_fields(node_name="n1"):
+        LOG.warning("told", count=3)
+        LOG.warning("told", node_name="n2")
+    LOG.warning("told")
+
+    told = [record.fields for record in caplog.records]
+    assert told == [{"node_name": "n1", "count": 3}, {"node_name": "n2"}, {}]
 
 
 def test_a_percent_sign_in_an_event_is_no_format(caplog):
