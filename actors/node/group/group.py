@@ -1,30 +1,25 @@
 """The other nodes of the domain, as the bus knows them, and what this node writes for them.
 
-Rows that other nodes write are applied to the tables of this node: a runtime with a session
-elsewhere owns its addresses here, too. What local sessions change is written as rows, and the link
-that asked for it is answered when it is written. A message for a runtime with a session elsewhere,
-or for subscribers there, is given to that node, once for all of them; what comes from other nodes
-is for local sessions only.
+This answers the bus: whether the node is a member, what may be changed now, which sessions are at
+other nodes. `DomainRows` follows the rows of the domain. A message for a runtime with a session
+elsewhere, or for subscribers there, is given to that node, once for all of them; what comes from
+other nodes is for local sessions only.
 
 A node that may have lost its lease is fenced: it leaves all links, and forgets what it knows.
 """
 
 import secrets
 from collections import deque
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, assert_never, final
 
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
-from actors.node.group.agreed import Agreed
 from actors.node.group.carrier import Carrier
-from actors.node.group.held_links import HeldLinks, ReadOut
 from actors.node.group.messages import (
     Arrivals,
     Carry,
@@ -34,13 +29,10 @@ from actors.node.group.messages import (
     RowsCame,
     Serving,
     StoreReady,
-    StoreRef,
     WatchAnew,
-    WriteRows,
 )
-from actors.node.group.owner_rows import OwnerRows
-from actors.node.group.path_rows import PathRows
-from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG, RowRefusals
+from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG
+from actors.node.group.rows import Agreed, DomainRows
 from actors.node.group.trace import GroupTrace
 from actors.node.links.port import Port
 from actors.node.messages import CatalogueRead, GroupEvent, PoliciesReread, RuntimeLeft
@@ -50,25 +42,9 @@ from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.group import membership, moves
+from fsm.group import membership
 from fsm.group import rows_io as rows
-from fsm.group.catalogue import CatalogueRow
-from fsm.group.homes import Homes
-from fsm.group.kinds import (
-    GroupRow,
-    Holder,
-    Kind,
-    NameRow,
-    NodeRow,
-    OwnerRow,
-    PathRow,
-    SessionRow,
-    name_key,
-    session_key,
-)
-from fsm.group.order import SenderOrder
-from fsm.group.policies import PolicyRow
-from fsm.group.rows import RowsCore
+from fsm.group.kinds import Holder, NameRow, SessionRow, name_key, session_key
 from fsm.session.node_session_io import MovedAway, OutboundMessage, Resumed
 from fsm.session.runtime_names import Change as NameChange
 from fsm.session.runtime_names import NameForgotten
@@ -80,7 +56,6 @@ from transports.errors import CloseReason
 __all__ = ["Group"]
 
 _log = get_logger("actors.node")
-_NODES: Final = f"{Kind.NODE}/"
 
 
 @final
@@ -113,30 +88,21 @@ class Group(OtherNodes):
         self._engine: Final = engine
         self._trace: Final = trace
         self._membership: Final = member
-        self._rows: Final = RowsCore()
-        self._moves: Final = moves.MovesCore()
-        order = SenderOrder(self._rows, self._moves)
-        self.homes: Final = Homes(member.is_live, exchange.tables.elsewhere, order)
-        self._store: StoreRef | None = None
+        self._agreed: Final = agreed
+        self._rows: Final = DomainRows(exchange, member, trace, agreed, self._heed_row)
+        self._carrier: Final = self._rows.carrier
+        self.homes: Final = self._rows.homes
         self._link: ActorRef[Carry] | None = None
         self._leases = deque[rows.Answered]()
-        self._held: Final = HeldLinks(exchange.ports)
-        self._reading: Final = ReadOut(exchange)
-        self._refusals: Final = RowRefusals(trace.component.counters)
-        self._carrier: Final = Carrier(exchange, self.homes, member, trace, self._held)
-        self._owners: Final = OwnerRows(self._tables, exchange.sessions, self._write, self._hold)
         self.overview: Final = Overview(
-            member, self.homes, self._rows, waiting=lambda: self._carrier.waiting,
+            member, self.homes, self._rows.core, waiting=lambda: self._carrier.waiting,
             engine=engine, counters=trace.component.counters,
         )  # fmt: skip
         self.tidies: Final = member.tidies
-        self._paths: Final = PathRows(member, self.homes, self._tables, self._write)
         self._starting = list[Reply[None]]()
-        self._is_current = self._is_leaving = self._is_applying = self._is_gone = False
-        self._begun: set[str] = set()
+        self._is_leaving = self._is_gone = False
         exchange.tables.watcher = self
-        self._agreed: Final = agreed
-        agreed.begin(self._write, self.objection)
+        agreed.begin(self._rows.write, self.objection)
 
     # ---- news
 
@@ -150,8 +116,11 @@ class Group(OtherNodes):
                 self._look_current()
             case Arrivals() | NotCarried():
                 self._carrier.heed(event)
-            case RowsCame() | RowsAnswered():
-                self._rows_moved(event)
+            case RowsCame(news):
+                self._rows.came(news)
+                self._look_current()
+            case RowsAnswered(answers):
+                self._rows.answered(answers)
             case EngineBack():
                 self._member(membership.Renew())
             case PoliciesReread() | CatalogueRead():
@@ -159,27 +128,14 @@ class Group(OtherNodes):
             case _:
                 pass
 
-    def _rows_moved(self, event: RowsCame | RowsAnswered) -> None:
-        match event:
-            case RowsCame(news):
-                self._begun.update(one.prefix for one in news if isinstance(one, rows.Gap))
-                for one in news:
-                    self._applied(self._rows.feed(one, self._now))
-                    if isinstance(one, rows.Gap | rows.Current) and one.prefix == _NODES:
-                        self._member(one)
-                self._look_current()
-            case RowsAnswered(answers):
-                for answer in answers:
-                    self._applied(self._rows.feed(answer, self._now))
-
     @property
     def _now(self) -> float:
         return trio.current_time()
 
     def _begin(self, ready: StoreReady) -> None:
         """Work with the actors, which have started, perhaps again."""
-        self._store, self._link, self._leases = ready.store, ready.link, ready.leases
-        self._applied(self._rows.feed(rows.AllUnanswered(), self._now))
+        self._link, self._leases = ready.link, ready.leases
+        self._rows.begin(ready.store)
         if self._membership.state is None:
             self._join()
 
@@ -188,8 +144,7 @@ class Group(OtherNodes):
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
-        if not self._is_current and len(self._begun) == len(Kind) and self._rows.is_current:
-            self._is_current = True
+        if self._rows.look_current():
             self._tidy_paths()
         if self.is_member and self._agreed.known():
             for reply in self._starting:
@@ -197,6 +152,14 @@ class Group(OtherNodes):
             self._starting.clear()
 
     # ---- the membership
+
+    def _heed_row(
+        self, news: membership.NodeSeen | membership.Renew | rows.Gap | rows.Current
+    ) -> None:
+        """Take what the rows say of the membership of nodes."""
+        self._member(news)
+        if isinstance(news, membership.NodeSeen) and news.row is not None:
+            self.overview.heard(news.row)
 
     def _member(self, happened: membership.Input) -> None:
         for effect in self._membership.feed(happened, self._now):
@@ -222,23 +185,23 @@ class Group(OtherNodes):
     def _lease_answered(self, answer: rows.Answered) -> None:
         self.overview.answered(answer)
         if isinstance(answer, rows.Written):
-            with self._applying():
-                self._owners.renewed()
+            with self._rows.applying():
+                self._rows.owners.renewed()
         self._member(answer)
         self._trace.renewed(answer, self._membership.holder)
 
     def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
         if isinstance(work, membership.PutLease):
             work = self.overview.reporting(work)
-            self._owners.asked()
-        is_taken = self._store is not None and self._store.try_tell(work)
+            self._rows.owners.asked()
+        is_taken = self._rows.store is not None and self._rows.store.try_tell(work)
         if not is_taken and isinstance(work, membership.PutLease):
             self._member(rows.Unanswered(work.number))
 
     def _other_node(self, news: membership.NodeNews) -> None:
         match news:
             case rows.Rejected():
-                self._noted(news)
+                self._rows.noted(news)
             case membership.NodeCame(row):
                 self._trace.came(row.holder)
                 self._moved(row.holder)
@@ -256,28 +219,21 @@ class Group(OtherNodes):
         """Leave all links, and forget all: others may have the sessions of this node."""
         _log.error("fenced", node=self._membership.node, why=why)
         exchange = self._exchange
-        self._is_current = False
-        self._begun.clear()
-        self._moves.fenced()
-        self._agreed.fenced()
+        self._rows.fenced()
         for session in list(exchange.sessions.values()):
             exchange.feed(session, MovedAway("the node has lost its lease"))
         for port in list(exchange.ports.values()):
             port.finish(CloseReason.GOING_AWAY)
         exchange.ports.clear()
-        self._held.clear()
-        self._carrier.lose_all()
-        self._owners.forget()
-        self._applied(self._rows.feed(rows.Forget(), self._now))
-        self._forget_all()
-        if not self._is_leaving and self._store is not None:
-            self._store.try_tell(WatchAnew())
+        self._rows.forget()
+        if not self._is_leaving and self._rows.store is not None:
+            self._rows.store.try_tell(WatchAnew())
             self._join()
 
     @property
     @override
     def is_member(self) -> bool:
-        return self._is_current and self._membership.may_write(self._now)
+        return self._rows.is_current and self._membership.may_write(self._now)
 
     @override
     def objection(self, runtime: str | None = None) -> Refused | None:
@@ -285,7 +241,7 @@ class Group(OtherNodes):
             return FENCED
         if not self._engine.health.is_up:
             return DOWN
-        if self._rows.is_full:
+        if self._rows.core.is_full:
             return FULL
         if runtime is None or runtime in self._exchange.sessions:
             return None
@@ -293,148 +249,21 @@ class Group(OtherNodes):
             return LONG
         return ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._agreed.objection
 
-    # ---- rows of others
-
-    def _applied(self, effects: list[rows.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case rows.Applied(row):
-                    self._row(row, effect)
-                case rows.Withdrawn(row):
-                    self._row_gone(row, effect)
-                case rows.Done(key, tickets, row, revision):
-                    self._trace.home(row, revision, self._membership.holder)
-                    self._carrier.left_behind.written(key, self._now)
-                    self._held.release_all(tickets)
-                    self._agreed.written(key)
-                case rows.Lost():
-                    self._lost(effect)
-                case rows.Read() | rows.Rejected():
-                    self._noted(effect)
-                case _:
-                    assert_never(effect)
-
-    def _noted(self, effect: rows.Read | rows.Rejected) -> None:
-        if isinstance(effect, rows.Rejected):
-            self._refusals.note(effect.key, effect.reason)
-        elif self._store is not None:
-            self._store.try_tell(effect)
-
-    def _row(self, row: GroupRow, said: rows.RowNews) -> None:
-        match row:
-            case NodeRow(holder):
-                seen = membership.NodeSeen(holder.node, row, said.revision)
-                self._member(seen)
-                self.overview.heard(row)
-            case SessionRow(runtime):
-                self._session(runtime, row, said)
-            case OwnerRow():
-                with self._applying():
-                    self._owners.there(row)
-            case PathRow():
-                self._paths.there(row)
-            case NameRow(name):
-                self._exchange.names.mirror(name)
-            case PolicyRow() | CatalogueRow():
-                self._agreed.there(row)
-            case _:
-                assert_never(row)
-
-    def _row_gone(self, row: GroupRow, said: rows.RowNews) -> None:
-        match row:
-            case NodeRow(holder):
-                gone = membership.NodeSeen(holder.node, None, said.revision)
-                self._member(gone)
-            case SessionRow(runtime):
-                self._session(runtime, None, said)
-            case OwnerRow(_, runtime):
-                is_kept = isinstance(said, rows.Withdrawn) and runtime in self._exchange.sessions
-                with self._applying():
-                    (self._owners.missing if is_kept else self._owners.gone)(row)
-                if is_kept:
-                    self._member(membership.Renew())
-            case PathRow():
-                self._paths.gone(row)
-            case NameRow(name):
-                self._exchange.names.mirror(NameForgotten(name.runtime))
-            case PolicyRow() | CatalogueRow():
-                self._agreed.gone(row)
-            case _:
-                assert_never(row)
-
-    def _session(self, runtime: str, there: SessionRow | None, said: rows.RowNews) -> None:
-        """Follow the row of a session, which is right whatever this node has decided."""
-        here = self._membership.holder
-        if there is not None and there.holder != here:
-            self.homes.session(there, self._now)
-            with self._applying():
-                self._tables.came_elsewhere(runtime, there.form)
-        self._follow(self._moves.feed(said, here))
-        if there is None and runtime not in self._exchange.sessions:
-            self.homes.session_over(runtime)
-            with self._applying():
-                self._tables.release(runtime, "its session at another node is over")
-
-    def _follow(self, effects: list[moves.Effect]) -> None:
-        for effect in effects:
-            if not isinstance(effect, moves.GiveUp):
-                self._write(effect)
-            elif not self._reading.waits(effect, self._now):
-                self._give_up(effect)
-
-    def _give_up(self, gone: moves.GiveUp) -> None:
-        if (session := self._exchange.sessions.get(gone.runtime)) is not None:
-            self._exchange.feed(session, MovedAway(gone.why))
-        if gone.to is not None:
-            self._carrier.hand_over(gone.runtime)
-
-    def _lost(self, lost: rows.Lost) -> None:
-        """Undo what another node has decided otherwise; the link that waits has to ask anew."""
-        self._trace.component.counters.count(Tally.ROWS_LOST)
-        _log.info("row was changed by another node", key=lost.key)
-        if lost.there is not None:
-            self._row(lost.there, lost)
-        elif lost.row is not None:
-            self._row_gone(lost.row, lost)
-        for number in lost.tickets:
-            self._held.forget(number)
-            self._exchange.lost(number, "another node decided otherwise", is_misled=True)
-
-    @contextmanager
-    def _applying(self) -> Iterator[None]:
-        """Change tables as another node has it: nothing is written."""
-        was, self._is_applying = self._is_applying, True
-        try:
-            yield
-        finally:
-            self._is_applying = was
-
     # ---- rows of this node
 
     @override
     def changed(self, row: RowChanged) -> None:
         if row.table == "subs":
             if row.op is Op.DEL:
-                self._paths.over(row.key)
+                self._rows.paths.over(row.key)
             else:
-                self._paths.begun(row.key, self._hold(str(row.val)))
-        elif not self._is_applying:
-            self._owners.changed(row)
+                self._rows.paths.begun(row.key, self._rows.hold(str(row.val)))
+        elif not self._rows.is_applying:
+            self._rows.owners.changed(row)
 
     @override
     def offered(self, address: str, by: str | None) -> None:
-        self._owners.offered(address, by)
-
-    def _write(self, change: rows.Change | rows.Remove) -> None:
-        if not self._is_current:
-            self._held.release(change.ticket)
-        else:
-            self._applied(self._rows.feed(change, self._now))
-
-    def _hold(self, runtime: str) -> int | None:
-        """Have the link of a runtime wait until a row is written; return its number."""
-        session = self._exchange.sessions.get(runtime)
-        return None if session is None else self._held.hold(session.port)
+        self._rows.owners.offered(address, by)
 
     # ---- sessions
 
@@ -453,16 +282,16 @@ class Group(OtherNodes):
     def keep(self, session: Session, port: Port | None) -> None:
         core, runtime = session.core, session.core.runtime
         form = self._tables.form_of(runtime)
-        if form is None or self._reading.is_moved(runtime):
+        if form is None or self._rows.reading.is_moved(runtime):
             return
-        here, before = self._membership.holder, self._rows.row(session_key(runtime))
+        here, before = self._membership.holder, self._rows.core.row(session_key(runtime))
         row = SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self.homes.node_of(runtime)) is not None:
-            self._carrier.left_behind.begin(runtime, old, self._held.hold(port), self._now)
-        change = self._moves.keep(row, before, self._held.hold(port))
+            self._carrier.left_behind.begin(runtime, old, self._rows.held.hold(port), self._now)
+        change = self._rows.moves.keep(row, before, self._rows.held.hold(port))
         self.homes.session_over(runtime)
         self._tables.remembered.forget()
-        self._write(change)
+        self._rows.write(change)
 
     def keep_name(self, change: NameChange, port: Port | None) -> None:
         """Have other nodes know what this node has decided about a name.
@@ -471,22 +300,22 @@ class Group(OtherNodes):
             change: The change.
             port: A link that is answered only when it is known; None: none.
         """
-        link = self._held.hold(port)
+        link = self._rows.held.hold(port)
         if isinstance(change, NameForgotten):
-            self._write(rows.Remove(name_key(change.runtime), link))
+            self._rows.write(rows.Remove(name_key(change.runtime), link))
         else:
-            self._write(rows.Change(NameRow(change), link))
+            self._rows.write(rows.Change(NameRow(change), link))
 
     @override
     def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
-        removed = self._moves.end(runtime)
+        removed = self._rows.moves.end(runtime)
         if not is_resumable:
-            self._follow(removed)
-        return self._applying() if is_resumable else nullcontext()
+            self._rows.follow(removed)
+        return self._rows.applying() if is_resumable else nullcontext()
 
     def _tidy_paths(self) -> None:
         if self.is_member:
-            self._paths.tidy()
+            self._rows.paths.tidy()
 
     def _expire(self, runtime: str) -> None:
         """End the session of a runtime whose node is gone, and that has not come back."""
@@ -494,7 +323,7 @@ class Group(OtherNodes):
             return
         why, exchange = "its node is gone, and it did not come back", self._exchange
         self.homes.session_over(runtime)
-        self._write(rows.Remove(session_key(runtime)))
+        self._rows.write(rows.Remove(session_key(runtime)))
         self._tables.release(runtime, why)
         exchange.names.ended(runtime)
         exchange.notices.notify(exchange.components.values(), RuntimeLeft(runtime, why))
@@ -531,34 +360,28 @@ class Group(OtherNodes):
     @property
     def _has_sent_all(self) -> bool:
         is_kept = (durable := self._exchange.durable) is None or durable.is_settled
-        return is_kept and self._rows.is_settled and self._carrier.is_settled
+        return is_kept and self._rows.core.is_settled and self._carrier.is_settled
 
     @override
     def read_out(self) -> None:
         while self._leases:
             self._lease_answered(self._leases.popleft())
-        for gone in self._reading.over(self._now):
-            self._give_up(gone)
+        for gone in self._rows.reading.over(self._now):
+            self._rows.give_up(gone)
 
     @override
     def settle(self) -> None:
         now = self._now
-        if self._store is None or self._link is None:
+        if self._rows.store is None or self._link is None:
             return
         if not self._membership.may_write(now):
             self._member(membership.Tick())
             return
-        if self._is_current:
-            self._write_rows(self._store, now)
+        if self._rows.is_current:
+            self._rows.send(self._rows.store)
         self._carrier.settle(self._link)
         if self._exchange.departure.is_over and self._has_sent_all:
             self._go()
-
-    def _write_rows(self, store: StoreRef, now: float) -> None:
-        puts = self._rows.writes(now)
-        if puts and not store.try_tell(WriteRows(puts)):
-            for one in puts:
-                self._applied(self._rows.feed(rows.Unanswered(one.number), now))
 
     def _go(self) -> None:
         if not self._is_gone:
@@ -568,8 +391,8 @@ class Group(OtherNodes):
     @override
     def deadline(self) -> float:
         moves = min(self.homes.deadline(), self._carrier.left_behind.deadline())
-        due = min(self._membership.deadline(), moves, self._reading.deadline())
-        return min(due, self._rows.deadline(self._now)) if self._is_current else due
+        due = min(self._membership.deadline(), moves, self._rows.reading.deadline())
+        return min(due, self._rows.core.deadline(self._now)) if self._rows.is_current else due
 
     @override
     def tick(self) -> None:
@@ -590,10 +413,4 @@ class Group(OtherNodes):
     @override
     def close(self) -> None:
         self._go()
-        self._forget_all()
-
-    def _forget_all(self) -> None:
-        with self._applying():
-            for runtime in self.homes.runtimes:
-                self.homes.session_over(runtime)
-                self._tables.release(runtime, "this node is none of the group any more")
+        self._rows.release_all()

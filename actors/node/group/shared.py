@@ -18,13 +18,13 @@ from actors.node.catalogue.directory import CatalogueReader
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
 from actors.node.dashboard.overview import Overview
-from actors.node.group.agreed import Agreed
 from actors.node.group.durable import Durable
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.messages import Serving
 from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.refusals import RowRefusals
+from actors.node.group.rows import Agreed
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import BusMessage
 from actors.node.policy.domain import DomainPolicies

@@ -113,7 +113,7 @@ class DomainGroup:
             if member.group is None or not member.group.is_member:
                 yield f"{name} is no member"
                 continue
-            mirror = {key: one.revision for key, one in member.group._rows._known.items()}
+            mirror = {key: one.revision for key, one in member.group._rows.core._known.items()}
             yield from _unlike(f"the mirror of {name}", mirror, revisions)
             yield from _of_tables(name, member.group, rows.values())
             if member.records is not None:
@@ -161,7 +161,9 @@ def _of_tables(name: str, group: Group, rows: Collection[GroupRow]) -> Iterator[
     yield from _unlike(f"the owners at {name}", owned, owners)
     paths = [row for row in rows if isinstance(row, PathRow)]
     mine = [row.resource for row in paths if row.holder == holder]
-    yield from _unlike(f"the subscribed of {name}", _all(group._paths._subscribers), _all(mine))
+    yield from _unlike(
+        f"the subscribed of {name}", _all(group._rows.paths._subscribers), _all(mine)
+    )
     others = [(row.resource, row.holder.node) for row in paths if row.holder != holder]
     there = [(one, node) for one, nodes in group._tables.elsewhere.items() for node in nodes]
     yield from _unlike(f"what {name} knows of subscribers elsewhere", _all(there), _all(others))

@@ -1,0 +1,369 @@
+"""The rows of the domain, as a node follows them, and those that it writes.
+
+Rows that other nodes write are applied to the tables of this node: a runtime with a session
+elsewhere owns its addresses here, too. What local sessions change is written as rows, and the link
+that asked for it is answered when it is written.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import trio
+
+from actors.kit.counters import Tally
+from actors.kit.log import get_logger
+from actors.node.catalogue.domain import DomainCatalogue
+from actors.node.group.carrier import Carrier
+from actors.node.group.held_links import HeldLinks, ReadOut
+from actors.node.group.messages import StoreRef, WriteRows
+from actors.node.group.owner_rows import OwnerRows
+from actors.node.group.path_rows import PathRows
+from actors.node.group.refusals import RowRefusals
+from actors.node.group.trace import GroupTrace
+from actors.node.messages import CatalogueRead, PoliciesReread
+from actors.node.policy.domain import DomainPolicies
+from actors.node.session.exchange import Exchange
+from fsm.effects import Refused
+from fsm.group import membership, moves
+from fsm.group import rows_io as rows
+from fsm.group.catalogue import CatalogueRow
+from fsm.group.homes import Homes
+from fsm.group.kinds import GroupRow, Kind, NameRow, NodeRow, OwnerRow, PathRow, SessionRow
+from fsm.group.order import SenderOrder
+from fsm.group.policies import PolicyRow
+from fsm.group.rows import RowsCore
+from fsm.session.node_session_io import MovedAway
+from fsm.session.runtime_names import NameForgotten
+
+__all__ = ["Agreed", "DomainRows"]
+
+_log = get_logger("actors.node")
+_NODES: Final = f"{Kind.NODE}/"
+
+_Heed: TypeAlias = Callable[
+    [membership.NodeSeen | membership.Renew | rows.Gap | rows.Current], None
+]
+
+
+@final
+@attrs.frozen
+class Agreed:
+    """What the domain has one version of: its policies, and the files of its catalogue.
+
+    Passes their rows on to them; part of the bus's task.
+    """
+
+    policies: DomainPolicies
+    catalogue: DomainCatalogue
+
+    def begin(
+        self, write: Callable[[rows.Change], None], objection: Callable[[], Refused | None]
+    ) -> None:
+        """Work with a bus, which knows nothing of the engine yet.
+
+        Args:
+            write: Writes a row.
+            objection: Returns why nothing can be written now; None: it can.
+        """
+        self.policies.begin(write, objection)
+        self.catalogue.begin(write)
+
+    @property
+    def objection(self) -> Refused | None:
+        """Why the node opens no sessions; None: it does."""
+        return self.policies.objection
+
+    def heed(self, event: PoliciesReread | CatalogueRead) -> None:
+        """Take what the files of this node say."""
+        match event:
+            case PoliciesReread(book, reply):
+                self.policies.propose(book, reply.send, is_of_files=True)
+            case CatalogueRead(files):
+                self.catalogue.looked(files)
+
+    def there(self, row: PolicyRow | CatalogueRow) -> None:
+        """Note a row of the engine."""
+        match row:
+            case PolicyRow():
+                self.policies.there(row)
+            case CatalogueRow():
+                self.catalogue.there(row)
+
+    def gone(self, row: PolicyRow | CatalogueRow) -> None:
+        """Note that the engine does not have a row any more, or nothing that can be read."""
+        match row:
+            case PolicyRow():
+                self.policies.there(None)
+            case CatalogueRow(path):
+                self.catalogue.gone(path)
+
+    def written(self, key: str) -> None:
+        """Note that the engine has what this node wrote.
+
+        Args:
+            key: Key of the row, which may be any.
+        """
+        self.policies.written(key)
+        self.catalogue.written(key)
+
+    def known(self) -> bool:
+        """Note that the node is a member, and knows what the engine has. Idempotent.
+
+        Returns:
+            Whether the node knows by which policies it judges.
+        """
+        self.catalogue.known()
+        return self.policies.known()
+
+    def fenced(self) -> None:
+        """Note that the node is no member any more."""
+        self.policies.fenced()
+        self.catalogue.fenced()
+
+
+@final
+class DomainRows:
+    """Host of the core of the rows: applies those of all nodes, and writes those of this one.
+
+    Part of the bus's task.
+
+    Args:
+        exchange: The sessions of this node.
+        member: Decides whether this node is a member.
+        trace: Of what comes from other nodes and goes to them.
+        agreed: What the domain has one version of.
+        heed: Takes what the rows say of the membership of nodes.
+
+    Attributes:
+        core: Decides what is applied, and what is written.
+        homes: Where the sessions of other nodes are.
+        moves: Decides which node has a session that moves.
+        held: The links that wait for rows.
+        reading: The sessions of other nodes whose links are still read here.
+        carrier: Takes messages to other nodes.
+        owners: The rows of addresses.
+        paths: The rows of subscribers.
+        store: Writes rows to the engine; None: it has not started yet.
+        is_current: Whether the node knows all rows.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        member: membership.MembershipCore,
+        trace: GroupTrace,
+        agreed: Agreed,
+        heed: _Heed,
+    ) -> None:
+        self._exchange: Final = exchange
+        self._tables: Final = exchange.tables
+        self._membership: Final = member
+        self._trace: Final = trace
+        self._agreed: Final = agreed
+        self._heed: Final = heed
+        self._refusals: Final = RowRefusals(trace.component.counters)
+        self.core: Final = RowsCore()
+        self.moves: Final = moves.MovesCore()
+        order = SenderOrder(self.core, self.moves)
+        self.homes: Final = Homes(member.is_live, exchange.tables.elsewhere, order)
+        self.held: Final = HeldLinks(exchange.ports)
+        self.reading: Final = ReadOut(exchange)
+        self.carrier: Final = Carrier(exchange, self.homes, member, trace, self.held)
+        self.owners: Final = OwnerRows(self._tables, exchange.sessions, self.write, self.hold)
+        self.paths: Final = PathRows(member, self.homes, self._tables, self.write)
+        self.store: StoreRef | None = None
+        self.is_current = self.is_applying = False
+        self._begun: set[str] = set()
+
+    @property
+    def _now(self) -> float:
+        return trio.current_time()
+
+    # ---- from and to the engine
+
+    def begin(self, store: StoreRef) -> None:
+        """Work with the actor that writes, which has started, perhaps again."""
+        self.store = store
+        self._applied(self.core.feed(rows.AllUnanswered(), self._now))
+
+    def came(self, news: Sequence[rows.Gap | rows.Seen | rows.Current]) -> None:
+        """Take rows that the engine has."""
+        self._begun.update(one.prefix for one in news if isinstance(one, rows.Gap))
+        for one in news:
+            self._applied(self.core.feed(one, self._now))
+            if isinstance(one, rows.Gap | rows.Current) and one.prefix == _NODES:
+                self._heed(one)
+
+    def answered(self, answers: Sequence[rows.Answered]) -> None:
+        """Take the answers of the engine to writes."""
+        for answer in answers:
+            self._applied(self.core.feed(answer, self._now))
+
+    def look_current(self) -> bool:
+        """Look whether all rows are known; return whether that is new."""
+        if self.is_current or len(self._begun) < len(Kind) or not self.core.is_current:
+            return False
+        self.is_current = True
+        return True
+
+    def write(self, change: rows.Change | rows.Remove) -> None:
+        """Have a row written; a link that waits for it is answered then."""
+        if not self.is_current:
+            self.held.release(change.ticket)
+        else:
+            self._applied(self.core.feed(change, self._now))
+
+    def hold(self, runtime: str) -> int | None:
+        """Have the link of a runtime wait until a row is written; return its number."""
+        session = self._exchange.sessions.get(runtime)
+        return None if session is None else self.held.hold(session.port)
+
+    def send(self, store: StoreRef) -> None:
+        """Send what is to be written."""
+        puts = self.core.writes(self._now)
+        if puts and not store.try_tell(WriteRows(puts)):
+            self.answered([rows.Unanswered(one.number) for one in puts])
+
+    # ---- without a lease
+
+    def fenced(self) -> None:
+        """Write nothing any more: the node has lost its lease."""
+        self.is_current = False
+        self._begun.clear()
+        self.moves.fenced()
+        self._agreed.fenced()
+
+    def forget(self) -> None:
+        """Forget all rows, and what waits for them: the links are left."""
+        self.held.clear()
+        self.carrier.lose_all()
+        self.owners.forget()
+        self._applied(self.core.feed(rows.Forget(), self._now))
+        self.release_all()
+
+    def release_all(self) -> None:
+        """Forget the sessions of other nodes, and all that they own. Idempotent."""
+        with self.applying():
+            for runtime in self.homes.runtimes:
+                self.homes.session_over(runtime)
+                self._tables.release(runtime, "this node is none of the group any more")
+
+    # ---- what they say
+
+    def _applied(self, effects: list[rows.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case rows.Applied(row):
+                    self._row(row, effect)
+                case rows.Withdrawn(row):
+                    self._row_gone(row, effect)
+                case rows.Done(key, tickets, row, revision):
+                    self._trace.home(row, revision, self._membership.holder)
+                    self.carrier.left_behind.written(key, self._now)
+                    self.held.release_all(tickets)
+                    self._agreed.written(key)
+                case rows.Lost():
+                    self._lost(effect)
+                case rows.Read() | rows.Rejected():
+                    self.noted(effect)
+                case _:
+                    assert_never(effect)
+
+    def noted(self, effect: rows.Read | rows.Rejected) -> None:
+        """Read a row anew, or report one that is none of ours."""
+        if isinstance(effect, rows.Rejected):
+            self._refusals.note(effect.key, effect.reason)
+        elif self.store is not None:
+            self.store.try_tell(effect)
+
+    def _row(self, row: GroupRow, said: rows.RowNews) -> None:
+        match row:
+            case NodeRow(holder):
+                seen = membership.NodeSeen(holder.node, row, said.revision)
+                self._heed(seen)
+            case SessionRow(runtime):
+                self._session(runtime, row, said)
+            case OwnerRow():
+                with self.applying():
+                    self.owners.there(row)
+            case PathRow():
+                self.paths.there(row)
+            case NameRow(name):
+                self._exchange.names.mirror(name)
+            case PolicyRow() | CatalogueRow():
+                self._agreed.there(row)
+            case _:
+                assert_never(row)
+
+    def _row_gone(self, row: GroupRow, said: rows.RowNews) -> None:
+        match row:
+            case NodeRow(holder):
+                gone = membership.NodeSeen(holder.node, None, said.revision)
+                self._heed(gone)
+            case SessionRow(runtime):
+                self._session(runtime, None, said)
+            case OwnerRow(_, runtime):
+                is_kept = isinstance(said, rows.Withdrawn) and runtime in self._exchange.sessions
+                with self.applying():
+                    (self.owners.missing if is_kept else self.owners.gone)(row)
+                if is_kept:
+                    self._heed(membership.Renew())
+            case PathRow():
+                self.paths.gone(row)
+            case NameRow(name):
+                self._exchange.names.mirror(NameForgotten(name.runtime))
+            case PolicyRow() | CatalogueRow():
+                self._agreed.gone(row)
+            case _:
+                assert_never(row)
+
+    def _session(self, runtime: str, there: SessionRow | None, said: rows.RowNews) -> None:
+        """Follow the row of a session, which is right whatever this node has decided."""
+        here = self._membership.holder
+        if there is not None and there.holder != here:
+            self.homes.session(there, self._now)
+            with self.applying():
+                self._tables.came_elsewhere(runtime, there.form)
+        self.follow(self.moves.feed(said, here))
+        if there is None and runtime not in self._exchange.sessions:
+            self.homes.session_over(runtime)
+            with self.applying():
+                self._tables.release(runtime, "its session at another node is over")
+
+    def follow(self, effects: list[moves.Effect]) -> None:
+        """Write, or give up, sessions that move."""
+        for effect in effects:
+            if not isinstance(effect, moves.GiveUp):
+                self.write(effect)
+            elif not self.reading.waits(effect, self._now):
+                self.give_up(effect)
+
+    def give_up(self, gone: moves.GiveUp) -> None:
+        """End a session here that another node has, and hand over what waits for it."""
+        if (session := self._exchange.sessions.get(gone.runtime)) is not None:
+            self._exchange.feed(session, MovedAway(gone.why))
+        if gone.to is not None:
+            self.carrier.hand_over(gone.runtime)
+
+    def _lost(self, lost: rows.Lost) -> None:
+        """Undo what another node has decided otherwise; the link that waits has to ask anew."""
+        self._trace.component.counters.count(Tally.ROWS_LOST)
+        _log.info("row was changed by another node", key=lost.key)
+        if lost.there is not None:
+            self._row(lost.there, lost)
+        elif lost.row is not None:
+            self._row_gone(lost.row, lost)
+        for number in lost.tickets:
+            self.held.forget(number)
+            self._exchange.lost(number, "another node decided otherwise", is_misled=True)
+
+    @contextmanager
+    def applying(self) -> Iterator[None]:
+        """Change tables as another node has it: nothing is written."""
+        was, self.is_applying = self.is_applying, True
+        try:
+            yield
+        finally:
+            self.is_applying = was
