@@ -5,6 +5,7 @@ import gc
 import json
 import os
 from collections import Counter
+from contextlib import closing
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -32,16 +33,17 @@ class Census:
     def __init__(self, config):
         self.config = config
         self.counting = counted()
-        self.steps = self.counting.__enter__()
+        self.own_steps = self.counting.__enter__()
+        self.steps_of_workers = Counter()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node):
         for line in getattr(node, "workeroutput", {}).get(FILE, "").splitlines():
             (step,) = read_census([line])
-            self.steps[step] += json.loads(line)["times"]
+            self.steps_of_workers[step] += json.loads(line)["times"]
 
     def pytest_sessionfinish(self):
-        reported = write_census(self.steps)
+        reported = write_census(self.own_steps() + self.steps_of_workers)
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput[FILE] = reported
         elif not self.config.option.collectonly:
@@ -118,6 +120,15 @@ def takes_long(item):
     return is_tried or any(item.get_closest_marker(name) for name in ("chance", "timeout"))
 
 
+@pytest.fixture(scope="session")
+def browsers():
+    """Chromium and Firefox; those that one test has started are used by the next."""
+    from tests.support.browser import Browsers
+
+    with closing(Browsers()) as opened:
+        yield opened
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session):
     """Compile a share; look for garbage once, afterwards: what is collected stays."""
@@ -140,13 +151,15 @@ def pytest_collection_modifyitems(config, items):
     """Group tests that share a costly fixture, and order them.
 
     A worker of xdist runs a group in order. Tests with the Spark session share one Java
-    process; the tests of a module share its module fixtures.
+    process, those with browsers one of each; the tests of a module share its module fixtures.
     """
     places = Counter()
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs
         if "spark_session" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "browsers" in fixtures and not item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.xdist_group("browsers"))
         elif any(one[-1].scope in {"module", "package"} for one in fixtures.values()):
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
         elif item.nodeid.startswith(QUICK) and not takes_long(item):

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from statistics import median
 from typing import Final, final
@@ -22,7 +22,7 @@ import trio
 
 from bench.node.crowd import UNLIMITED, Crowded, CrowdError, Peer, quiet_node, raise_file_limit
 from bench.verdict import Verdict
-from tests.support.browser import open_browser
+from tests.support.browser import Browsers
 
 __all__ = ["NODE_REACH", "PAGE_REACH", "Figures", "measure"]
 
@@ -150,18 +150,17 @@ def _browser_cpu() -> float:
 
 async def _page(site: str, size: int, seconds: float) -> tuple[float, float]:
     """Return what the browser takes of a core with the page, and with an empty one."""
-    async with open_browser("chromium") as browser:
-        page = await browser.new_page()
-        await page.goto("about:blank")
-        await trio.sleep(1.0)
-        empty = await _share(_browser_cpu, seconds)
-        await page.goto(f"{site}/dashboard")
-        shown = (
-            "(n) => Number(document.querySelector('.tile-value')?.textContent.replace(',', '')) > n"
-        )
-        await page.until(shown, size // 2)
-        await trio.sleep(1.0)
-        return await _share(_browser_cpu, seconds), empty
+    with closing(Browsers()) as browsers:
+        async with browsers.open() as browser:
+            page = await browser.new_page()
+            await page.goto("about:blank")
+            await trio.sleep(1.0)
+            empty = await _share(_browser_cpu, seconds)
+            await page.goto(f"{site}/dashboard")
+            tile = "document.querySelector('.tile-value')?.textContent.replace(',', '')"
+            await page.until(f"(n) => Number({tile}) > n", size // 2)
+            await trio.sleep(1.0)
+            return await _share(_browser_cpu, seconds), empty
 
 
 async def measure(size: int, rate: float, seconds: float, rounds: int) -> Figures:

@@ -150,7 +150,7 @@ def record() -> Corpus:
         for name in names:
             with _tracers() as tracers, counted() as times:
                 _play(getattr(import_module(module), name))
-            steps += times
+            steps += times()
             for number, tracer in enumerate(tracers):
                 for machine, trace in _reported(tracer, f"{name}/{number}"):
                     traces[machine].append(trace)

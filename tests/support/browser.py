@@ -10,14 +10,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
+from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 import attrs
 import httpcore
 import orjson
 import pytest
 import trio
-from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
 from tests.support.ports import free_port
 
@@ -232,20 +234,41 @@ class Page:
 
 @attrs.define(eq=False)
 class Browser:
-    """A browser process; `async with open_browser(...)` starts and ends it."""
+    """A browser as one test has it: nothing of the tests before is in it."""
 
     socket: WebSocketConnection
     _ids: count = attrs.field(factory=partial(count, 1), init=False)
     _waiting: dict[int, trio.MemorySendChannel] = attrs.field(factory=dict, init=False)
     _pages: dict[str, Page] = attrs.field(factory=dict, init=False)
+    _profiles: list[str] = attrs.field(factory=list, init=False)
+    """The first is for pages that are not isolated."""
+    _preloads: list[str] = attrs.field(factory=list, init=False)
 
     async def new_page(self, *, isolated: bool = False) -> Page:
         """Open a tab, in a profile of its own if `isolated`: no cookies, storage, cache shared."""
-        user = await self.call("browser.createUserContext", {}) if isolated else {}
-        tab = await self.call("browsingContext.create", {"type": "tab"} | user)
+        profile = await self.new_profile() if isolated else self._profiles[0]
+        tab = await self.call("browsingContext.create", {"type": "tab", "userContext": profile})
         context = tab["context"]
         page = self._pages[context] = Page(self, context)
         return page
+
+    async def new_profile(self) -> str:
+        """Create a profile, which is removed with its pages when the test is over."""
+        made = await self.call("browser.createUserContext", {})
+        self._profiles.append(made["userContext"])
+        return self._profiles[-1]
+
+    async def preload(self, function: str) -> None:
+        """Call a function in all pages to come, before their own scripts."""
+        made = await self.call("script.addPreloadScript", {"functionDeclaration": function})
+        self._preloads.append(made["script"])
+
+    async def clear(self) -> None:
+        """Remove what the test has opened, with all that its pages have stored."""
+        for script in self._preloads:
+            await self.call("script.removePreloadScript", {"script": script})
+        for profile in self._profiles:
+            await self.call("browser.removeUserContext", {"userContext": profile})
 
     async def call(self, method: str, params: dict) -> dict:
         """Call a method of WebDriver BiDi.
@@ -285,103 +308,172 @@ class Browser:
                 send.close()
 
 
-async def _started(command: list, folder: str, sign: bytes) -> tuple[trio.Process, str]:
-    """Start a program; return what stands after a sign on its output, "" if it has ended."""
-    said = trio.Path(folder, "said")
-    async with await said.open("wb") as log:
-        process = await trio.lowlevel.open_process(
+@attrs.frozen(eq=False)
+class _Running:
+    """A browser process, which one test after another connects to."""
+
+    process: subprocess.Popen
+    url: str
+    folder: TemporaryDirectory
+
+    def end(self) -> None:
+        _kill(self.process)
+        self.folder.cleanup()
+
+
+def _kill(process: subprocess.Popen) -> None:
+    # It may have ended by itself, and been waited for.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _spawn(command: list, folder: str) -> subprocess.Popen:
+    """Start a program in a process group of its own; its output goes to the file `said`."""
+    with Path(folder, "said").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - a browser
             command,
-            stdout=log.fileno(),
+            stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             env=os.environ | {"HOME": folder},
         )
+
+
+async def _started(command: list, folder: str, sign: bytes) -> tuple[subprocess.Popen, str]:
+    """Start a program; return what stands after a sign on its output, "" if it has ended."""
+    process = _spawn(command, folder)
     try:
         with trio.fail_after(START):
             while process.poll() is None:
-                if found := re.search(sign + rb"(\S+?)\.?\s", await said.read_bytes()):
+                said = await trio.Path(folder, "said").read_bytes()
+                if found := re.search(sign + rb"(\S+?)\.?\s", said):
                     return process, found[1].decode()
                 await trio.sleep(0.02)
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill(process)
         raise
     return process, ""
 
 
-@asynccontextmanager
-async def _process(command: list, folder: str, sign: bytes) -> AsyncIterator[str]:
-    """Run a program in a group of its own; yield what stands after a sign on its output.
+async def _process(command: list, folder: str, sign: bytes) -> tuple[subprocess.Popen, str]:
+    """Run a program; return what stands after a sign on its output, too.
 
     A free port that a program picks may be taken by another when it listens: it is started again.
     """
     for _ in range(ATTEMPTS):
         process, found = await _started(command, folder, sign)
         if found:
-            break
-    try:
-        assert found, await trio.Path(folder, "said").read_text()
-        yield found
-    finally:
-        # It may have ended by itself, and been waited for.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with trio.CancelScope(shield=True):
-            await process.wait()
+            return process, found
+        _kill(process)
+    raise BrowserError(await trio.Path(folder, "said").read_text())
 
 
-@asynccontextmanager
-async def _chromium(folder: str, *options: str) -> AsyncIterator[str]:
+async def _chromium(folder: str, *options: str) -> tuple[subprocess.Popen, str]:
     # A port of its own choice would have to be free at two addresses at once.
     driver = [shutil.which("chromedriver"), f"--port={free_port()}"]
-    async with _process(driver, folder, b"started successfully on port ") as port:
-        profile = f"--user-data-dir={folder}/profile"
-        wanted = {
-            "webSocketUrl": True,
-            "acceptInsecureCerts": True,
-            "goog:chromeOptions": {"args": [*CHROMIUM, profile, *options]},
-        }
+    process, port = await _process(driver, folder, b"started successfully on port ")
+    profile = f"--user-data-dir={folder}/profile"
+    wanted = {
+        "webSocketUrl": True,
+        "acceptInsecureCerts": True,
+        "goog:chromeOptions": {"args": [*CHROMIUM, profile, *options]},
+    }
+    try:
         async with httpcore.AsyncConnectionPool() as pool:
             url = f"http://127.0.0.1:{port}/session"
             body = orjson.dumps({"capabilities": {"alwaysMatch": wanted}})
             response = await pool.request("POST", url, content=body)
-            value = orjson.loads(response.content)["value"]
-            assert "capabilities" in value, value
-            try:
-                yield value["capabilities"]["webSocketUrl"]
-            finally:
-                with trio.move_on_after(10, shield=True):
-                    await pool.request("DELETE", f"{url}/{value['sessionId']}")
+        value = orjson.loads(response.content)["value"]
+        assert "capabilities" in value, value
+    except BaseException:
+        _kill(process)
+        raise
+    return process, value["capabilities"]["webSocketUrl"]
 
 
-@asynccontextmanager
-async def _firefox(folder: str, *options: str) -> AsyncIterator[str]:
+async def _firefox(folder: str, *options: str) -> tuple[subprocess.Popen, str]:
     profile = trio.Path(folder, "profile")
     await profile.mkdir()
     lines = [f"user_pref({name!r}, {orjson.dumps(at).decode()});" for name, at in FIREFOX.items()]
     await (profile / "user.js").write_text("\n".join(lines))
     command = [shutil.which("firefox-esr"), "--headless", "--no-remote", "--profile", str(profile)]
     command += ["--remote-debugging-port", "0", *options, "about:blank"]
-    async with _process(command, folder, b"BiDi listening on ") as url:
-        yield f"{url}/session"
+    process, url = await _process(command, folder, b"BiDi listening on ")
+    return process, f"{url}/session"
 
 
-BROWSERS = {"chromium": _chromium, "firefox": _firefox}
+STARTS = {"chromium": _chromium, "firefox": _firefox}
+
+
+async def _start(name: str, *options: str) -> _Running:
+    folder = TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
+    try:
+        process, url = await STARTS[name](folder.name, *options)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return _Running(process, url, folder)
 
 
 @asynccontextmanager
-async def open_browser(name: str = "chromium", *options: str) -> AsyncIterator[Browser]:
-    """Start Chromium or Firefox with a new profile and end it; options are its own."""
-    with TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as folder:
-        async with (
-            BROWSERS[name](folder, *options) as url,
-            open_websocket_url(url, max_message_size=FRAME) as socket,
-            trio.open_nursery() as nursery,
-        ):
-            browser = Browser(socket)
-            nursery.start_soon(browser.read)
-            if name == "firefox":
-                wanted = {"alwaysMatch": {"acceptInsecureCerts": True}}
-                await browser.call("session.new", {"capabilities": wanted})
-            await browser.call("session.subscribe", {"events": ["log.entryAdded"]})
-            yield browser
-            nursery.cancel_scope.cancel()
+async def _connected(name: str, url: str) -> AsyncIterator[Browser]:
+    """Use a browser; leave it as it was, unless the test fails."""
+    at = urlsplit(url)
+    # A connection that the browser ends with its session would be left unclosed by its WebSocket.
+    async with (
+        await trio.open_tcp_stream(at.hostname, at.port) as stream,
+        trio.open_nursery() as nursery,
+    ):
+        socket = await wrap_client_stream(
+            nursery, stream, at.netloc, at.path, max_message_size=FRAME
+        )
+        browser = Browser(socket)
+        nursery.start_soon(browser.read)
+        if name == "firefox":
+            wanted = {"alwaysMatch": {"acceptInsecureCerts": True}}
+            await browser.call("session.new", {"capabilities": wanted})
+        heard = await browser.call("session.subscribe", {"events": ["log.entryAdded"]})
+        await browser.new_profile()
+        yield browser
+        await browser.clear()
+        await browser.call("session.unsubscribe", {"subscriptions": [heard["subscription"]]})
+        if name == "firefox":
+            await browser.call("session.end", {})
+        await socket.aclose()
+        nursery.cancel_scope.cancel()
+
+
+@attrs.frozen(eq=False)
+class Browsers:
+    """The browsers of a session of tests: each is started once, as that takes seconds.
+
+    Each test has profiles of its own, which are removed after it. A browser in which a test has
+    failed is ended, and the next test starts another one.
+    """
+
+    _idle: dict[tuple[str, ...], _Running] = attrs.field(factory=dict, init=False)
+
+    @asynccontextmanager
+    async def open(self, name: str = "chromium", *options: str) -> AsyncIterator[Browser]:
+        """Use Chromium or Firefox; options are its own."""
+        kind = (name, *options)
+        running = self._idle.pop(kind, None) or await _start(*kind)
+        try:
+            async with _connected(name, running.url) as browser:
+                yield browser
+        except BaseException:
+            running.end()
+            raise
+        if self._idle.setdefault(kind, running) is not running:
+            running.end()
+
+    @property
+    def idle(self) -> dict[tuple[str, ...], subprocess.Popen]:
+        """The processes that wait for the next test."""
+        return {kind: running.process for kind, running in self._idle.items()}
+
+    def close(self) -> None:
+        """End those that no test uses."""
+        while self._idle:
+            self._idle.popitem()[1].end()

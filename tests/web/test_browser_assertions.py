@@ -20,7 +20,7 @@ from actors.keys.runtime_key import make_runtime_key
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from specs.identity import VouchedBy
 from specs.limits.node import SESSION_LIFE
-from tests.support.browser import Browser, needs_chromium, open_browser
+from tests.support.browser import Browser, needs_chromium
 from tests.support.node.issuer import ISSUER, Issuer
 from tests.web.pages import DOMAIN, Served, open_served_node
 from tests.web.test_browser_links import ASK, ASK_UNTIL_LIVE, DOUBLE, FLAGS, LIVE, own_address
@@ -148,12 +148,12 @@ class Ends:
 
 
 @pytest.fixture
-async def ends(tmp_path) -> AsyncIterator[Ends]:
+async def ends(browsers, tmp_path) -> AsyncIterator[Ends]:
     issuer = Issuer(domain=DOMAIN, now=time.time())  # noqa: TID251 - tokens are of our time
     traces = tmp_path / "traces"
     async with (
         open_served_node(traces) as served,
-        open_browser("chromium", *FLAGS) as browser,
+        browsers.open("chromium", *FLAGS) as browser,
     ):
         yield Ends(served, browser, issuer, tmp_path)
     assert judged(traces).startswith("0 "), judged(traces)

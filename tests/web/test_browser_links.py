@@ -17,7 +17,7 @@ from actors.node.connectors.quality import ConfiguredServers
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from tests.actors.runtime.p2p.test_channel_relay import NEEDED, open_turn_server
 from tests.actors.runtime.p2p.test_channel_relay import SECRET as TURN_SECRET
-from tests.support.browser import needs_chromium, open_browser
+from tests.support.browser import needs_chromium
 from tests.web.pages import DOMAIN, OPEN, open_served_node
 from tests.web.test_browser_objects import Keeper
 from tests.web.test_browser_runtime import BOTH, close, judged
@@ -83,9 +83,9 @@ CHANGES_BY_LINK = """(url) => window.runtime.trace.text().split("\\n").filter(Bo
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_pages_talk_by_a_direct_link_that_is_cut_and_comes_back(name, tmp_path):
+async def test_pages_talk_by_a_direct_link_that_is_cut_and_comes_back(browsers, name, tmp_path):
     flags = FLAGS if name == "chromium" else ()
-    async with open_served_node(tmp_path) as served, open_browser(name, *flags) as browser:
+    async with open_served_node(tmp_path) as served, browsers.open(name, *flags) as browser:
         one, own = await open_page(browser, served, "one")
         two, url = await open_page(browser, served, "two")
         assert await one.evaluate(ASK, url, 4) == 8
@@ -113,8 +113,10 @@ async def test_pages_talk_by_a_direct_link_that_is_cut_and_comes_back(name, tmp_
 
 
 @needs_chromium
-async def test_objects_of_pages_converge_by_a_direct_link_and_by_the_node_when_it_is_gone(tmp_path):
-    async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
+async def test_objects_of_pages_converge_by_a_direct_link_and_by_the_node_when_it_is_gone(
+    browsers, tmp_path
+):
+    async with open_served_node(tmp_path) as served, browsers.open("chromium", *FLAGS) as browser:
         one, _ = await open_page(browser, served, "one")
         two, _ = await open_page(browser, served, "two")
         url = await one.evaluate(REPORT)
@@ -148,8 +150,8 @@ async def test_objects_of_pages_converge_by_a_direct_link_and_by_the_node_when_i
 
 
 @needs_chromium
-async def test_requests_of_both_ends_at_once_lead_to_one_link_each(tmp_path):
-    async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
+async def test_requests_of_both_ends_at_once_lead_to_one_link_each(browsers, tmp_path):
+    async with open_served_node(tmp_path) as served, browsers.open("chromium", *FLAGS) as browser:
         pages = [await open_page(browser, served, name) for name in ("one", "two", "three")]
         async with trio.open_nursery() as nursery:
             for page, own in pages:
@@ -169,14 +171,14 @@ async def test_requests_of_both_ends_at_once_lead_to_one_link_each(tmp_path):
 
 @needs_chromium
 @NEEDED
-async def test_pages_use_the_relay_that_their_domain_names(tmp_path):
+async def test_pages_use_the_relay_that_their_domain_names(browsers, tmp_path):
     async with open_turn_server(tmp_path, own_address()) as (relay, log):
         plan = IcePlan((ListedServer((relay,), TURN_SECRET),))
         now = partial(time.clock_gettime, time.CLOCK_REALTIME)
         servers = BackEnds(quality=partial(ConfiguredServers, plan, now))
         async with (
             open_served_node(back_ends=servers) as served,
-            open_browser("chromium", *FLAGS) as browser,
+            browsers.open("chromium", *FLAGS) as browser,
         ):
             relayed = {"p2p": {"relayOnly": True}}
             one, _ = await open_page(browser, served, "one", **relayed)
@@ -195,8 +197,10 @@ async def test_pages_use_the_relay_that_their_domain_names(tmp_path):
 
 
 @needs_chromium
-async def test_a_peer_that_is_killed_is_missed_and_its_address_is_free_for_another(tmp_path):
-    async with open_served_node(tmp_path) as served, open_browser("chromium", *FLAGS) as browser:
+async def test_a_peer_that_is_killed_is_missed_and_its_address_is_free_for_another(
+    browsers, tmp_path
+):
+    async with open_served_node(tmp_path) as served, browsers.open("chromium", *FLAGS) as browser:
         one, _ = await open_page(browser, served, "one")
         two, url = await open_page(browser, served, "two")
         assert await one.evaluate(ASK, url, 4) == 8
@@ -244,11 +248,11 @@ def open_program(served, tmp_path):
 @pytest.mark.skipif(not is_webrtc_installed(), reason="the extra 'webrtc' is not installed")
 @pytest.mark.parametrize("asks_first", ["page", "program"])
 async def test_a_page_and_a_program_are_linked_whoever_asks(  # noqa: PLR0915 - one story
-    asks_first, tmp_path
+    browsers, asks_first, tmp_path
 ):
     async with (
         open_served_node(tmp_path) as served,
-        open_browser("chromium", *FLAGS) as browser,
+        browsers.open("chromium", *FLAGS) as browser,
         open_program(served, tmp_path) as program,
         await program.deploy(Echo) as echo,
         await program.deploy(Keeper) as keeper,
@@ -296,11 +300,11 @@ LISTED = """(url) => window.runtime.registry.links.entries.some((one) => one.ent
 
 @needs_chromium
 @pytest.mark.skipif(not is_webrtc_installed(), reason="the extra 'webrtc' is not installed")
-async def test_a_page_and_a_program_list_what_lives_at_their_ends(tmp_path):
+async def test_a_page_and_a_program_list_what_lives_at_their_ends(browsers, tmp_path):
     """P2P-23..25: neither has asked the other's hyperty anything, or looked for it."""
     async with (
         open_served_node(tmp_path) as served,
-        open_browser("chromium", *FLAGS) as browser,
+        browsers.open("chromium", *FLAGS) as browser,
         open_program(served, tmp_path) as program,
         await program.deploy(Echo) as echo,
     ):
@@ -341,9 +345,9 @@ WELL_SIGNED = 34  # the first attacks, of which some are refused by the browser 
 
 
 @needs_chromium
-async def test_no_forged_replayed_or_malformed_offer_leads_to_a_link():
+async def test_no_forged_replayed_or_malformed_offer_leads_to_a_link(browsers):
     source = Path(__file__).with_name("link_attacks.js").read_text().replace("export ", "")
-    async with open_served_node() as served, open_browser("chromium", *FLAGS) as browser:
+    async with open_served_node() as served, browsers.open("chromium", *FLAGS) as browser:
         victim, url = await open_page(browser, served, "victim")
         handler = await victim.evaluate("() => window.runtime.registry.links.handler")
         mallory = await browser.new_page(isolated=True)

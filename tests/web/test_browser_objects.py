@@ -7,7 +7,7 @@ import actors
 from actors.embedded_node import open_node
 from actors.embedding import open_runtime
 from actors.node.config import NodeConfig
-from tests.support.browser import needs_chromium, open_browser
+from tests.support.browser import needs_chromium
 from tests.support.ports import free_port
 from tests.web.pages import DOMAIN, HERE, OPEN, open_served_node
 from tests.web.test_browser_runtime import BOTH, close, judged
@@ -67,10 +67,10 @@ async def children_converge(page, reported: actors.ReportedObject) -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_objects_of_pages_and_of_a_program_converge_everywhere(name, tmp_path):
+async def test_objects_of_pages_and_of_a_program_converge_everywhere(browsers, name, tmp_path):
     async with (
         open_served_node(tmp_path) as served,
-        open_browser(name) as browser,
+        browsers.open(name) as browser,
         open_runtime(DOMAIN, "program", node=served.url, trace=tmp_path) as program,
         await program.deploy(Keeper) as keeper,
     ):
@@ -125,9 +125,9 @@ async def test_objects_of_pages_and_of_a_program_converge_everywhere(name, tmp_p
 
 
 @needs_chromium
-async def test_a_node_that_has_forgotten_all_learns_the_objects_of_pages_again(tmp_path):
+async def test_a_node_that_has_forgotten_all_learns_the_objects_of_pages_again(browsers, tmp_path):
     address = f"{HERE}:{free_port()}"
-    async with open_served_node() as served, open_browser("chromium") as browser:
+    async with open_served_node() as served, browsers.open("chromium") as browser:
 
         def config():
             origins = frozenset({served.site})
@@ -160,8 +160,8 @@ REFUSED = """async (url) => {
 
 
 @needs_chromium
-async def test_a_reporter_in_a_page_refuses_allows_and_expels_observers(tmp_path):
-    async with open_served_node(tmp_path) as served, open_browser("chromium") as browser:
+async def test_a_reporter_in_a_page_refuses_allows_and_expels_observers(browsers, tmp_path):
+    async with open_served_node(tmp_path) as served, browsers.open("chromium") as browser:
         pages, urls = [await browser.new_page(isolated=True) for _ in range(2)], []
         for page, name in zip(pages, ("one", "two"), strict=True):
             await page.goto(served.page)

@@ -13,7 +13,7 @@ from actors import GivenToken, Hyperty, RuntimeConfig
 from actors.embedding import open_runtime
 from actors.hyperties import Caller, Echo
 from fsm.__main__ import cli
-from tests.support.browser import needs_chromium, needs_firefox, open_browser
+from tests.support.browser import needs_chromium, needs_firefox
 from tests.support.node.issuer import Issuer, login_by
 from tests.web.pages import DOMAIN, OPEN, open_served_node, open_wire
 
@@ -56,12 +56,12 @@ def judged(folder: Path) -> str:
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_pages_and_a_program_talk_through_cuts_and_their_traces_are_conformant(
-    name, tmp_path
+    browsers, name, tmp_path
 ):
     async with (
         open_served_node(tmp_path) as served,
         open_wire(served.url) as wire,
-        open_browser(name) as browser,
+        browsers.open(name) as browser,
         open_runtime(DOMAIN, "program", node=served.url, trace=tmp_path) as program,
     ):
         echo, caller = await program.deploy(Echo), await program.deploy(Caller)
@@ -115,8 +115,8 @@ OVER_RELOADS = """async (node) => {
 
 
 @needs_chromium
-async def test_a_page_that_is_reloaded_has_its_key_session_and_addresses_again():
-    async with open_served_node() as served, open_browser() as browser:
+async def test_a_page_that_is_reloaded_has_its_key_session_and_addresses_again(browsers):
+    async with open_served_node() as served, browsers.open() as browser:
         page = await browser.new_page()
         await page.goto(served.page)
         first = await page.evaluate(OVER_RELOADS, served.url)
@@ -153,12 +153,12 @@ class WhoAsks(Hyperty):
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_login_token_that_is_bound_to_a_key_is_good_for_its_holder_only(name):
+async def test_a_login_token_that_is_bound_to_a_key_is_good_for_its_holder_only(browsers, name):
     issuer = Issuer(domain=DOMAIN, now=time.time())  # noqa: TID251 - tokens are of our time
     login = login_by(issuer, clock=time.time)  # noqa: TID251 - the same
     async with (
         open_served_node(login=login, allow_legacy=False) as served,
-        open_browser(name) as browser,
+        browsers.open(name) as browser,
     ):
         credentials = GivenToken(issuer.token(sub="user://idp.ex/bob"))
         config = RuntimeConfig(

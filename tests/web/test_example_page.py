@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.browser import needs_chromium, open_browser
+from tests.support.browser import needs_chromium
 from tests.web.pages import DOMAIN, open_served_node
 
 pytestmark = [pytest.mark.timeout(240), needs_chromium]
@@ -18,8 +18,8 @@ FILL = """(name, value) => {
 ANSWERS = "() => [...document.querySelectorAll('li')].map((one) => one.textContent)"
 
 
-async def test_the_page_opens_a_runtime_and_asks_code_in_a_worker():
-    async with open_served_node() as served, open_browser() as browser:
+async def test_the_page_opens_a_runtime_and_asks_code_in_a_worker(browsers):
+    async with open_served_node() as served, browsers.open() as browser:
         page = await browser.new_page()
         await page.goto(served.page)
         await page.evaluate(FILL, "node", served.url)
@@ -40,11 +40,11 @@ async def test_the_page_opens_a_runtime_and_asks_code_in_a_worker():
         assert page.messages == []
 
 
-async def test_the_program_of_the_document_runs_as_it_stands():
+async def test_the_program_of_the_document_runs_as_it_stands(browsers):
     (program,) = re.findall(
         r"```js\n(import \{ openRuntime.*?)```", DOCUMENT.read_text(), re.DOTALL
     )
-    async with open_served_node() as served, open_browser() as browser:
+    async with open_served_node() as served, browsers.open() as browser:
         page = await browser.new_page()
         await page.goto(served.page)
         program = program.replace("ws://127.0.0.1:8440/link", served.url).replace(

@@ -5,7 +5,7 @@ import json
 import pytest
 import trio
 
-from tests.support.browser import Browser, BrowserError, Page, open_browser
+from tests.support.browser import Browser, BrowserError, Page
 from tests.web.pages import HERE, OPEN, Served, open_served_node
 from tests.web.test_browser_runtime import BOTH
 from tests.web.worker_attacks import ATTACKS, HOSTILE
@@ -203,9 +203,9 @@ SCENES = (
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_code_in_a_worker_that_means_harm(name):
+async def test_code_in_a_worker_that_means_harm(browsers, name):
     """One browser for all: to start one takes longer than most attacks."""
-    async with open_served_node() as served, open_browser(name) as browser:
+    async with open_served_node() as served, browsers.open(name) as browser:
         for scene in SCENES:
             await scene(browser, served)
 

@@ -6,7 +6,6 @@ import trio
 import actors
 from actors.embedding import open_runtime
 from actors.hyperties import Caller
-from tests.support.browser import open_browser
 from tests.web.pages import DOMAIN, OPEN, open_served_node
 from tests.web.test_browser_objects import Keeper
 from tests.web.test_browser_runtime import BOTH, close, judged
@@ -127,10 +126,12 @@ async def a_worker_follows_the_record_of_an_object(ask, keeper, one):
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_hyperties_in_workers_report_observe_and_change_data_objects(name, tmp_path):
+async def test_hyperties_in_workers_report_observe_and_change_data_objects(
+    browsers, name, tmp_path
+):
     async with (
         open_served_node(tmp_path) as served,
-        open_browser(name) as browser,
+        browsers.open(name) as browser,
         open_runtime(DOMAIN, "program", node=served.url, trace=tmp_path) as program,
         await program.deploy(Keeper) as keeper,
         await program.deploy(Caller) as caller,

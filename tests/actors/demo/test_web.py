@@ -13,7 +13,7 @@ import actors
 from actors.cli.command_error import ExitCode
 from actors.demo.web import DOMAIN, open_web_demo
 from specs.limits.demo import DEMO_ITEMS, DEMO_LINES, DEMO_MORE_LINES, DEMO_NAME, DEMO_TEXT
-from tests.support.browser import needs_chromium, open_browser
+from tests.support.browser import needs_chromium
 from tests.support.command import PYTHON, ROOT
 from tests.web.npm import installed
 
@@ -57,16 +57,16 @@ async def join(browser, url, name):
 
 
 @asynccontextmanager
-async def open_windows(*names, flags=FLAGS):
+async def open_windows(browsers, *names, flags=FLAGS):
     """Run the demonstration, and join it in a window for each name."""
-    async with open_web_demo(PLACE) as url, open_browser("chromium", *flags) as browser:
-        await browser.call("script.addPreloadScript", {"functionDeclaration": WATCH})
+    async with open_web_demo(PLACE) as url, browsers.open("chromium", *flags) as browser:
+        await browser.preload(WATCH)
         yield [await join(browser, url, name) for name in names]
 
 
 @needs_chromium
-async def test_two_windows_and_the_robot_chat_and_share_a_list():
-    async with open_windows("Anna", HOSTILE) as (one, two):
+async def test_two_windows_and_the_robot_chat_and_share_a_list(browsers):
+    async with open_windows(browsers, "Anna", HOSTILE) as (one, two):
         await one.until(SHOWS, "lines", f"{HOSTILE} joins.")
         await one.evaluate(WRITE, "saying", "hello to all of you")
         await two.until(SHOWS, "lines", "I count 5 words.")
@@ -93,8 +93,8 @@ async def test_two_windows_and_the_robot_chat_and_share_a_list():
 
 
 @needs_chromium
-async def test_a_link_goes_live_is_cut_and_mends_and_outlives_the_way_to_the_node():
-    async with open_windows("Anna", "Bert") as (one, two):
+async def test_a_link_goes_live_is_cut_and_mends_and_outlives_the_way_to_the_node(browsers):
+    async with open_windows(browsers, "Anna", "Bert") as (one, two):
         await one.until(LINKED, ["Bert"])
         await two.until(LINKED, ["Anna"])
         await one.evaluate(CHOOSE, "Bert")
@@ -115,10 +115,9 @@ async def test_a_link_goes_live_is_cut_and_mends_and_outlives_the_way_to_the_nod
 
 
 @needs_chromium
-async def test_without_webrtc_messages_go_by_the_node_and_the_page_says_so():
-    async with open_web_demo(PLACE) as url, open_browser("chromium") as browser:
-        gone = {"functionDeclaration": "() => { delete window.RTCPeerConnection; }"}
-        await browser.call("script.addPreloadScript", gone)
+async def test_without_webrtc_messages_go_by_the_node_and_the_page_says_so(browsers):
+    async with open_web_demo(PLACE) as url, browsers.open("chromium") as browser:
+        await browser.preload("() => { delete window.RTCPeerConnection; }")
         one, two = [await join(browser, url, name) for name in ("Anna", "Bert")]
         await one.evaluate(WRITE, "saying", "hello")
         await two.until(SHOWS, "lines", "hello")
@@ -127,11 +126,11 @@ async def test_without_webrtc_messages_go_by_the_node_and_the_page_says_so():
 
 
 @needs_chromium
-async def test_axe_finds_no_violation_and_nothing_overflows():
+async def test_axe_finds_no_violation_and_nothing_overflows(browsers):
     axe = installed("axe-core/axe.min.js")
     look = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
         .map((one) => [one.id, ...one.nodes.map((node) => node.html + node.failureSummary)])"""
-    async with open_web_demo(PLACE) as url, open_browser("chromium", *FLAGS) as browser:
+    async with open_web_demo(PLACE) as url, browsers.open("chromium", *FLAGS) as browser:
         page = await browser.new_page(isolated=True)
         await page.goto(url)
         await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")

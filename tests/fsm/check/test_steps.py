@@ -47,18 +47,18 @@ def test_a_step_that_a_core_takes_counts():
     with counted() as times:
         StubClientCore("stub", lambda: 0.5).begin()
 
-    assert times == {TakenStep("stub_connection", "[*]", "constructed", "created"): 1}
+    assert times() == {TakenStep("stub_connection", "[*]", "constructed", "created"): 1}
 
 
 def test_a_step_that_a_test_takes_does_not_count():
     with counted() as times:
         Entity(MACHINES["stub_connection"], "stub").step(Trigger.CONSTRUCTED)
 
-    assert times == {}
+    assert times() == {}
 
 
 def test_a_step_without_a_recipient_of_reports_counts():
     with counted() as times:
         TransactionsCore(Steps.UNREPORTED).open(ask(), "nobody", 0.0)
 
-    assert times == {TakenStep("transaction", "[*]", "opened", "pending"): 1}
+    assert times() == {TakenStep("transaction", "[*]", "opened", "pending"): 1}

@@ -7,11 +7,9 @@ is, and would prove nothing of the code. Child processes are not counted.
 """
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-import attrs
 
 from fsm.engine import NOTHING, Entity
 from fsm.machine_list import MACHINES
@@ -21,26 +19,6 @@ _flawed: set[str] = set()
 """The machines that a test has spoilt: their steps are not the product's."""
 
 _USERS = tuple(f"{package}." for package in MACHINE_USERS)
-
-
-@attrs.frozen
-class Taken:
-    """A step that the product took.
-
-    Attributes:
-        given: The conditions that were true.
-    """
-
-    machine: str
-    key: str
-    old: str
-    cause: str
-    new: str
-    given: frozenset[str]
-
-    @property
-    def kind(self) -> TakenStep:
-        return TakenStep(self.machine, self.old, self.cause, self.new, self.given)
 
 
 @contextmanager
@@ -54,44 +32,47 @@ def uncounted(machine: str) -> Iterator[None]:
 
 
 @contextmanager
-def reported(hear: Callable[[Taken], None]) -> Iterator[None]:
-    """Tell each step that the product takes in the body, after it."""
-    step, step_unreported = Entity.step, Entity.step_unreported
+def counted() -> Iterator[Callable[[], Counter[TakenStep]]]:
+    """Count the steps that the product takes in the body; what is yielded returns their numbers.
 
-    def note(entity, old, trigger, given):
-        caller = sys._getframe(2).f_globals.get("__name__", "")
+    All tests run with it: a step is noted as it is, and named when it is asked for.
+    """
+    times: defaultdict[tuple, int] = defaultdict(int)
+    are_users: dict[str, bool] = {}
+    step, step_unreported = Entity.step, Entity.step_unreported
+    code_of_step = getattr(step, "__code__", None)
+
+    def note(caller, entity, old, trigger, given):
+        module = caller.f_globals.get("__name__", "")
+        is_user = are_users.get(module)
+        if is_user is None:
+            is_user = are_users[module] = module.startswith(_USERS)
         name = entity.table.name
-        is_declared = MACHINES.get(name) is entity.table and name not in _flawed
-        if is_declared and caller.startswith(_USERS):
-            words = frozenset(map(str, given))
-            key, new = entity.key, entity._state
-            hear(Taken(name, key, str(old), str(trigger), str(new), words))
+        if is_user and MACHINES.get(name) is entity.table and name not in _flawed:
+            times[name, old, trigger, entity._state, frozenset(given)] += 1
 
     def counted_step(self, trigger, why="", given=NOTHING):
         old = self._state
         done = step(self, trigger, why, given)
-        note(self, old, trigger, given)
+        note(sys._getframe(1), self, old, trigger, given)
         return done
 
     def counted_unreported(self, trigger, given=NOTHING):
         old = self._state
         step_unreported(self, trigger, given)
-        note(self, old, trigger, given)
+        caller = sys._getframe(1)
+        if caller.f_code is not code_of_step:
+            note(caller, self, old, trigger, given)
+
+    def named() -> Counter[TakenStep]:
+        total: Counter[TakenStep] = Counter()
+        for (machine, old, cause, new, given), number in times.items():
+            words = frozenset(map(str, given))
+            total[TakenStep(machine, str(old), str(cause), str(new), words)] += number
+        return total
 
     Entity.step, Entity.step_unreported = counted_step, counted_unreported
     try:
-        yield
+        yield named
     finally:
         Entity.step, Entity.step_unreported = step, step_unreported
-
-
-@contextmanager
-def counted() -> Iterator[Counter[TakenStep]]:
-    """Count the steps that the product takes in the body."""
-    times: Counter[TakenStep] = Counter()
-
-    def hear(taken):
-        times[taken.kind] += 1
-
-    with reported(hear):
-        yield times

@@ -8,7 +8,7 @@ import trio
 
 from specs.bodies.sdp import read_description
 from specs.limits.protocol import MAX_FRAME_BYTES
-from tests.support.browser import needs_chromium, needs_firefox, open_browser
+from tests.support.browser import needs_chromium, needs_firefox
 from tests.support.runtime.channels import CERTIFICATE, open_shared_network
 from transports.channel_terms import ChannelTerms
 from transports.errors import LinkBrokenError
@@ -172,8 +172,8 @@ async def page_answers(page, network):
     ],
 )
 @pytest.mark.timeout(240)
-async def test_a_browser_is_the_other_end_of_a_data_channel(name):
-    async with open_browser(name) as browser, open_shared_network() as network:
+async def test_a_browser_is_the_other_end_of_a_data_channel(browsers, name):
+    async with browsers.open(name) as browser, open_shared_network() as network:
         page = await browser.new_page()
         await page_offers(page, network)
         await page_answers(page, network)

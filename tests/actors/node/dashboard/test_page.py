@@ -13,7 +13,7 @@ from fsm.group.row_form import write_row
 from specs.limits.bus import REFUSALS_KEPT
 from specs.limits.group import GROUP_PATIENCE, GROUP_RENEWAL
 from tests.actors.node.dashboard.dashboard_world import TOKEN, watched_world
-from tests.support.browser import needs_chromium, open_browser
+from tests.support.browser import needs_chromium
 from tests.support.command import ROOT
 from tests.support.node.group_world import open_group
 from tests.support.node.node_peer import DR, RA, RB
@@ -49,10 +49,10 @@ WATCH = """() => {
 
 
 @asynccontextmanager
-async def open_page(world):
+async def open_page(browsers, world):
     """Open the page, and have it note what its policy of content blocks."""
-    async with open_browser("chromium") as browser:
-        await browser.call("script.addPreloadScript", {"functionDeclaration": WATCH})
+    async with browsers.open("chromium") as browser:
+        await browser.preload(WATCH)
         page = await browser.new_page()
         await page.resize(1280, 900)
         await page.goto(f"{world.node.http_url}/dashboard")
@@ -88,8 +88,8 @@ async def is_clean(page):
     return [one for one in page.messages if "401" not in one] == []
 
 
-async def test_the_page_says_that_a_token_is_wrong_and_then_counts_live_and_signs_out():
-    async with watched_world() as world, open_page(world) as page:
+async def test_the_page_says_that_a_token_is_wrong_and_then_counts_live_and_signs_out(browsers):
+    async with watched_world() as world, open_page(browsers, world) as page:
         assert await page.evaluate("() => location.pathname") == "/web/dashboard/index.html"
         await page.until("() => document.activeElement?.id === 'token'")
         await page.type("wrong")
@@ -120,8 +120,8 @@ async def test_the_page_says_that_a_token_is_wrong_and_then_counts_live_and_sign
         assert await is_clean(page)
 
 
-async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in():
-    async with watched_world() as world, open_page(world) as page:
+async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in(browsers):
+    async with watched_world() as world, open_page(browsers, world) as page:
         alice, bob = await world.peer(RA), await world.peer(RB)
         (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
         await sign_in(page)
@@ -148,8 +148,8 @@ async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in
         assert await is_clean(page)
 
 
-async def test_what_is_typed_counts_when_it_is_submitted():
-    async with watched_world() as world, open_page(world) as page:
+async def test_what_is_typed_counts_when_it_is_submitted(browsers):
+    async with watched_world() as world, open_page(browsers, world) as page:
         alice = await world.peer(RA)
         await sign_in(page)
         await go(page, "refusals")
@@ -168,8 +168,8 @@ async def test_what_is_typed_counts_when_it_is_submitted():
         assert await is_clean(page)
 
 
-async def test_the_page_comes_back_by_itself_to_a_node_that_was_started_again():
-    async with open_browser("chromium") as browser:
+async def test_the_page_comes_back_by_itself_to_a_node_that_was_started_again(browsers):
+    async with browsers.open("chromium") as browser:
         page = await browser.new_page()
         # A node without a token asks for none on its own machine.
         async with watched_world(token=None) as world:
@@ -204,8 +204,8 @@ async def focus(page, selector):
     await page.evaluate("(selector) => document.querySelector(selector).focus()", selector)
 
 
-async def test_all_of_it_can_be_used_by_keyboard():
-    async with watched_world() as world, open_page(world) as page:
+async def test_all_of_it_can_be_used_by_keyboard(browsers):
+    async with watched_world() as world, open_page(browsers, world) as page:
         for name in ("ra", "rb"):
             await world.peer(f"hyperty-runtime://a.ex/{name}")
         await sign_in(page)
@@ -238,14 +238,14 @@ async def test_all_of_it_can_be_used_by_keyboard():
         assert await is_clean(page)
 
 
-async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs(tmp_path):
+async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs(browsers, tmp_path):
     """SEC-44."""
     folder = tmp_path / ".well-known"
     folder.mkdir()
     listed = {"entries": [{"type": "hyperty", "name": HOSTILE}]}
     (folder / "actors-catalogue.json").write_bytes(orjson.dumps(listed))
     shown = ShownCatalogue("a.ex", tmp_path)
-    async with watched_world(catalogue=shown) as world, open_page(world) as page:
+    async with watched_world(catalogue=shown) as world, open_page(browsers, world) as page:
         await sign_in(page)
         mallory = await world.peer(RA)
         (own,) = await mallory.allocate()
@@ -278,10 +278,13 @@ async def test_what_hostile_peers_write_is_shown_as_text_and_never_runs(tmp_path
         await page.until("() => window.violations.length > 0", patience=8)
 
 
-async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_all_sizes():
+async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_all_sizes(browsers):
     axe = installed("axe-core/axe.min.js")
     policies = PolicyConfig(files=(ROOT / "examples" / "policies" / "blacklist.toml",))
-    async with watched_world(monitor=True, policies=policies) as world, open_page(world) as page:
+    async with (
+        watched_world(monitor=True, policies=policies) as world,
+        open_page(browsers, world) as page,
+    ):
         await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
         found = {}
         for scheme in ("light", "dark"):
@@ -309,18 +312,18 @@ async def test_axe_finds_no_violation_and_nothing_overflows_in_both_themes_at_al
 
 
 @asynccontextmanager
-async def open_group_page():
+async def open_group_page(browsers):
     """Three nodes, sessions at two of them, the page of the first, a refusal of the second."""
     http = HttpConfig("127.0.0.1:0")
     async with (
         open_system_network() as network,
         open_group(0, network, http=http) as world,
-        open_browser("chromium") as browser,
+        browsers.open("chromium") as browser,
     ):
         one, two, _ = [await world.node(name) for name in ("berlin", "lisbon", "paris")]
         await one.peer(RA)
         refusal = await (await two.peer(RB)).ask("read", RB, "hyperty://a.ex/nobody")
-        await browser.call("script.addPreloadScript", {"functionDeclaration": WATCH})
+        await browser.preload(WATCH)
         page = await browser.new_page()
         await page.goto(f"{one.node.http_url}/dashboard")
         await page.until("() => document.querySelector('#live').dataset.state === 'on'")
@@ -354,8 +357,8 @@ async def links_no_address_that_leads_nowhere(world, page):
     assert await page.evaluate("() => document.links.length") == before
 
 
-async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is():
-    async with open_group_page() as (world, page, refusal):
+async def test_any_node_shows_all_nodes_of_its_domain_and_where_a_session_is(browsers):
+    async with open_group_page(browsers) as (world, page, refusal):
         one, two, three = world.nodes
         story = f"runtime/{quote(RB, safe='')}"
         asked = f"refusals/{refusal.id}"
