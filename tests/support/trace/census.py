@@ -8,8 +8,9 @@ is, and would prove nothing of the code. Child processes are not counted.
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 
 from fsm.engine import NOTHING, Entity
 from fsm.machine_list import MACHINES
@@ -31,6 +32,28 @@ def uncounted(machine: str) -> Iterator[None]:
         _flawed.discard(machine)
 
 
+@cache
+def _is_user(module: str) -> bool:
+    return module.startswith(_USERS)
+
+
+def _is_product(caller, entity) -> bool:
+    name = entity.table.name
+    return (
+        _is_user(caller.f_globals.get("__name__", ""))
+        and MACHINES.get(name) is entity.table
+        and name not in _flawed
+    )
+
+
+def _named(times: Mapping[tuple, int]) -> Counter[TakenStep]:
+    named: Counter[TakenStep] = Counter()
+    for (machine, old, cause, new, given), number in times.items():
+        words = frozenset(map(str, given))
+        named[TakenStep(machine, str(old), str(cause), str(new), words)] += number
+    return named
+
+
 @contextmanager
 def counted() -> Iterator[Callable[[], Counter[TakenStep]]]:
     """Count the steps that the product takes in the body; what is yielded returns their numbers.
@@ -38,18 +61,12 @@ def counted() -> Iterator[Callable[[], Counter[TakenStep]]]:
     All tests run with it: a step is noted as it is, and named when it is asked for.
     """
     times: defaultdict[tuple, int] = defaultdict(int)
-    are_users: dict[str, bool] = {}
     step, step_unreported = Entity.step, Entity.step_unreported
     code_of_step = getattr(step, "__code__", None)
 
     def note(caller, entity, old, trigger, given):
-        module = caller.f_globals.get("__name__", "")
-        is_user = are_users.get(module)
-        if is_user is None:
-            is_user = are_users[module] = module.startswith(_USERS)
-        name = entity.table.name
-        if is_user and MACHINES.get(name) is entity.table and name not in _flawed:
-            times[name, old, trigger, entity._state, frozenset(given)] += 1
+        if _is_product(caller, entity):
+            times[entity.table.name, old, trigger, entity._state, frozenset(given)] += 1
 
     def counted_step(self, trigger, why="", given=NOTHING):
         old = self._state
@@ -64,15 +81,8 @@ def counted() -> Iterator[Callable[[], Counter[TakenStep]]]:
         if caller.f_code is not code_of_step:
             note(caller, self, old, trigger, given)
 
-    def named() -> Counter[TakenStep]:
-        total: Counter[TakenStep] = Counter()
-        for (machine, old, cause, new, given), number in times.items():
-            words = frozenset(map(str, given))
-            total[TakenStep(machine, str(old), str(cause), str(new), words)] += number
-        return total
-
     Entity.step, Entity.step_unreported = counted_step, counted_unreported
     try:
-        yield named
+        yield partial(_named, times)
     finally:
         Entity.step, Entity.step_unreported = step, step_unreported
