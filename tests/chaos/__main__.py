@@ -65,6 +65,7 @@ def parts_of(asked: argparse.Namespace, nodes: list[str], scene: Scene) -> list[
             trace=str(scene.folder / "traces" / f"runtimes-{first}"),
             rate=asked.rate / asked.runtimes,
             durable=asked.durable,
+            open=asked.open,
             objects=asked.objects // asked.runtimes,
             changes=asked.changes,
             seed=asked.seed,
@@ -191,6 +192,7 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--rate", type=number, default=200.0, help="requests per second of all")
     parser.add_argument("--durable", type=_share, default=0.2, help="share of durable ones")
+    parser.add_argument("--open", type=count, default=500, help="requests of a runtime at once")
     parser.add_argument("--objects", type=count, default=48, help="data objects of all")
     parser.add_argument("--changes", type=number, default=0.1, help="changes of each per second")
     parser.add_argument("--nodes", type=count, default=3)

@@ -29,9 +29,6 @@ __all__ = ["Part", "main"]
 _AGAIN: Final = 0.5
 """Seconds until what has failed is tried again."""
 
-_OPEN: Final = 500
-"""Requests of one runtime that wait for their answers, at most."""
-
 
 @attrs.frozen
 class Part:
@@ -45,6 +42,7 @@ class Part:
         trace: Directory of its traces.
         rate: Requests that each runtime sends in a second.
         durable: Share of them that are durable.
+        open: Requests of a runtime that wait for their answers, at most.
         objects: Data objects that each runtime reports.
         changes: Changes of each object in a second.
         seed: Chance of the run.
@@ -57,6 +55,7 @@ class Part:
     trace: str
     rate: float
     durable: float
+    open: int
     objects: int
     changes: float
     seed: int
@@ -131,9 +130,11 @@ class _Runtime:
     async def act(self, nursery: trio.Nursery, urls: Sequence[str], stop: trio.Event) -> None:
         """Ask others until it is to stop; each request is waited for."""
         others = [url for url in urls if url != self.url]
-        limit = trio.CapacityLimiter(_OPEN)
+        limit = trio.CapacityLimiter(self._part.open)
+        due = trio.current_time()
         while not stop.is_set():
-            await trio.sleep(self._dice.expovariate(self._part.rate))
+            due += self._dice.expovariate(self._part.rate)
+            await trio.sleep_until(due)
             self._sent += 1
             is_durable = self._dice.random() < self._part.durable
             kind = "d" if is_durable else "b"
