@@ -48,6 +48,15 @@ def test_no_hyperty_is_deployed_while_the_registry_cannot_write():
     assert asked == asked_and_codes()[0] - 1
 
 
+def test_a_node_that_dies_while_its_disk_is_away_starts_when_that_is_back():
+    death, away = Fault(4.0, Wrong.NODE, "n0", lasts=1.0), Fault(4.5, Wrong.DISK, "n0", lasts=5.0)
+
+    asked, codes = asked_and_codes(death, away)
+
+    assert Code.OK in codes
+    assert asked < asked_and_codes(death)[0]
+
+
 @pytest.mark.parametrize("amount", [-7_200.0, 7_200.0])
 def test_no_runtime_logs_in_at_a_node_with_a_wrong_clock(amount):
     death = Fault(5.0, Wrong.RUNTIME, "r1", lasts=1.0)

@@ -208,6 +208,10 @@ class NodeProcess(Process):
     """A message node."""
 
     async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
+        records = self.air.records_of(self.name)
+        # A node does not start without its disk; whoever starts it tries again.
+        while records is not None and records.is_dir():  # noqa: ASYNC110 - a file has no event
+            await trio.sleep(1)
         group = self.air.groups.get(self.domain)
         others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
         logins = Logins(self.air.issuer, message_node(domain_of(self.domain)))
@@ -224,7 +228,7 @@ class NodeProcess(Process):
             ids=self.ids(),
             login=attrs.evolve(login_of(self.air.issuer), clock=self._clock),
             policy=NodePolicy(self.air, self.name),
-            registry=self.air.records_of(self.name),
+            registry=records,
             foreign=ForeignPlan(
                 foreign if self.air.plan.topology == "trapezoid" else {}, open_local_sandbox
             ),
