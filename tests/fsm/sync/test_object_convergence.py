@@ -158,6 +158,16 @@ class Convergence(RuleBasedStateMachine):
         assert self.world.differing() == [], "copies differ at rest (I-D4)"
 
 
+class Losses(Convergence):
+    """The same, and more often nobody hears of the last change."""
+
+    @rule(path=PATHS, value=VALUES)
+    def set_while_all_links_are_down(self, path, value):
+        self.world.change(HA, path, value)
+        for side in self.world.sides:
+            side.arriving.clear()
+
+
 class Deletions(Convergence):
     """The same, and at any time the object is deleted."""
 
@@ -188,6 +198,8 @@ class Deletions(Convergence):
 COMMON = settings(suppress_health_check=list(HealthCheck))
 TestConvergence = Convergence.TestCase
 TestConvergence.settings = settings(COMMON, max_examples=examples(60), stateful_step_count=40)
+TestLosses = Losses.TestCase
+TestLosses.settings = settings(COMMON, max_examples=examples(20), stateful_step_count=40)
 TestDeletions = Deletions.TestCase
 TestDeletions.settings = settings(COMMON, max_examples=examples(40), stateful_step_count=30)
 
@@ -347,7 +359,7 @@ DEFECTS = [
     (Convergence, "copy", NeverEnds, "I-D7"),
     (Convergence, "copy", WritesElsewhere, "what the reporter had then"),
     (Deletions, "copy", NeverAsks, "what is gone"),
-    (Convergence, "repeats", SaysNothingTwice, "I-D4"),
+    (Losses, "repeats", SaysNothingTwice, "I-D4"),
     (Convergence, "reporter", SnapshotFirst, "I-D6"),
     (Convergence, "reporter", OldSnapshot, "not the newest"),
     (Convergence, "reporter", AnybodyWrites, "I-D1"),

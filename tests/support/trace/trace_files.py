@@ -14,6 +14,10 @@ from specs.trace import ABSENT, SCHEMA, Fact, Kind, Op, Stamp
 
 TABLES = tuple(MACHINES.values())
 Record = dict[str, object]
+STAMP_NAMES, FACT_NAMES = [
+    [(field.name, wire_name(field.name)) for field in attrs.fields(kind)] for kind in (Stamp, Fact)
+]
+"""The fields, which are texts and numbers, and their names in a trace."""
 
 
 def step(machine: str, key: str, old: str, cause: str, new: str) -> Fact:
@@ -41,8 +45,12 @@ def whole(facts: Iterable[Fact]) -> list[Fact]:
 
 def record(fact: Fact, ln: int, run: str = "r1", node: str = "alice") -> Record:
     stamp = Stamp(run=run, node=node, ln=ln, wall_ns=ln, mono_ns=ln, t=ln / 100, actor="test")
-    fields = attrs.asdict(stamp) | attrs.asdict(fact)
-    return {wire_name(name): value for name, value in fields.items() if value is not None}
+    return {
+        there: value
+        for names, one in ((STAMP_NAMES, stamp), (FACT_NAMES, fact))
+        for name, there in names
+        if (value := getattr(one, name)) is not None
+    }
 
 
 def records(facts: Sequence[Fact], run: str = "r1", node: str = "alice") -> list[Record]:
