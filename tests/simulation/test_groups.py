@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 5
 LONG = 100
 
-FOUND = 430, 443, 527, 536, 752, 825, 3171, 3325, 10348, 11743, 11228, 11974, 12171, 12172
+FOUND = 430, 443, 527, 536, 3171, 3325, 11743, 11228, 11974, 12171
 """Seeds that once broke a rule: addresses of a runtime that was away; the order of updates; a child
 that was created, and refused for an observer out of reach; the order of requests to a runtime that
 moves to a node whose writes are lost; a child that is repeated while it waits for a path; an
@@ -29,6 +29,9 @@ its way to the bus of the receiver; an update that an observer got at its old no
 one; an answer of which a link gave two copies back; a child that some runtimes got while others
 were out of reach; a request that was repeated while it waited for its node; a list of what lives
 in a runtime that a change overtook."""
+
+LONG_FOUND = 752, 825, 10348, 12172
+"""The same; their runs take longer."""
 
 PLAN = Plan(seed=1, runtimes=(("r0", 0), ("r1", 0)), members=3)
 FAULTS = [
@@ -113,7 +116,9 @@ def test_runs_of_more_seeds_keep_every_rule(first):
     assert broken_by(range(first, first + CHUNK), group_plan_of) == {}
 
 
-@pytest.mark.parametrize("seed", FOUND)
+@pytest.mark.parametrize(
+    "seed", [*FOUND, *(pytest.param(seed, marks=pytest.mark.soak) for seed in LONG_FOUND)]
+)
 def test_a_seed_that_found_a_defect_passes(seed):
     """I-M3, I-M14, I-M18, I-B7, I-T9."""
     assert run(group_plan_of(seed)).breaches == ()

@@ -8,8 +8,8 @@ from tests.simulation.world.simulator import run
 pytestmark = pytest.mark.timeout(120)
 
 
-SHORT = 40097, 51528, 53105, 55262
-LONG = 51264, 52110, 53226, 55405
+SHORT = 51528, 55262
+LONG = 40097, 51264, 52110, 53105, 53226, 55405
 
 
 @pytest.mark.parametrize(

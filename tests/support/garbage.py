@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-FULL = 50
+FULL = 500
 """How many collections of what is new there are for each of everything."""
 
 _turns = count(1)
@@ -16,7 +16,7 @@ def collected() -> Iterator[None]:
     """Collect the garbage of a block at its end.
 
     What lives before the block is left out: to look at everything takes a worker that has run
-    thousands of tests a tenth of a second. Now and then it is, so that no garbage piles up.
+    thousands of tests seconds. Now and then it is, so that no garbage piles up.
     """
     if next(_turns) % FULL == 0:
         gc.unfreeze()

@@ -13,6 +13,7 @@ from trio.testing import MockClock
 from fsm.__main__ import cli
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import judge_run
+from tests.support.chance import examples
 from tests.support.trace.damage import DAMAGES, write_whole
 from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
@@ -23,7 +24,7 @@ SCENARIOS = ("SC-05", "SC-09", "SC-16", "SC-25", "SC-27", "SC-31")
 NAMES = {"SC-05": "a b", "SC-27": "ü/50%"}
 """Nodes of these have names that stand in a path otherwise."""
 
-ROUNDS = 3
+ROUNDS = examples(2)
 
 
 @pytest.fixture(scope="module", params=SCENARIOS)
