@@ -116,9 +116,11 @@ class Renewals:
     async def _turn(self, url: str, renewal: _Renewal) -> Message | None:
         """Ask once; None: it may not be asked, or what was answered is of no use any more."""
         async with self._permits:
-            if self._running.get(url) is not renewal or not self.may_ask(url):
+            if self._running.get(url) is not renewal:
                 return None
-            renewal.again = trio.Event()
+            renewal.again = trio.Event()  # also if it may not be asked: else nothing would rest
+            if not self.may_ask(url):
+                return None
             answer = await self._ask(url)
         return answer if self._running.get(url) is renewal else None
 

@@ -66,6 +66,23 @@ async def test_an_object_in_doubt_is_asked_for_when_it_is_not_any_more(autojump_
     assert len(node.asked) == 1
 
 
+async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clock):
+    node = Node(YES)
+    renewals, until, looks = Renewals(node.ask), trio.current_time() + 5, []
+
+    def may_ask(url):
+        looks.append(url)
+        assert len(looks) < 100
+        return trio.current_time() > until
+
+    renewals.may_ask = may_ask
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(renewals.renew, URL)
+        await trio.sleep(0.5)
+        assert not await renewals.renew(URL)
+    assert len(node.asked) == 1
+
+
 async def test_a_node_that_forgets_once_more_meanwhile_is_asked_once_more(autojump_clock):
     node = Node(YES, after=1)
     renewals = Renewals(node.ask)
