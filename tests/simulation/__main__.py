@@ -9,13 +9,16 @@ Exit code 1: a rule was broken; the shrunk plan is on stdout, to be put into a f
 """
 
 import argparse
+import faulthandler
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +30,10 @@ from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
 from tests.simulation.world.simulator import Outcome, run
+
+_WORK = 180.0
+"""Seconds of processor time that a run may take, of which most take two: while a task never rests,
+no virtual time passes, so that nothing else would end the run."""
 
 _TOLD = 4096
 """Bytes that are read at once of what other processes tell: one for each run."""
@@ -116,7 +123,10 @@ def _share(reported: argparse.Namespace) -> int:
 def _try(plans: Iterable[Plan], progress: Progress, total: int) -> int:
     began, runs, broken = time.monotonic(), 0, Counter[str]()
     for plan in plans:
+        signal.signal(signal.SIGVTALRM, partial(_give_up, plan))
+        signal.setitimer(signal.ITIMER_VIRTUAL, _WORK)
         outcome = run(plan)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         runs += 1
         progress.set(runs, total)
         broken.update(outcome.broken)
@@ -128,6 +138,14 @@ def _try(plans: Iterable[Plan], progress: Progress, total: int) -> int:
     reported = ", ".join(f"{rule} in {count}" for rule, count in sorted(broken.items()))
     print(f"{runs} runs in {took:.0f} s: {reported or 'nothing was broken'}", file=sys.stderr)
     return 1 if broken else 0
+
+
+def _give_up(plan: Plan, *_: object) -> None:
+    """Report a run that does not end, and end the process: what it has left open runs for ever."""
+    faulthandler.dump_traceback()
+    print(f"seed {plan.seed}: it did not end in {_WORK:g} s of processor time", file=sys.stderr)
+    print(write_plan(plan), flush=True)
+    os._exit(1)
 
 
 def _report(plan: Plan, outcome: Outcome) -> None:

@@ -107,3 +107,19 @@ def test_no_run_at_all_is_no_run_that_passed(count):
 def test_more_processes_than_runs_are_not_started():
     done = simulated("--seeds=1", "--jobs=3")
     assert (done.returncode, done.stderr.count("1 runs")) == (0, 1)
+
+
+ENDLESS = """
+from itertools import count
+from tests.simulation import __main__ as simulation
+simulation._WORK = 0.2
+simulation.run = lambda plan: sum(0 for _ in count())
+simulation.main()
+"""
+
+
+def test_a_run_that_does_not_end_is_given_up_and_its_plan_is_printed():
+    done = run_warm("-c", ENDLESS, "--seeds=2", "--first=7")
+    assert done.returncode == 1
+    assert "seed 7: it did not end in 0.2 s of processor time" in done.stderr
+    assert read_plan(done.stdout) == plan_of(7)
