@@ -17,7 +17,7 @@ from typing import Final, TypeVar, final
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.kit.log import get_logger
+from actors.kit.log import get_logger, prepare_log
 from specs.limits.protocol import DRAIN_TIMEOUT
 
 __all__ = ["serve", "until_parent_ends"]
@@ -167,6 +167,7 @@ async def _live(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(life.heed, signals, nursery.cancel_scope)
             gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+            prepare_log()
             async with service() as running:
                 gc.freeze()  # what is there when it is ready stays, and is never looked at again
                 ready(running)

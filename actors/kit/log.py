@@ -19,7 +19,7 @@ from typing import Final, TextIO, final
 
 from typing_extensions import override
 
-__all__ = ["Level", "Log", "Style", "configure_log", "get_logger", "shared_fields"]
+__all__ = ["Level", "Log", "Style", "configure_log", "get_logger", "prepare_log", "shared_fields"]
 
 
 class Level(StrEnum):
@@ -119,12 +119,17 @@ def shared_fields(**fields: object) -> Iterator[None]:
         _shared.reset(token)
 
 
+def prepare_log() -> None:
+    """Import what writes lines, so that nobody waits for that when the first one is logged."""
+    _renderer(None)
+
+
 @cache
 def _renderer(style: Style | None) -> Callable[[None, str, dict[str, object]], object]:
     """Return what writes the fields of a line; None: in the message of a standard record.
 
-    structlog is imported with the first line: it brings asyncio and more, and takes a tenth of the
-    time in which a runtime starts.
+    structlog is imported with the first line, once, in some 60 ms: it brings asyncio and more, and
+    would take a twelfth of the time in which a runtime starts.
     """
     import structlog  # noqa: PLC0415
 

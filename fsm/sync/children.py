@@ -344,7 +344,7 @@ class ChildSet:
     def fits_beside(self, data: JsonObject) -> bool:
         """Return whether one message can hold these children beside the value of their object."""
         if not self._kept:
-            return True
+            return True  # a value alone has its own limit
         return self._size + _ENTRY * len(self._kept) + _bytes(data) <= VALUE_BYTES
 
     def shown(self) -> JsonObject:

@@ -11,6 +11,7 @@ import trio.testing
 
 from actors.cli.command_error import ExitCode
 from actors.cli.lifetime import serve
+from actors.kit.log import _renderer
 from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import ROOT
 
@@ -77,6 +78,19 @@ async def test_the_ready_line_reports_of_the_running_service():
 
     await serve(Service().open, ready)
     assert reported == ["running"]
+
+
+async def test_what_writes_the_log_is_imported_before_anybody_is_served():
+    _renderer.cache_clear()
+    prepared = []
+
+    @asynccontextmanager
+    async def service():
+        prepared.append(_renderer.cache_info().currsize)
+        yield
+
+    await serve(service, lambda _: tell_myself(signal.SIGTERM))
+    assert prepared == [1]
 
 
 async def test_draining_takes_bounded_time(autojump_clock):

@@ -103,6 +103,17 @@ async def test_one_that_ends_is_answered_for_at_once_and_is_there_again(how, cod
         assert await well(world)
 
 
+async def test_a_confined_process_writes_its_first_line_of_the_log(caplog):
+    """What writes it is imported only then."""
+    async with open_sandbox_world(NO_STUB) as world:
+        await world.host(ROUGH, sandboxes_of_tests)
+        assert (await world.ask("log", H)).body["value"] == "log"
+        with trio.fail_after(10):
+            while not (said := [one for one in caplog.records if one.event == "sandbox says"]):
+                await trio.lowlevel.checkpoint()
+        assert said[0].fields["text"].endswith("event=told number=7")
+
+
 async def test_one_that_ends_too_often_is_given_up():
     async with open_sandbox_world(NO_STUB) as world:
         sandbox = await world.host(ROUGH, sandboxes_of_tests, Intensity(restarts=1))

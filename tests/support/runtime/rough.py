@@ -8,11 +8,16 @@ from contextlib import suppress
 import trio
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.runtime.hyperty.hyperty import Hyperty
 
 
 async def crash():
     raise ZeroDivisionError("as it was asked to")
+
+
+async def log():
+    get_logger("actors.rough").warning("told", number=7)
 
 
 async def leave():
@@ -43,8 +48,9 @@ def allocate(count):
     return held
 
 
-HARMS = {
+ACTS = {
     "crash": crash,
+    "log": log,
     "exit": leave,
     "hang": hang,
     "spin": spin,
@@ -72,7 +78,7 @@ class Rough(Hyperty):
                 for _ in range(20):
                     self.spawn(self._flood, message.from_)
             case str():
-                await HARMS.get(value, trio.lowlevel.checkpoint)()
+                await ACTS.get(value, trio.lowlevel.checkpoint)()
         return value
 
     async def _flood(self, to):
