@@ -12,7 +12,7 @@ from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
 
-SEEDS = 2
+SEEDS = 3
 
 
 @pytest.mark.parametrize(("more", "made"), [((), plan_of), (("--groups",), group_plan_of)])

@@ -117,7 +117,7 @@ def test_runs_of_more_seeds_keep_every_rule(first):
 
 
 @pytest.mark.parametrize(
-    "seed", [*FOUND, *(pytest.param(seed, marks=pytest.mark.soak) for seed in LONG_FOUND)]
+    "seed", [*FOUND, *(pytest.param(seed, marks=pytest.mark.long) for seed in LONG_FOUND)]
 )
 def test_a_seed_that_found_a_defect_passes(seed):
     """I-M3, I-M14, I-M18, I-B7, I-T9."""

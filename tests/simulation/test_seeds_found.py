@@ -9,12 +9,17 @@ pytestmark = pytest.mark.timeout(120)
 
 
 SHORT = 51528, 55262
-LONG = 40097, 51264, 52110, 53105, 53226, 55405
+LONG = 40097, 53105
+LONGEST = 51264, 52110, 53226, 55405
 
 
 @pytest.mark.parametrize(
     "seed",
-    [*SHORT, *(pytest.param(seed, marks=pytest.mark.soak) for seed in LONG)],
+    [
+        *SHORT,
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in LONG),
+        *(pytest.param(seed, marks=pytest.mark.soak) for seed in LONGEST),
+    ],
 )
 def test_a_seed_that_found_a_defect_passes(seed):
     """I-B7, I-P21, I-R9."""

@@ -33,7 +33,7 @@ def mangled(kind) -> st.SearchStrategy:
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_a_written_manifest_is_read_again(kind, data):
     with suppress(BadMessageError):  # rules between fields may refuse what was drawn
@@ -43,7 +43,7 @@ def test_a_written_manifest_is_read_again(kind, data):
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_garbage_is_read_or_refused_with_the_one_error(kind, data):
     drawn = data.draw(mangled(kind) | spoilt(kind))

@@ -15,7 +15,7 @@ from tests.fuzz.mutation import Mutator
 from tests.support.chance import examples
 from transports.codec import BadLine, decode_frame, encode, glance, read_object
 
-EXAMPLES = examples(25_000)
+EXAMPLES = examples(40_000)
 CHUNKS = 4
 DIALECTS = (
     PLAIN,

@@ -13,7 +13,6 @@ from trio.testing import MockClock
 from fsm.__main__ import cli
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import judge_run
-from tests.support.chance import examples
 from tests.support.trace.damage import DAMAGES, write_whole
 from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
@@ -24,7 +23,7 @@ SCENARIOS = ("SC-05", "SC-09", "SC-16", "SC-25", "SC-27", "SC-31")
 NAMES = {"SC-05": "a b", "SC-27": "ü/50%"}
 """Nodes of these have names that stand in a path otherwise."""
 
-ROUNDS = examples(2)
+ROUNDS = 3
 
 
 @pytest.fixture(scope="module", params=SCENARIOS)

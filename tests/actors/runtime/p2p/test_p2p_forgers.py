@@ -333,7 +333,7 @@ async def test_a_new_hyperty_of_the_peer_is_accepted_once_it_is_registered(optio
             await it.bob.tracer.until(is_heard)
 
 
-@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_only_senders_of_the_peer_are_accepted_in_any_spelling(data, monkeypatch):
     """I-B10, I-D1, S1: all types of messages, kinds of addresses, both ends."""
