@@ -413,7 +413,7 @@ def open_runtime(
 ) -> AbstractAsyncContextManager[Runtime]: ...
 
 
-def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a default
+def open_runtime(
     domain: str | RuntimeConfig,
     name: str = "",
     *,

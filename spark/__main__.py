@@ -293,7 +293,7 @@ def convert_traces(
 @_master
 @_memory
 @_conf
-def export(  # noqa: PLR0913 - one for each option
+def export(
     *,
     traces: tuple[str, ...],
     form: str,
@@ -347,7 +347,7 @@ def export(  # noqa: PLR0913 - one for each option
 @_master
 @_memory
 @_conf
-def watch(  # noqa: PLR0913 - one for each option
+def watch(
     *,
     traces: Path,
     to: Path,

@@ -88,7 +88,7 @@ class Message:
     # Read dozens of times on the path of one message.
     is_response: bool = attrs.field(init=False, eq=False, repr=False)
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the fields of a message
+    def __init__(
         self,
         id: int,  # noqa: A002 - the names are those of the wire
         type: MessageType,  # noqa: A002 - likewise

@@ -1,9 +1,8 @@
-"""The project keeps its own word: sizes, documents, examples."""
+"""The project keeps its own word: documents and examples."""
 
 import ast
 import re
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("actors", "fsm", "spark", "specs", "transports", "web")
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MAX_LINES = 600
-MAX_FILES = 15
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _FOLDERS = "actors|bench|deploy|docs|examples|fsm|spark|specs|tests|transports|web"
@@ -71,16 +68,6 @@ def module_exists(parts: list[str]) -> bool:
                 name = parts[length : length + 1]
                 return set(name) <= set(re.findall(r"\w+", path.read_text()))
     return False
-
-
-def test_no_file_is_longer_than_a_newcomer_reads():
-    lengths = {path: len(path.read_text().splitlines()) for path in SOURCES}
-    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
-
-
-def test_no_folder_has_more_files_than_a_newcomer_surveys():
-    sizes = Counter(path.parent for path in SOURCES)
-    assert {folder: size for folder, size in sizes.items() if size > MAX_FILES} == {}
 
 
 def test_every_path_a_document_names_exists():

@@ -58,7 +58,7 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
 )
 @monitor_option
 @config_option
-def command(  # noqa: PLR0913 - one for each option
+def command(
     *,
     p2p: str | None,
     trace: Path | None,

@@ -119,7 +119,7 @@ def _check_sources(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @config_option
 @log_option
-def command(  # noqa: PLR0913 - one for each option
+def command(
     *, sources: tuple[Source, ...], domain: str, listen: str, nodes: int, state: Path, as_json: bool
 ) -> int:
     """Run a node, two runtimes and hyperties for development until Ctrl-C.

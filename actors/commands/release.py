@@ -53,7 +53,7 @@ def _check_names(
 @client_tls_options()
 @config_option
 @log_option
-def command(  # noqa: PLR0913 - one for each option
+def command(
     *,
     node: str,
     domain: str,

@@ -63,7 +63,7 @@ def _read(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> _Res
 @click.option(
     "--path", metavar="TEXT", default="", help="Path that a handler takes, such as /items."
 )
-def command(  # noqa: PLR0913 - one for each option
+def command(
     *,
     temporary: TemporaryRuntime,
     registry: str | None,

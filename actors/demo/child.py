@@ -423,7 +423,7 @@ async def _open_bob(config: RuntimeConfig, trace: Path) -> AsyncIterator[str]:
 @_P2P
 @click.option("--to", "bob", required=True)
 @click.option("--requests", type=int, required=True)
-def _alice(  # noqa: PLR0913 - one for each option
+def _alice(
     *,
     domain: str,
     node: str,

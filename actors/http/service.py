@@ -313,7 +313,7 @@ _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 _NO_PAGES: Final[Mapping[str, Source]] = MappingProxyType({})
 
 
-def site_of(  # noqa: PLR0913 - what a process serves
+def site_of(
     config: HttpConfig,
     counters: Counters,
     ready: ReadyPage,

@@ -200,7 +200,7 @@ class ComponentTrace:
             )
             self._tracer.record(self._actor, fact)
 
-    def refused(  # noqa: PLR0913, PLR0917 - the fields of a refusal
+    def refused(
         self, message: Message, by: str, code: int, why: str, ground: Ground, rule: str = ""
     ) -> None:
         """Remember that a message was refused, for the operator; a trace has it by `deny`.

@@ -164,7 +164,7 @@ class ObjectWorld:
             self._of_reporter(effect)
         return effects
 
-    def _of_reporter(self, effect):  # noqa: C901, PLR0912 - one line for each effect
+    def _of_reporter(self, effect):
         match effect:
             case Step() | rt.Vacated() | rt.Refused():
                 pass

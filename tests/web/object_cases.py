@@ -54,7 +54,7 @@ def kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
-def plain(one: object, tag: str = "do") -> Any:  # noqa: C901, PLR0911, PLR0912 - a table
+def plain(one: object, tag: str = "do") -> Any:  # noqa: PLR0911 - a table
     """Return an input (`tag` is `on`) or an effect as the browser runtime has it."""
     match one:
         case Step():
@@ -144,7 +144,7 @@ def _untagged(edit: object) -> Any:
     return {key: part for key, part in plain(edit).items() if key != "do"}
 
 
-def copies(random: Random) -> Case:  # noqa: C901, PLR0912, PLR0915 - one throw of a die each
+def copies(random: Random) -> Case:
     """An observer's copy, while changes are lost, doubled, and come in another order."""
     tape, core = Tape("ObserverCore", URL, OBSERVERS[0]), ObserverCore(URL, OBSERVERS[0])
     data, version, now = thing(random), 1, 0.0
@@ -271,7 +271,7 @@ def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
     return kids.ChildOp(act, name, creator, nth, 101 + number, said, removes, base)
 
 
-def child_copies(random: Random) -> Case:  # noqa: C901, PLR0912, PLR0915 - likewise
+def child_copies(random: Random) -> Case:
     """A copy of children, while messages of creators and signs are lost."""
     keeper, there, now = OBSERVERS[0], kids.ChildSet(), 0.0
     tape, core = Tape("ChildrenCopyCore", keeper), ChildrenCopyCore(keeper)
@@ -384,7 +384,7 @@ def repeats(random: Random) -> Case:
     return tape.case
 
 
-def observer_routes(random: Random) -> Case:  # noqa: PLR0915 - likewise
+def observer_routes(random: Random) -> Case:
     tape, core = Tape("ObserverRoute"), ObserverRoute()
     links = [None, "link/1", "link/2"]
     moves: list[Any] = []

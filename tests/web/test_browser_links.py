@@ -247,9 +247,7 @@ def open_program(served, tmp_path):
 @needs_chromium
 @pytest.mark.skipif(not is_webrtc_installed(), reason="the extra 'webrtc' is not installed")
 @pytest.mark.parametrize("asks_first", ["page", "program"])
-async def test_a_page_and_a_program_are_linked_whoever_asks(  # noqa: PLR0915 - one story
-    browsers, asks_first, tmp_path
-):
+async def test_a_page_and_a_program_are_linked_whoever_asks(browsers, asks_first, tmp_path):
     async with (
         open_served_node(tmp_path) as served,
         browsers.open("chromium", *FLAGS) as browser,

@@ -64,7 +64,7 @@ def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str
     show_default=True,
     help="Validity of the list; later nothing of the domain is accepted until it is renewed.",
 )
-def command(  # noqa: PLR0913 - one for each option
+def command(
     *,
     into: Path,
     domain: str,

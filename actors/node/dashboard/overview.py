@@ -57,7 +57,7 @@ class Overview:
         counters: Counters of this node.
     """
 
-    def __init__(  # noqa: PLR0913 - what it looks at
+    def __init__(
         self,
         own: membership.MembershipCore,
         homes: Homes,

@@ -209,7 +209,7 @@ def _columns(row: Row) -> tuple[str, str, str, float, bytes, int]:
     return row.url, row.runtime, row.status.value, row.touched, value, row.number
 
 
-def _row(url: str, runtime: str, status: str, touched: float, value: bytes, number: int) -> Row:  # noqa: PLR0913, PLR0917 - one for each column
+def _row(url: str, runtime: str, status: str, touched: float, value: bytes, number: int) -> Row:
     return Row(url, runtime, State(status), touched, orjson.loads(value), number)
 
 

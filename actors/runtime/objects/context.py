@@ -221,7 +221,7 @@ class HypertyContext:
         configuration: Configuration of its descriptor; empty if it came from no catalogue.
     """
 
-    def __init__(  # noqa: PLR0913 - what a hyperty is given, each of its own kind
+    def __init__(
         self,
         runtime: str,
         port: MiniBusPort,
