@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import attrs
 
+from specs.addresses.address import host_in
 from transports.link import Kind, Upgrade
 
 __all__ = [
@@ -61,12 +62,12 @@ def read_websocket_url(text: str) -> WebSocketUrl:
     Raises:
         ValueError: The text is not a WebSocket URL; the error says why, as half a sentence.
     """
-    parts = urlsplit(text)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+    parts, host = urlsplit(text), host_in(text)
+    if parts.scheme not in _DEFAULT_PORTS or host is None:
         raise ValueError("it is no URL such as ws://host:port/path or wss://host/path")
     port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
     query = f"?{parts.query}" if parts.query else ""
-    return WebSocketUrl(parts.hostname, port, (parts.path or "/") + query, parts.scheme)
+    return WebSocketUrl(host, port, (parts.path or "/") + query, parts.scheme)
 
 
 def is_this_machine(host: str) -> bool:
@@ -74,7 +75,7 @@ def is_this_machine(host: str) -> bool:
     if host.lower() == "localhost":
         return True
     try:
-        return ip_address(host).is_loopback
+        return "%" not in host and ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -88,7 +89,7 @@ def is_plain(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in _WITHOUT_TLS and not is_this_machine(parts.hostname or "")
+    return parts.scheme in _WITHOUT_TLS and not is_this_machine(host_in(url) or "")
 
 
 _ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)

@@ -157,6 +157,10 @@ class Conversation(Actor[Never]):
         if request.http_version not in _VERSIONS:
             self._left = 0
             return json_page(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
+        if _has_unclear_body(request):
+            # A proxy in front may have read it otherwise, and taken a request for a part of it.
+            self._left = 0
+            return _UNCLEAR
         visit = _visit(request, self._host, self._own_origin)
         limit = self._site.body_limit(visit)
         if not limit:
@@ -267,6 +271,18 @@ def _visit(request: h11.Request, host: str, own_origin: str) -> Visit:
         own_origin=own_origin,
         version=request.http_version.decode("latin-1"),
     )
+
+
+_UNCLEAR: Final = json_page(
+    HTTPStatus.BAD_REQUEST, {"error": "the length of the body is not clear"}
+)
+
+
+def _has_unclear_body(request: h11.Request) -> bool:
+    """Return whether the length of a body can be read in more than one way (RFC 9112, 6.1)."""
+    names = {name for name, _ in request.headers}
+    is_old = request.http_version != b"1.1"
+    return b"transfer-encoding" in names and (is_old or b"content-length" in names)
 
 
 _MAILBOX = 1

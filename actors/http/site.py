@@ -23,6 +23,7 @@ from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayErro
 from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import LISTING, package_path
 from actors.catalogue.source import Source as CatalogueSource
+from specs.addresses.address import host_in_authority
 from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, WELL_KNOWN, Entry, entry_at
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import (
@@ -342,7 +343,7 @@ class Gate:
             return _REMOTE
         if visit.header("sec-fetch-site") in _OTHER_SITES:
             return _REMOTE
-        return None if is_this_machine(_host(visit.header("host") or "")) else _REMOTE
+        return None if is_this_machine(host_in_authority(visit.header("host") or "")) else _REMOTE
 
     def _is_known(self, visit: Visit) -> bool:
         shown = visit.bearer
@@ -427,10 +428,3 @@ class Site:
             return READ_ONLY
         refusal = self._gate.refusal(visit) if is_guarded else None
         return await source() if refusal is None else refusal
-
-
-def _host(authority: str) -> str:
-    """Return a `Host` header without its port and brackets."""
-    if authority.startswith("["):
-        return authority[1:].partition("]")[0]
-    return authority.partition(":")[0]

@@ -19,6 +19,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.egress import ANYWHERE, Egress, PrivatePlaceError
+from specs.addresses.address import host_in
 from specs.errors import PlaceError
 from specs.jsonvalue import Json
 from specs.limits.node import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
@@ -94,13 +95,14 @@ class ServerUrl:
             port = parts.port
         except ValueError as exc:
             raise HttpUrlError(text, str(exc)) from exc
-        if parts.scheme not in _PORTS or not parts.hostname:
+        host = host_in(text)
+        if parts.scheme not in _PORTS or host is None:
             raise HttpUrlError(text, "it is not of the form http://host:port or https://host")
         if parts.username is not None or parts.query or parts.fragment:
             raise HttpUrlError(text, "it has a user name, a query or a fragment")
         return cls(
             parts.scheme,
-            parts.hostname,
+            host,
             _PORTS[parts.scheme] if port is None else port,
             parts.path.rstrip("/"),
         )

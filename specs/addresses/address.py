@@ -328,9 +328,22 @@ def is_numeric(name: str) -> bool:
     return ":" in name or last.isdecimal() or last.startswith("0x")
 
 
+_AUTHORITY: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.~-]+)?)\]|([^\[\]:]*))(?::[0-9]*)?")
+
+
+def host_in_authority(authority: str) -> str:
+    """Return the host of `host:port`, lower-case; empty: the text is not of that form.
+
+    Brackets contain a whole IPv6 address: `[::1].example` is no host.
+    """
+    match = _AUTHORITY.fullmatch(authority)
+    return "" if match is None else (match[1] or match[2]).lower()
+
+
 def host_in(url: str) -> str | None:
     """Return the host of a URL; None: it names none."""
     try:
-        return urlsplit(url).hostname
+        authority = urlsplit(url).netloc
     except ValueError:
         return None
+    return host_in_authority(authority.rpartition("@")[2]) or None

@@ -2,7 +2,14 @@
 
 import pytest
 
-from transports.urls import is_plain, is_this_machine, own_origin, read_target, split_target
+from transports.urls import (
+    is_plain,
+    is_this_machine,
+    own_origin,
+    read_target,
+    read_websocket_url,
+    split_target,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,14 @@ def test_others_are_not_the_machine_itself(host):
 
 @pytest.mark.parametrize(
     "url",
-    ["ws://192.0.2.1:8440/link", "http://b.example", "WS://b.example", "ws://localhost@b.example/"],
+    [
+        "ws://192.0.2.1:8440/link",
+        "http://b.example",
+        "WS://b.example",
+        "ws://localhost@b.example/",
+        "ws://[::1].evil/",
+        "ws://[::1%evil]/",
+    ],
 )
 def test_urls_without_tls_to_other_machines_are_plain(url):
     """SEC-13."""
@@ -73,3 +87,9 @@ def test_urls_without_tls_to_other_machines_are_plain(url):
 )
 def test_other_urls_are_not(url):
     assert not is_plain(url)
+
+
+@pytest.mark.parametrize("url", ["ws://[::1].evil/", "ws://[::1]evil:80/", "ws://127.0.0.1:80:80/"])
+def test_a_url_whose_host_is_unclear_is_not_dialled(url):
+    with pytest.raises(ValueError, match=r"no URL|Port"):
+        read_websocket_url(url)

@@ -12,6 +12,7 @@ import attrs
 import orjson
 import trio
 
+from specs.addresses.address import host_in
 from specs.limits.engine import ENGINE_TIMEOUT, NATS_LINE, NATS_PAYLOAD, NATS_PORT
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import DialError, LinkError
@@ -59,7 +60,7 @@ class ServerUrl:
             port = url.port or NATS_PORT
         except ValueError as exc:
             raise ValueError(f"{text!r} is no URL of a server: {exc}") from exc
-        host, rest = url.hostname or "", url.path.strip("/") or url.query
+        host, rest = host_in(text) or "", url.path.strip("/") or url.query
         if url.scheme not in _SCHEMES or not _HOST.fullmatch(host) or rest:
             raise ValueError(f"{text!r} is no URL such as nats://127.0.0.1:4222")
         return cls(host, port, url.scheme == "tls")

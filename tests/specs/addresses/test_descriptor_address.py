@@ -78,6 +78,8 @@ def test_a_host_that_could_be_public(host):
     [
         ("ws://b.ex:1/x", "b.ex"), ("tcp://b.ex:1", "b.ex"), ("ws://[::1]:1/", "::1"),
         ("ws://user@b.ex/", "b.ex"), ("b.ex:1", None), ("/run/x", None), ("ws://[::1/", None),
+        ("ws://[::1].evil/", None), ("ws://[::1]evil:80/", None), ("ws://u@[::1].evil/", None),
+        ("ws://B.ex:/", "b.ex"), ("ws://b.ex:x/", None), ("ws://[fe80::1%eth0]:1/", "fe80::1%eth0"),
     ],
 )  # fmt: skip
 def test_the_host_of_a_url(url, host):

@@ -134,6 +134,49 @@ async def test_an_invalid_request_is_answered_and_disconnected(raw, status):
         assert (await said(url, raw)).startswith(b"HTTP/1.1 %d " % status)
 
 
+SMUGGLED = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /healthz HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n",
+    ],
+)
+async def test_a_body_whose_length_is_not_clear_ends_the_connection(head):
+    """RFC 9112, 6.1: what a proxy takes for a part of the body must be no request here."""
+    async with served() as url:
+        with trio.fail_after(60):
+            answer = await said(url, head + b"Host: localhost\r\n\r\n" + SMUGGLED)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"localhost", b"200"),
+        (b"[::1]:80", b"200"),
+        (b"127.0.0.1:1", b"200"),
+        (b"[::1].evil", b"403"),
+        (b"[::1]evil:80", b"403"),
+        (b"[127.0.0.1].evil", b"403"),
+        (b"[::1%evil]", b"403"),
+        (b"127.0.0.1:80:80", b"403"),
+        (b"127.0.0.1:80.evil", b"403"),
+        (b"localhost.evil", b"403"),
+        (b"[::1", b"403"),
+    ],
+)
+async def test_metrics_are_read_by_a_name_of_this_machine_only(host, status):
+    raw = b"GET /metrics HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n\r\n" % host
+    async with served() as url:
+        assert (await said(url, raw)).split()[1] == status
+
+
 async def test_a_body_is_not_waited_for():
     raw = b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nx"
     async with served() as url:
