@@ -1,5 +1,6 @@
 """`python -m fsm judge`: what traces say of machines, messages, tables and links."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, final
@@ -17,12 +18,14 @@ from fsm.judge.missing import Missing
 from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
 from fsm.judge.trace_files import Reading, TraceFileError, folders_of, parts_in, silent
-from fsm.judge.trace_line import Verdict
+from fsm.judge.trace_line import STEP_TEXTS, Claim, Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders
 from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
 
 __all__ = ["judge_traces"]
+
+_JUDGED: Final = len(CLAIMS_JUDGED) + len(STEP_TEXTS)
 
 _NO_TRACE: Final = 3
 """Exit status of a path without a trace, as Spark's command has it."""
@@ -140,19 +143,21 @@ def _as_text(
 ) -> Iterator[str]:
     for claim, first in _firsts(judged.findings).items():
         times = counted(judged.by_claim[claim], "time")
-        yield f"broken {times}: {CLAIMS[claim].text}"
+        yield f"{claim} broken {times}: {CLAIMS[claim].text}"
         where = " and ".join(first.nodes)
         yield f"  first at {where}, record {first.ln}: {first.about}: expected {first.expected}"
-    for machine, broken in _first_steps(judged).items():
-        times = counted(sum(one.entity.machine == machine for one in _steps(judged)), "time")
-        yield f"machine {machine} broken {times}: {broken.claim.replace('_', ' ')}"
+    for broken, number in _first_steps(judged):
+        times = counted(number, "time")
+        text = STEP_TEXTS[broken.claim]
+        yield f"{broken.claim} broken {times} by machine {broken.entity.machine}: {text}"
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
     yield from clock_lines(judged.skews)
     shown = counted(found.count, "record")
-    judges = counted(len(CLAIMS_JUDGED), "claim")
-    yield f"{verdict.value}: {shown}, {judges} judged, {len(judged.by_claim)} broken"
+    judges = counted(_JUDGED, "claim")
+    broken_claims = len(judged.by_claim) + len({step.claim for step in judged.machines.violations})
+    yield f"{verdict.value}: {shown}, {judges} judged, {broken_claims} broken"
 
 
 def _as_json(
@@ -163,6 +168,7 @@ def _as_json(
         yield {
             "schema": "protofly.broken-claim/1",
             "claim": claim.name,
+            "id": claim.id,
             "text": claim.text,
             "times": judged.by_claim[first.claim],
             "run": first.run,
@@ -170,6 +176,20 @@ def _as_json(
             "ln": first.ln,
             "about": first.about,
             "expected": first.expected,
+        }
+    for step, times in _first_steps(judged):
+        yield {
+            "schema": "protofly.broken-claim/1",
+            "claim": step.claim.value,
+            "id": step.claim.value,
+            "text": STEP_TEXTS[step.claim],
+            "times": times,
+            "run": step.entity.run,
+            "nodes": [step.entity.node],
+            "ln": step.ln,
+            "about": step.entity.key,
+            "machine": step.entity.machine,
+            "expected": step.expected,
         }
     for flaw in flaws:
         yield {"schema": "protofly.flaw/1", **flaw}
@@ -180,7 +200,7 @@ def _as_json(
         "verdict": verdict.value,
         "records": found.count,
         "quarantined": len(found.bad),
-        "claims": len(CLAIMS_JUDGED),
+        "claims": _JUDGED,
         "findings": len(judged.findings),
         "steps_broken": len(judged.machines.violations),
         "flaws": {
@@ -200,13 +220,12 @@ def _firsts(findings: tuple[Finding, ...]) -> dict[str, Finding]:
     return firsts
 
 
-def _steps(judged: RunJudgement) -> tuple[Violation, ...]:
-    return judged.machines.violations
-
-
-def _first_steps(judged: RunJudgement) -> dict[str, Violation]:
-    """Return the first violation of each machine."""
-    firsts: dict[str, Violation] = {}
-    for broken in _steps(judged):
-        firsts.setdefault(broken.entity.machine, broken)
-    return firsts
+def _first_steps(judged: RunJudgement) -> list[tuple[Violation, int]]:
+    """Return the first violation of each claim by each machine, and how many there are."""
+    firsts: dict[tuple[str, Claim], Violation] = {}
+    times: Counter[tuple[str, Claim]] = Counter()
+    for broken in judged.machines.violations:
+        at = broken.entity.machine, broken.claim
+        firsts.setdefault(at, broken)
+        times[at] += 1
+    return [(first, times[at]) for at, first in firsts.items()]

@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import isfinite
 from operator import attrgetter, itemgetter
 from sys import intern
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Final, TypeAlias, final, get_args
 
 import attrs
@@ -27,6 +27,7 @@ from specs.trace import Fact, Kind, Op, Stamp
 __all__ = [
     "CLAIMS",
     "FIELDS",
+    "STEP_TEXTS",
     "BadTraceLineError",
     "Body",
     "Claim",
@@ -72,6 +73,18 @@ class Claim(StrEnum):
 
 CLAIMS: Final = tuple(Claim)
 """All claims, in their order."""
+
+STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
+    {
+        Claim.DECLARED_STEP: "Every step is a row of its machine's table.",
+        Claim.STARTS_AT_INITIAL: "The first step of every entity is its creation.",
+        Claim.NO_GAP_BETWEEN_STEPS: "Every step leaves the state the step before it entered.",
+        Claim.ENDS_AT_REST: "When its process ends orderly, every entity may end in its state.",
+        Claim.REFUSED_STEP: "Nothing undeclared is asked of an entity.",
+        Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
+    }
+)
+"""What each of them says."""
 
 
 @unique

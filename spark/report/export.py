@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS
-from specs.trace import Kind, Op
+from specs.trace import Kind, Op, trace_folder
 
 __all__ = ["write_otlp", "write_xes"]
 
@@ -207,10 +207,17 @@ def write_xes(records: DataFrame, target: Path, pieces: int) -> int:
 
 
 def _entity(machine: str, key: str, run: str, node: str) -> Iterator[str]:
-    yield _attribute("string", "concept:name", f"{machine} {key}")
+    # The name tells the case from those of all processes, also with what XML does not take.
+    parts = (machine, trace_folder(run, node), key)
+    yield _attribute("string", "concept:name", " ".join(map(_spelt, parts)))
     yield _attribute("string", "machine", machine)
     yield _attribute("string", "run", run)
     yield _attribute("string", "node", node)
+
+
+def _spelt(text: str) -> str:
+    """Return a text of which no other has the same form, with characters that XML takes."""
+    return _NO_XML.sub(lambda odd: f"%{ord(odd[0]):04X}", text.replace("%", "%25"))
 
 
 def _event(row: Row) -> Iterator[str]:

@@ -14,7 +14,7 @@ from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from spark.report.figures import Figures
 from spark.report.page import Shown, made_by, page
 from spark.report.stories import Story
-from spark.report.words import BY_NOBODY, CLAIM, machine_line, node_line
+from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, machine_line, node_line
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = [
@@ -272,6 +272,7 @@ def violation_object(broken: Broken) -> JsonObject:
     said: JsonObject = {
         "schema": VIOLATION_SCHEMA,
         "claim": broken.claim,
+        "id": CLAIM_ID[broken.claim],
         "text": CLAIM[broken.claim],
         "run": broken.run,
         "node": broken.node,

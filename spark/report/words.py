@@ -5,28 +5,24 @@ from typing import Final
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.crossings import clock_lines
-from fsm.judge.trace_line import Claim, Flaw, Verdict
+from fsm.judge.trace_line import STEP_TEXTS, Flaw, Verdict
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims import CLAIMS
 
 __all__ = [
-    "BY_NOBODY", "CLAIM", "VERDICT", "broken_line", "checked", "count", "duration", "inert",
-    "machine_line", "node_line", "row_name", "summary",
+    "BY_NOBODY", "CLAIM", "CLAIM_ID", "VERDICT", "broken_line", "checked", "claim_label", "count",
+    "duration", "inert", "machine_line", "node_line", "row_name", "summary",
 ]  # fmt: skip
 
-_STEP: Final = {
-    Claim.DECLARED_STEP: "Every step is a row of its machine's table.",
-    Claim.STARTS_AT_INITIAL: "The first step of every entity is its creation.",
-    Claim.NO_GAP_BETWEEN_STEPS: "Every step leaves the state the step before it entered.",
-    Claim.ENDS_AT_REST: "When its process ends orderly, every entity is in a state that may end.",
-    Claim.REFUSED_STEP: "Nothing undeclared is asked of an entity.",
-    Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
-}
-
-CLAIM: Final = {claim.value: text for claim, text in _STEP.items()} | {
+CLAIM: Final = {claim.value: text for claim, text in STEP_TEXTS.items()} | {
     CLAIMS[claim].name: CLAIMS[claim].text for claim in CLAIMS_JUDGED
 }
 """What each claim says, by its name."""
+
+CLAIM_ID: Final = {claim.value: claim.value for claim in STEP_TEXTS} | {
+    CLAIMS[claim].name: claim for claim in CLAIMS_JUDGED
+}
+"""The id of each claim, by its name; those on steps of machines have no other."""
 
 BY_NOBODY: Final = tuple(CLAIMS[name] for name in NOT_JUDGED)
 """Claims that no trace can decide: not checked at all."""
@@ -119,8 +115,8 @@ def machine_line(machine: MachineUse) -> str:
 
 def checked(findings: Findings) -> list[str]:
     """Say which claims were checked, and which were not, as half sentences."""
-    others = len(CLAIMS_JUDGED) - (len(findings.by_claim) - len(_STEP))
-    told = f"checked: {len(_STEP)} claims on the steps of machines"
+    others = len(CLAIMS_JUDGED) - (len(findings.by_claim) - len(STEP_TEXTS))
+    told = f"checked: {len(STEP_TEXTS)} claims on the steps of machines"
     if others:
         told += " only"
     else:
@@ -146,10 +142,15 @@ def summary(findings: Findings) -> list[str]:
         {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}
     )
     lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
-    lines += [f"first {broken.claim}: {broken_line(broken)}" for broken in found.first]
+    lines += [f"first {claim_label(broken.claim)}: {broken_line(broken)}" for broken in found.first]
     lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]
     lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
     return [inert(line) for line in lines]
+
+
+def claim_label(name: str) -> str:
+    """Return the id and the name of a claim: `I-T2 one final`; both may be the same."""
+    return " ".join(dict.fromkeys((CLAIM_ID[name], name)))
 
 
 def broken_line(broken: Broken) -> str:

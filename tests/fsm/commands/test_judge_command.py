@@ -45,17 +45,38 @@ def test_a_broken_claim_is_reported_in_words_with_the_first_record_that_breaks_i
 
     assert done.exit_code == 1
     claim, first, verdict = done.stdout.splitlines()
-    assert claim.startswith("broken 1 time: a request gets at most one final answer")
+    assert claim.startswith("I-T2 broken 1 time: a request gets at most one final answer")
     assert "at ra, record " in first
     assert first.endswith("expected no second final answer")
     assert verdict.startswith("violations: ")
+    assert verdict.endswith(", 1 broken")
+
+
+UNDECLARED = "x step address URL [*] release released"
 
 
 def test_a_broken_machine_is_reported(tmp_path):
-    done = run(write(tmp_path, "x step address URL [*] release released"))
+    done = run(write(tmp_path, UNDECLARED))
 
     assert done.exit_code == 1
-    assert done.stdout.startswith("machine address broken 1 time: declared step\n")
+    claim, first, verdict = done.stdout.splitlines()
+    assert claim.startswith("declared_step broken 1 time by machine address: Every step is ")
+    assert first.startswith("  first at ra, record ")
+    assert verdict.startswith("violations: ")
+    assert verdict.endswith(", 1 broken")
+
+
+def test_json_has_an_object_for_each_claim_that_the_steps_of_a_machine_break(tmp_path):
+    again = "x step session K open lose detached"
+    done = run(write(tmp_path, f"{UNDECLARED}\n{again}\n{again}"), "--json")
+
+    *broken, judged = map(json.loads, done.stdout.splitlines())
+    assert {one["schema"] for one in broken if "machine" in one} == {"protofly.broken-claim/1"}
+    reported = {(one["machine"], one["id"]): one["times"] for one in broken if "machine" in one}
+    assert reported["address", "declared_step"] == 1
+    assert sum(reported.values()) == judged["steps_broken"]
+    (step,) = (one for one in broken if one.get("machine") == "address")
+    assert (step["about"], step["nodes"], step["text"][:11]) == ("URL", ["ra"], "Every step ")
 
 
 def test_an_incomplete_trace_is_not_conformant(tmp_path):
@@ -128,7 +149,8 @@ def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
     done = run(write(tmp_path, BROKEN), "--json")
 
     broken, judged = map(json.loads, done.stdout.splitlines())
-    assert (broken["claim"], broken["times"], broken["nodes"]) == ("one final", 1, ["ra"])
+    assert (broken["claim"], broken["id"]) == ("one final", "I-T2")
+    assert (broken["times"], broken["nodes"]) == (1, ["ra"])
     assert (judged["verdict"], judged["findings"], judged["flaws"]) == ("violations", 1, {})
     assert judged["missing"] == 0
 
