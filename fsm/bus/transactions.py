@@ -95,6 +95,7 @@ class Transaction(Generic[W]):
         awaited: The receivers that have not answered yet, of several; empty: one answer is
             expected.
         repeats: How often it may still be sent again (MSG-07).
+        is_repeated: Whether it was sent again: what became of the first message is not known.
     """
 
     request: Message
@@ -103,6 +104,7 @@ class Transaction(Generic[W]):
     entity: Entity
     awaited: frozenset[str] = frozenset()
     repeats: int = 0
+    is_repeated: bool = False
 
 
 @final
@@ -299,6 +301,7 @@ class TransactionsCore(Generic[W]):
     def _repeat(self, transaction: Transaction[W], now: float) -> Repeated:
         request = transaction.request
         transaction.repeats -= 1
+        transaction.is_repeated = True
         transaction.until = now + self._patience
         self._open.move_to_end((request.from_, request.to, request.id))
         return Repeated(request, self._take(transaction.entity, Trigger.REPEATED))

@@ -385,14 +385,15 @@ class ChildSet:
     def _refusal(self, op: ChildOp, creator: _Creator) -> ChildRefused | None:
         if op.act is Act.DELETE:
             return None
-        if op.act is Act.CREATE and op.number <= creator.number:
+        there = self._kept.get(op.name)
+        # A creator that does not know whether its child was created sends it again.
+        if op.act is Act.CREATE and op.number <= creator.number and there is None:
             return ChildRefused(Code.CONFLICT, "the numbers of children only grow")
         if _depth(op.value) > CHILD_DEPTH:
             return ChildRefused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
         flaw = unsendable(op.value)
         if flaw is not None:
             return ChildRefused(Code.TOO_LARGE, flaw.why)
-        there = self._kept.get(op.name)
         return _no_room(op, there, creator, len(self._kept), self._size)
 
     def _spoke(self, op: ChildOp) -> None:

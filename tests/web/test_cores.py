@@ -39,6 +39,12 @@ def test_it_bears_a_node_that_is_slow_forgets_refuses_or_means_harm():
 
 
 @needs_node
+def test_each_attempt_to_create_a_child_is_about_the_same_child():
+    """SYN-24: an earlier attempt may have created it, whatever a router answered."""
+    node_test("children_again.test.js")
+
+
+@needs_node
 def test_its_registry_sets_direct_links_up_and_lets_peers_send_what_is_theirs():
     node_test("links.test.js")
     node_test("link_parts.test.js")

@@ -468,7 +468,10 @@ export class MessageBus {
     this.#trace.message("bus", "submit", message, { by });
     this.#trace.message("bus", "admit", message, { by });
     if (origin === "node-stub" && !isOut) this.order?.came(message);
-    if (isResponse(message)) return this.#answer(message);
+    if (isResponse(message)) {
+      const isOfCopy = origin !== "local" && this.#isDecidedHere(message.from);
+      return isOfCopy ? this.#drop(message, DROPS.UNMATCHED) : this.#answer(message);
+    }
     // The reporter's end of an object answers for its children, nobody else.
     const isNotice = !isOut && isOfChildren(message.to) && !this.isLocal(message.to);
     if (isRequest(message) && !isNotice) {
@@ -677,6 +680,17 @@ export class MessageBus {
     } else if (!this.#give(response, by)) this.#drop(response, DROPS.NO_TARGET);
   }
 
+  /**
+   * Return whether children are reported here: nobody else answers for them.
+   *
+   * All others get copies of what is sent to them; a copy that goes nowhere refuses nothing.
+   *
+   * @param {string} address
+   */
+  #isDecidedHere(address) {
+    return isOfChildren(address) && this.isLocal(address);
+  }
+
   // ---- answers
 
   /** @param {Message} response */
@@ -743,7 +757,7 @@ export class MessageBus {
   #goOut(message) {
     const way = this.resolve(message);
     if ("stub" in way) this.#goBy(message, way.stub);
-    else this.#end(message, way.code, way.why, way.retryAfter ?? null);
+    else this.#endCopy(message, way.code, way.why, way.retryAfter ?? null);
   }
 
   /**
@@ -752,7 +766,7 @@ export class MessageBus {
    */
   #goBy(message, stub) {
     if (this.#originOf(stub) === "node-stub") this.order?.sent(message);
-    if (!this.#give(message, stub)) this.#end(message, CODES.UNAVAILABLE, "the stub is gone");
+    if (!this.#give(message, stub)) this.#endCopy(message, CODES.UNAVAILABLE, "the stub is gone");
   }
 
   /**
@@ -770,6 +784,19 @@ export class MessageBus {
       if (!isMiniBus) this.#trace.message("bus", "deliver", message, { listener: listener.name });
     }
     return isTaken;
+  }
+
+  /**
+   * End what goes nowhere out of here, unless its answer comes from here.
+   *
+   * @param {Message} message
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   */
+  #endCopy(message, code, why, retryAfter = null) {
+    if (this.#isDecidedHere(message.to)) this.#drop(message, DROPS.NO_TARGET);
+    else this.#end(message, code, why, retryAfter);
   }
 
   /**
@@ -798,7 +825,7 @@ export class MessageBus {
    * @param {string} why
    */
   lost(message, code, why) {
-    this.#end(message, code, why, code === CODES.UNAVAILABLE ? RETRY_AFTER : null);
+    this.#endCopy(message, code, why, code === CODES.UNAVAILABLE ? RETRY_AFTER : null);
   }
 
   /**

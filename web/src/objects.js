@@ -28,6 +28,8 @@ import { ObserverCore } from "./sync/copy.js";
  * @property {import("./clock.js").Clock} clock
  */
 
+/** Answers of routers to a new child that may have been created all the same. */
+const UNDECIDED = /** @type {number[]} */ ([CODES.TIMEOUT, CODES.UNAVAILABLE]);
 /** Answers after which a read is made again. */
 const PASSING = [CODES.TIMEOUT, CODES.INTERNAL, CODES.BAD_BACKEND, CODES.UNAVAILABLE, CODES.BACKEND_TIMEOUT];
 
@@ -193,25 +195,28 @@ export class Children extends Emitter {
   /**
    * Create a child, and wait until the reporter's runtime has it.
    *
+   * Each attempt is about the same child: an earlier one may have created it. So it may appear among
+   * the children after a refusal with 408 or 503.
+   *
    * @param {Json} value
    * @returns {Promise<Child>}
    */
   create(value) {
     return this.#inTurn(async () => {
-      for (let tries = 1; ; tries += 1) {
-        const number = this.#host.nextId(this.#host.url);
-        const id = `${this.#host.url}#${number}`;
-        const op = this.#op("create", id, number, value);
-        const answer = await this.#host.port.request(this.#message(op));
-        if (codeOf(answer) === CODES.UNAVAILABLE && tries < CHILD_TRIES) {
-          // The object is on its way to another reporter, or its path is another now.
-          await sleep(this.#host.clock, HAND_OVER_PAUSE);
-          continue;
-        }
-        granted(answer);
-        this.feed({ on: "child-said", op });
-        return new Child(id, this);
+      const number = this.#host.nextId(this.#host.url);
+      const id = `${this.#host.url}#${number}`;
+      let op = this.#op("create", id, number, value);
+      let answer = await this.#host.port.request(this.#message(op));
+      for (let tries = 1; codeOf(answer) === CODES.UNAVAILABLE && tries < CHILD_TRIES; tries += 1) {
+        // The object is on its way to another reporter, or its path is another now.
+        await sleep(this.#host.clock, HAND_OVER_PAUSE);
+        op = { ...op, version: this.#host.nextId(this.#host.url) };
+        answer = await this.#host.port.request(this.#message(op));
       }
+      if (UNDECIDED.includes(codeOf(answer))) this.feed({ on: "children-doubted" });
+      granted(answer);
+      this.feed({ on: "child-said", op });
+      return new Child(id, this);
     });
   }
 

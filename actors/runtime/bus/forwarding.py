@@ -16,7 +16,7 @@ from actors.runtime.bus.arrivals import Arrivals
 from actors.runtime.bus.copies import Copies
 from actors.runtime.bus.delivery import RECEIVER_FULL, Deliveries, Full
 from actors.runtime.bus.fair_queue import FairQueue, Permit
-from actors.runtime.bus.messages import Announced, Origin, Submitted
+from actors.runtime.bus.messages import Announced, Lost, Origin, Submitted
 from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
@@ -197,7 +197,10 @@ class Forwarding:
         by, (direction, origin) = submitted.by, came
         self._hops.submitted(passed, by)
         if passed.is_response:
-            self._answer(passed, now)
+            if self._may_come(passed, by, origin):
+                self._hops.dropped(passed, DropReason.UNMATCHED)
+            else:
+                self._answer(passed, now)
             return
         if not passed.is_event and not self._is_notice(passed, came):
             if self.answers.is_crowding(passed) and self.routing.find(passed.to):
@@ -282,9 +285,28 @@ class Forwarding:
         request = self.answers.asked_of(response)
         if request is not None:
             code = refusal.code or Code.FORBIDDEN
-            self.refuse(request, code, refusal.why, now)
+            self._end(request, _Refused(code, refusal.why), now)
 
     # ---- answers
+
+    def _is_decided_here(self, address: str) -> bool:
+        """Return whether children are reported here: nobody else answers for them.
+
+        All others get copies of what is sent to them; a copy that goes nowhere refuses nothing.
+        """
+        return parent_of(address) is not None and self.admission.is_granted(address)
+
+    def _may_come(self, refusal: Message, by: str, origin: Origin) -> bool:
+        """Return whether the answer may come, although a stub refuses the request.
+
+        It refuses a copy; or a repetition, and the first message may have reached the receiver.
+        """
+        if origin is Origin.LOCAL:
+            return False
+        if self._is_decided_here(refusal.from_):
+            return True
+        is_own = refusal.code == Code.UNAVAILABLE and not refusal.is_last_by(by)
+        return is_own and self.answers.is_repeated(refusal)
 
     def _answer(self, response: Message, now: float) -> None:
         answer = self.answers.taken(response, now)
@@ -316,7 +338,9 @@ class Forwarding:
         now: float,
         retry_after: float | None = None,
     ) -> None:
-        """End a message here: a request is answered, anything else counted.
+        """End a message that goes nowhere: a request is answered, anything else counted.
+
+        So is a request whose answer may still come: as `_may_come` has it.
 
         Args:
             message: The message.
@@ -325,7 +349,7 @@ class Forwarding:
             now: Current time, in seconds.
             retry_after: Seconds until another attempt may succeed; None: not known, or never.
         """
-        self._end(message, _Refused(code, why, DropReason.NO_TARGET, retry_after), now)
+        self._refuse(message, _Refused(code, why, retry_after=retry_after), now)
 
     def overflow(self, message: Message, full: Full, now: float) -> None:
         """End a message that a full queue has no space for, likewise; the log names the limit.
@@ -335,9 +359,26 @@ class Forwarding:
             full: The queue.
             now: Current time, in seconds.
         """
+        self._refuse(message, self._overflowing(message, full), now)
+
+    def lost(self, lost: Lost, now: float) -> None:
+        """End what a receiver here will not handle; it may be one of several.
+
+        Args:
+            lost: The delivery, and the reason.
+            now: Current time, in seconds.
+        """
+        message, refusal = lost.delivery.message, _Refused(lost.code, lost.why)
+        if lost.full is not None:
+            refusal = self._overflowing(message, lost.full)
+        if lost.delivery.route == message.to:
+            self._refuse(message, refusal, now)
+        else:
+            self._end(message, refusal, now)
+
+    def _overflowing(self, message: Message, full: Full) -> "_Refused":
         self._warn(message, full)
-        refused = _Refused(Code.UNAVAILABLE, full.why, DropReason.OVERFLOW, full.retry_after)
-        self._end(message, refused, now)
+        return _Refused(Code.UNAVAILABLE, full.why, DropReason.OVERFLOW, full.retry_after)
 
     def _warn(self, message: Message, full: Full) -> None:
         """Log that messages are given up for a limit, once a minute for each limit."""
@@ -350,6 +391,15 @@ class Forwarding:
                 runtime=self._runtime,
                 to=message.to,
             )
+
+    def _refuse(self, message: Message, refusal: "_Refused", now: float) -> None:
+        is_passing = refusal.code == Code.UNAVAILABLE
+        is_undecided = is_passing and self.answers.is_repeated(message)
+        if is_undecided or self._is_decided_here(message.to):
+            self.outbound.settled(message, now)
+            self._hops.dropped(message, refusal.reason)
+        else:
+            self._end(message, refusal, now)
 
     def _end(self, message: Message, refusal: "_Refused", now: float) -> None:
         self.outbound.settled(message, now)
@@ -367,9 +417,9 @@ class Forwarding:
 
     def _refuse_full(self, message: Message, now: float) -> None:
         if self._handing.is_there(message.to):
-            self.overflow(message, RECEIVER_FULL, now)
+            self._end(message, self._overflowing(message, RECEIVER_FULL), now)
         else:
-            self.refuse(message, Code.UNAVAILABLE, "the receiver is gone", now)
+            self._end(message, _Refused(Code.UNAVAILABLE, "the receiver is gone"), now)
 
     # ---- out
 
@@ -497,7 +547,7 @@ class Forwarding:
             now: Current time, in seconds.
         """
         if not self._handing.give(message, component):
-            self.refuse(message, Code.UNAVAILABLE, "the receiver takes no more", now)
+            self._end(message, _Refused(Code.UNAVAILABLE, "the receiver takes no more"), now)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -547,7 +597,7 @@ class _Refused:
 
     code: Code
     why: str
-    reason: DropReason
+    reason: DropReason = DropReason.NO_TARGET
     retry_after: float | None = None
 
 

@@ -15,7 +15,7 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
 from actors.kit.trace import Tracer
-from actors.runtime.bus.delivery import Full, LinkListener
+from actors.runtime.bus.delivery import LinkListener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.messages import (
@@ -170,10 +170,8 @@ class MessageBus(Actor[BusMessage]):
                 self._forwarding.hand_on(passed, component, now)
             case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
                 pass
-            case Lost(delivery, _, _, Full() as full):
-                self._forwarding.overflow(delivery.message, full, now)
-            case Lost(delivery, code, why):
-                self._forwarding.refuse(delivery.message, code, why, now)
+            case Lost():
+                self._forwarding.lost(message, now)
             case _:
                 assert_never(message)
 

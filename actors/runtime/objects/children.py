@@ -47,6 +47,10 @@ from transports.background import open_background
 __all__ = ["Child", "ChildChange", "ChildChanges", "Children"]
 
 
+_UNDECIDED: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE})
+"""Answers of routers to a new child that may have been created all the same."""
+
+
 @final
 @attrs.frozen
 class ChildChange:
@@ -259,33 +263,47 @@ class Children(Mapping[str, Child], ChildrenHeard):
         Returns:
             The child, with its new name.
 
-        If cancelled, the child may have been created.
+        If cancelled, the child may have been created; if so, it appears among the children.
 
         Raises:
             ObjectError: 400: the value is None; 401: the hyperty is undeployed; 403: it does
                 not observe the object; 408: no answer, the child may have been created; 410:
                 the object is gone or left, or the runtime has closed; 413: no room for it; 503:
-                it has been without a reporter for several seconds.
+                its reporter could not be reached for several seconds, the child may have been
+                created.
             NotJsonError: The value is not JSON; nothing was sent.
         """
         async with self._turn:
-            op, answer = await self._create(value)
-            for _ in range(CHILD_TRIES - 1):
-                if answer.code != Code.UNAVAILABLE:
-                    break
-                # The object is on its way to another reporter, or its path is another now.
-                await trio.sleep(HAND_OVER_PAUSE)
-                op, answer = await self._create(value)
+            version = self._context.ids.next(self._context.url)
+            name = child_name(self._context.url, version)
+            op = self._op(Act.CREATE, name, version, value)
+            is_decided = False
+            try:
+                op, answer = await self._create(op)
+                is_decided = answer.code not in _UNDECIDED
+            finally:
+                if not is_decided:
+                    self.feed(ChildrenDoubted())
             if answer.code > LAST_SUCCESS:
                 raise ObjectError(self._url, answer.code, reason_in(answer))
             self.feed(ChildSaid(op))
-            return Child(op.name, self)
+            return Child(name, self)
 
-    async def _create(self, value: JsonInput) -> tuple[ChildOp, Message]:
-        """Send a new child; return what was said, and the answer."""
-        number = self._context.ids.next(self._context.url)
-        op = self._op(Act.CREATE, child_name(self._context.url, number), number, value)
-        return op, await self._insist(op)
+    async def _create(self, op: ChildOp) -> tuple[ChildOp, Message]:
+        """Send a new child, again under the same name: an earlier attempt may have created it.
+
+        Returns:
+            The last attempt, and its answer.
+        """
+        answer = await self._insist(op)
+        for _ in range(CHILD_TRIES - 1):
+            if answer.code != Code.UNAVAILABLE:
+                break
+            # The object is on its way to another reporter, or its path is another now.
+            await trio.sleep(HAND_OVER_PAUSE)
+            op = attrs.evolve(op, version=self._context.ids.next(self._context.url))
+            answer = await self._insist(op)
+        return op, answer
 
     async def change(self, act: Act, name: str, value: JsonInput = None) -> None:
         """Change or delete a child; `Child.update` and `Child.delete` call it.

@@ -198,14 +198,15 @@ export class ChildSet {
   refusal({ act, name, creator: who, number, value }) {
     if (act === "delete") return null;
     const creator = this.#creator(who);
-    if (act === "create" && number <= creator.number) {
+    const there = this.kept.get(name);
+    // A creator that does not know whether its child was created sends it again.
+    if (act === "create" && number <= creator.number && !there) {
       return { do: "child-refused", code: CODES.CONFLICT, why: "the numbers of children only grow" };
     }
     const code = CODES.TOO_LARGE;
     if (depthOf(value, CHILD_DEPTH) > CHILD_DEPTH) {
       return { do: "child-refused", code, why: `its value is nested deeper than ${CHILD_DEPTH}` };
     }
-    const there = this.kept.get(name);
     const more = sizeOf(name, value) - (there?.size ?? 0);
     const one = there ? 0 : 1;
     /** @type {[number, number, string][]} */

@@ -730,6 +730,7 @@ export class ReportedObjects {
     if (!op) refusal = { code: CODES.FORBIDDEN, why: "not the child reporter: only its creator writes" };
     else if (core.isDeleted) refusal = { code: CODES.NOT_FOUND, why: "no such object" };
     else if (!isIn) refusal = { code: CODES.FORBIDDEN, why: "only observers and the reporter write children" };
+    const isThere = Boolean(op && children.kept.has(op.name));
     const taken = op && !refusal ? children.take(op) : null;
     if (taken?.do === "child-refused") refusal = taken;
     if (refusal) {
@@ -740,7 +741,7 @@ export class ReportedObjects {
       return context.trace.message("sm", "drop", message, { reason: DROPS.DENIED });
     }
     if (op && taken && "name" in taken) {
-      const done = { create: "add", update: "upd", delete: "del" }[op.act];
+      const done = { create: isThere ? "upd" : "add", update: "upd", delete: "del" }[op.act];
       const { version, creator: by } = op;
       context.trace.record("sm", { k: "obj", op: done, key: `${url}|${taken.name}`, version, by });
       this.#signs.begin(url, context.now, REPEAT_LAST);

@@ -275,12 +275,13 @@ class ReportedChildren:
         except BadMessageError as exc:
             await self._refuse(message, ChildRefused(exc.code, exc.reason))
             return
+        is_there = op.name in self._sets.get(of.url, ())
         taken = self._taken(reported, op)
         if isinstance(taken, ChildRefused):
             await self._refuse(message, taken)
             return
         if taken is not None:
-            self._trace(of.url, taken, op)
+            self._trace(of.url, taken, op, is_there=is_there)
             self._keep(of.url)
             self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
         if link_of(message) is None:
@@ -349,11 +350,13 @@ class ReportedChildren:
         elif message.is_request:
             await self._context.answer(message, Code.OK, source=self._context.runtime)
 
-    def _trace(self, url: str, taken: ChildShown | ChildGone, op: ChildOp) -> None:
+    def _trace(
+        self, url: str, taken: ChildShown | ChildGone, op: ChildOp, *, is_there: bool
+    ) -> None:
         match op.act:
-            case Act.CREATE:
+            case Act.CREATE if not is_there:
                 done = Op.ADD
-            case Act.UPDATE:
+            case Act.CREATE | Act.UPDATE:
                 done = Op.UPD
             case Act.DELETE:
                 done = Op.DEL

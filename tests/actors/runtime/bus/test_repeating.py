@@ -15,10 +15,11 @@ from fsm.registry.resolve.resolve_io import Route
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason
-from tests.support.runtime.domain import open_domain
+from tests.support.runtime.domain import NODE_PLACE, DomainOptions, open_domain
 from tests.support.runtime.runtime_parts import R
 from tests.support.trace.trace_files import records, whole
 from tests.support.wire.wire import A, B, C, answer, ask
+from transports.link import Kind as Carrier
 
 S = f"{R}/protostub/1"
 TO_CAROL = Route(C, Intent.REACH, S, math.inf, "test")
@@ -162,3 +163,45 @@ async def test_a_hyperty_insists(autojump_clock):
     async with open_domain("ra", "rb") as domain:
         final = await domain["ra"].hyperty.insist(domain["rb"].address, 5)
     assert (final.code, domain["rb"].hyperty.heard) == (Code.OK, [5])
+
+
+class AtLast(Hyperty):
+    """Handles each request when it may."""
+
+    def __init__(self):
+        self.heard, self.may = [], trio.Event()
+
+    @override
+    async def on_request(self, message):
+        self.heard.append(message.body["value"])
+        await self.may.wait()
+        return "done"
+
+
+async def test_a_repetition_that_finds_no_node_does_not_end_what_was_sent(autojump_clock):
+    """MSG-07: the first message is answered, and the node holds its answer meanwhile."""
+    by_node = DomainOptions(kinds=())
+    async with (
+        open_domain("ra", "rb", options=by_node) as domain,
+        trio.open_nursery() as nursery,
+    ):
+        slow = AtLast()
+        to = await domain["rb"].runtime.deploy("slow", lambda: slow)
+        answers = []
+
+        async def insist():
+            answers.append(await domain["ra"].hyperty.insist(to, 5, attempts=5))
+
+        nursery.start_soon(insist)
+        await trio.sleep(1)
+        domain.network.refuse(NODE_PLACE)
+        domain.network.open_wires(Carrier.WEBSOCKET)[0].cut()
+        await trio.sleep(1)
+        slow.may.set()
+        await trio.sleep(2 * REPLY_TIMEOUT)
+        assert (await domain["ra"].hyperty.request(to, 6)).code == Code.UNAVAILABLE
+        assert answers == []
+        domain.network.allow(NODE_PLACE)
+        await trio.sleep(2 * REPLY_TIMEOUT)
+    assert [(final.code, final.body["value"]) for final in answers] == [(Code.OK, "done")]
+    assert slow.heard == [5]

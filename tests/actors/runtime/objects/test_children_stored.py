@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+import actors
 from actors.runtime.store.file import ObjectFile
 from tests.actors.runtime.objects.test_store import world
 
@@ -44,3 +45,56 @@ async def test_no_child_is_acknowledged_before_it_is_on_disk(tmp_path, autojump_
                 assert (done, dict(thing.children)) == ([], {})
                 written.set()
             assert [*thing.children] == [done[0].id]
+
+
+AWAY = 60.0
+"""Seconds after which a runtime refuses at once what is for its node."""
+
+
+@pytest.mark.parametrize("pause", [0.5, 3.0, 14.0])
+async def test_a_child_that_waits_for_the_disk_is_created_once_while_the_node_is_away(
+    tmp_path, autojump_clock, disk, pause
+):
+    """SYN-24: the sync manager has decided; that nobody else hears of it yet is no refusal."""
+    async with world(tmp_path) as there:
+        node = await there.node()
+        ra = await there.runtime("ra")
+        async with ra.hyperty.report("comm", {}, name="todo", store=True) as thing:
+            await node.stop()
+            await trio.sleep(AWAY)
+            written = trio.Event()
+            disk.append(written)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(thing.children.create, "hello")
+                await trio.sleep(pause)
+                written.set()
+            assert [child.value for child in thing.children.values()] == ["hello"]
+            whole = await ra.hyperty.ask(thing.url, "read", {})
+            (kept,) = whole.body["value"]["childrenObjects"]["resources"].values()
+            assert kept["value"] == "hello"
+
+
+async def test_a_reporter_whose_disk_comes_back_after_the_answer_shows_its_child(
+    tmp_path, autojump_clock, disk
+):
+    """SYN-24: the caller is told that the outcome is unknown, and the copy finds it out."""
+    async with world(tmp_path) as there:
+        await there.node()
+        ra, rb = await there.runtime("ra"), await there.runtime("rb")
+        async with (
+            ra.hyperty.report("comm", {}, name="todo", store=True, public=True) as thing,
+            rb.hyperty.observe(thing.url) as copy,
+        ):
+            written = trio.Event()
+            disk.append(written)
+            for children in (thing.children, copy.children):
+                with pytest.raises(actors.ObjectError) as unknown:
+                    await children.create("hello")
+                assert unknown.value.code == 408
+            written.set()
+            await trio.sleep(100)
+            shown = [
+                {each.id: each.value for each in one.children.values()} for one in (thing, copy)
+            ]
+            assert shown[0] == shown[1]
+            assert [*shown[0].values()] == ["hello", "hello"]

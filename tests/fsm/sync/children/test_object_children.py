@@ -56,11 +56,19 @@ def test_a_late_or_repeated_child_changes_nothing(act):
 
 def test_numbers_of_one_creator_only_grow_and_others_have_their_own():
     """I-D10: k strictly grows per creator."""
-    children = filled(create(4))
+    children = filled(create(4), op(Act.DELETE, 4, 8))
     refused = children.take(create(4, 9))
     assert refused == ChildRefused(Code.CONFLICT, "the numbers of children only grow")
     assert children.take(create(3, 10)).code == Code.CONFLICT
     assert isinstance(children.take(create(1, creator=HC)), ChildShown)
+
+
+def test_a_creator_that_does_not_know_the_outcome_creates_the_same_child_again():
+    """The message is another, the child is not: there is one of it, also if both arrive."""
+    children = filled(create(4), create(4, 9))
+    assert children.shown() == {f"{HB}#4": {"value": "v", "version": 9}}
+    assert children.take(create(4)).code == Code.CONFLICT
+    assert children.shown() == filled(create(4, 9)).shown()
 
 
 def test_a_deleted_child_does_not_come_back_by_what_is_late():
@@ -165,7 +173,7 @@ def test_after_that_only_what_is_later_counts():
     mine = ChildSet()
     mine.become(children_in(filled(create(2, 8)).shown()))
     assert mine.take(op(Act.UPDATE, 2, 7)) is None
-    assert isinstance(mine.take(create(2, 9)), ChildRefused)
+    assert isinstance(mine.take(create(1, 9)), ChildRefused)
     assert isinstance(mine.take(create(3, 10)), ChildShown)
 
 
