@@ -327,10 +327,21 @@ class ReportedChildren:
         """Report what a link has brought, and what counts, to all, the reporter included."""
         if taken is None:
             return
+        spread = partial(self._spread, of, taken, op)
+        if self._context.gate.is_dirty(of.url):
+            self._context.gate.hold(spread)
+        else:
+            await spread()
+
+    async def _spread(self, of: DataObject, taken: ChildShown | ChildGone, op: ChildOp) -> None:
+        """Report to all one message, which gets its id now: what goes meanwhile has smaller ones.
+
+        The reporter gets no copy of it that the bus has not admitted.
+        """
         report = self._report(of.url, taken, op.version)
-        await self._context.post(report)
+        await self._context.bus.post(report)
         if op.creator != of.reporter:
-            await self._pass_on(of.reporter, report)
+            await self._context.bus.hand_on(report, of.reporter)
 
     def _report(self, url: str, taken: ChildShown | ChildGone, version: int) -> Message:
         (address,) = children_addresses(url)
