@@ -10,6 +10,7 @@ The identity of a sender is part of the body on the wire, and of the message ins
 whose word counts (`Stamp`); what a peer has written counts only if the reader says so.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import sha256
@@ -384,12 +385,42 @@ def _summary(line: bytes) -> str:
 def _bad_line(line: bytes, raw: Json, error: BadMessageError) -> BadLine:
     # A traceback holds its frames, theirs the bad line: a circle, which only a collection ends.
     error.__traceback__ = error.__cause__ = error.__context__ = None
-    return BadLine(_summary(line), error, _refusal(raw, error))
+    return BadLine(_summary(line), error, _refusal(_head(line) if raw is None else raw, error))
+
+
+_HEAD_PART: Final = re.compile(
+    rb'"(id|type|from|to)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))'
+    rb'|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]',
+    re.DOTALL,
+)
+"""A field of an envelope with its value, another text, or a bracket."""
+
+_OPENING, _CLOSING = frozenset({b"{", b"["}), frozenset({b"}", b"]"})
+
+
+def _head(line: bytes) -> JsonObject:
+    """Return the fields of an envelope in what is no JSON, as far as they can be read.
+
+    Half a character in the body, or a number that is none, must not hide who waits for an answer.
+    """
+    head: JsonObject = {}
+    depth = 0
+    for part in _HEAD_PART.finditer(line, 0, MAX_MESSAGE_BYTES):
+        name, text, number = part.groups()
+        if part[0] in _OPENING:
+            depth += 1
+        elif part[0] in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                break
+        elif name is not None and depth == 1:
+            head[name.decode()] = int(number) if text is None else text.decode(errors="replace")
+    return head
 
 
 def _refusal(raw: Json, error: BadMessageError) -> Message | None:
     """Return the answer to a request whose ends and id can be read; answers get none."""
-    if not isinstance(raw, dict) or raw.get("type") == MessageType.RESPONSE:
+    if not isinstance(raw, dict) or _is_answer(raw.get("type")):
         return None
     to = raw.get("to")
     ends: JsonObject = {
@@ -402,6 +433,10 @@ def _refusal(raw: Json, error: BadMessageError) -> Message | None:
         return refuse(normalise(ends), error.code, error.reason)
     except BadMessageError:
         return None
+
+
+def _is_answer(kind: Json) -> bool:
+    return isinstance(kind, str) and kind.lower() == MessageType.RESPONSE
 
 
 def encode(message: Message, dialect: Dialect | None = None) -> bytes:

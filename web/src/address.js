@@ -121,7 +121,15 @@ export const runtimeOf = (address) => address.split("/").slice(0, 4).join("/");
  * @param {string} domain
  * @param {string} name
  */
-export const runtimeAddress = (domain, name) => canonical(`${RUNTIME}://${domain}/${name}`);
+export function runtimeAddress(domain, name) {
+  const { domain: host, path } = parse(`domain://${domain}`);
+  if (path.length) throw new AddressError(domain, "it is no domain name such as a.example");
+  const url = parse(`${RUNTIME}://${host}/${name}`);
+  if (url.path.length !== 1 || url.path[0] !== name) {
+    throw new AddressError(name, "it is no name of a runtime such as alice");
+  }
+  return write(url);
+}
 
 /** @param {string} domain */
 export const nodeOf = (domain) => `domain://msg-node.${domain}`;

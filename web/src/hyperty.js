@@ -2,8 +2,8 @@
 
 import { canonical, inboxOf, registrationOf } from "./address.js";
 import { BODY_BYTES, CODES } from "./constants.js";
-import { byteLength, isObject } from "./json.js";
-import { codeOf, isRequest, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
+import { BadMessageError, byteLength, checkSize, isObject, jsonOf } from "./json.js";
+import { codeOf, isRequest, isSuccess, normalise, reasonIn, refuse, replyTo } from "./message.js";
 
 /** @typedef {import("./message.js").Message} Message */
 /** @typedef {import("./message.js").MessageType} MessageType */
@@ -51,22 +51,36 @@ export class Refusal extends Error {
 }
 
 /**
+ * Make something of what a user gives; what is malformed is refused.
+ *
+ * @template T
+ * @param {() => T} act
+ * @param {number} [code] of what is malformed
+ */
+export function checked(act, code = CODES.MALFORMED) {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof BadMessageError)) throw error;
+    throw new Refusal(error.code === CODES.MALFORMED ? code : error.code, error.message);
+  }
+}
+
+/**
  * Return a body as a wire would bring it: a copy, of JSON only, of limited size.
  *
  * @param {JsonObject} body
  * @returns {JsonObject}
  */
 function carried(body) {
-  let text;
-  try {
-    text = JSON.stringify(body);
-  } catch (error) {
-    throw new Refusal(CODES.INTERNAL, `its body is no JSON: ${error}`);
-  }
+  const text = jsonOf(body);
   if (text.length > BODY_BYTES || byteLength(text) > BODY_BYTES) {
-    throw new Refusal(CODES.TOO_LARGE, `a body has at most ${BODY_BYTES} bytes`);
+    throw new BadMessageError(`a body has at most ${BODY_BYTES} bytes`, CODES.TOO_LARGE);
   }
-  return JSON.parse(text);
+  const copy = JSON.parse(text);
+  // The message around it is one level.
+  checkSize(copy, 1);
+  return copy;
 }
 
 /** A hyperty: an address, and what it sends. */
@@ -122,7 +136,7 @@ export class Hyperty {
     const message = { id, type, from: this.url, to, body };
     if (!isRequest(message)) throw new TypeError(`nobody answers an event: ${type} to ${to}`);
     try {
-      return await this.#outlet.request({ ...message, body: carried(body) }, terms);
+      return await this.#outlet.request(checked(() => normalise({ ...message, body: carried(body) })), terms);
     } catch (error) {
       if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
       throw error;
@@ -137,7 +151,7 @@ export class Hyperty {
    */
   send(to, value) {
     const id = this.#outlet.nextId(this.url);
-    const body = carried({ value });
+    const body = checked(() => carried({ value }));
     this.#outlet.post({ id, type: "create", from: this.url, to: inboxOf(to), body });
   }
 
@@ -232,7 +246,7 @@ export class Hyperty {
   progress(request, value) {
     const sequence = (this.#progress.get(request) ?? 0) + 1;
     this.#progress.set(request, sequence);
-    this.#outlet.post(replyTo(request, CODES.PROGRESS, carried({ value, sequence })));
+    this.#outlet.post(replyTo(request, CODES.PROGRESS, checked(() => carried({ value, sequence }))));
   }
 
   /**
@@ -274,8 +288,8 @@ export class Hyperty {
    */
   async #answer(message, act) {
     try {
-      const value = await act();
-      return replyTo(message, CODES.OK, carried({ value: /** @type {Json | undefined} */ (value) }));
+      const value = /** @type {Json | undefined} */ (await act());
+      return replyTo(message, CODES.OK, checked(() => carried({ value }), CODES.INTERNAL));
     } catch (error) {
       if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
       console.error(`protofly: ${this.name} failed on a request`, error);

@@ -81,15 +81,17 @@ export function checkSize(value, depth = 0) {
   }
 }
 
+/** Half of a character that UTF-16 writes as two. */
+const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+
 /** @param {string} text */
 function checkText(text) {
+  if (LONE.test(text)) throw new BadMessageError("there is half a character in the text");
   if (text.length > MAX_JSON_TEXT && [...text].length > MAX_JSON_TEXT) {
     throw new BadMessageError(`a text is longer than ${MAX_JSON_TEXT} characters`, CODES.TOO_LARGE);
   }
 }
 
-/** Half of a character that UTF-16 writes as two. */
-const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 /** What a text has, if something in it may be beyond what JSON can say everywhere. */
 const SUSPECT = /\\u[dD][89a-fA-F]|[\ud800-\udfff]|[0-9][eE]|[0-9]{300}/;
 
@@ -104,6 +106,66 @@ function checkValues(value) {
     if (Array.isArray(one)) for (const part of one) left.push(part);
     else if (isObject(one)) for (const pair of Object.entries(one)) left.push(...pair);
   }
+}
+
+/**
+ * Write a value as JSON that everybody reads as what it was; NaN would be written as null.
+ *
+ * @param {Json | undefined} value
+ * @returns {string} that of null, if the value is undefined
+ */
+export function jsonOf(value) {
+  let text;
+  try {
+    text = JSON.stringify(value, finite) ?? "null";
+  } catch (error) {
+    if (error instanceof BadMessageError) throw error;
+    throw new BadMessageError(`this is no JSON: ${error}`);
+  }
+  return checkWritten(text);
+}
+
+/**
+ * Refuse JSON that was written of texts that are no Unicode: half a character is written as a number.
+ *
+ * @param {string} text
+ */
+export function checkWritten(text) {
+  if (/\\ud[89a-f]/.test(text)) parse(text);
+  return text;
+}
+
+/**
+ * @param {string} key
+ * @param {unknown} value
+ */
+function finite(key, value) {
+  if (typeof value !== "number" || Number.isFinite(value)) return value;
+  throw new BadMessageError(`${key}: ${value} is no JSON`);
+}
+
+/** A field of an envelope with its value, another text, or a bracket. */
+const HEAD_PART =
+  /"(id|type|from|to)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\]]/gs;
+
+/**
+ * Return the fields of an envelope in what is no JSON, as far as they can be read.
+ *
+ * @param {string} text
+ * @returns {JsonObject}
+ */
+export function headOf(text) {
+  /** @type {JsonObject} */
+  const head = {};
+  let depth = 0;
+  for (const [part, name, word, number] of text.slice(0, MAX_MESSAGE_BYTES).matchAll(HEAD_PART)) {
+    if (part === "{" || part === "[") depth += 1;
+    else if (part === "}" || part === "]") {
+      depth -= 1;
+      if (!depth) break;
+    } else if (name !== undefined && depth === 1) head[name] = word ?? Number(number);
+  }
+  return head;
 }
 
 /**

@@ -24,9 +24,12 @@ import {
   BadMessageError,
   byteLength,
   checkObject,
+  checkWritten,
+  headOf,
   isObject,
   parse as parseJson,
   sorted,
+  textOf,
 } from "./json.js";
 
 /** @typedef {import("./json.js").Json} Json */
@@ -596,7 +599,8 @@ export function readLine(line) {
     return normalise(checkObject(line, raw, IDENTITY_BYTES), { believes: true });
   } catch (error) {
     if (!(error instanceof BadMessageError)) throw error;
-    return { error, answer: isObject(raw) ? refusal(raw, error) : null };
+    const head = raw === null ? headOf(line) : raw;
+    return { error, answer: isObject(head) ? refusal(head, error) : null };
   }
 }
 
@@ -605,7 +609,7 @@ export function readLine(line) {
  * @param {BadMessageError} error
  */
 function refusal(raw, error) {
-  if (raw.type === "response") return null;
+  if (textOf(raw.type).toLowerCase() === "response") return null;
   const { id, from, to } = raw;
   const ends = { id, type: "read", from, to: Array.isArray(to) ? to[0] ?? null : to };
   try {
@@ -621,7 +625,7 @@ function refusal(raw, error) {
  * @param {Message} message
  */
 export function writeLine({ id, type, from, to, body }) {
-  const line = JSON.stringify({ id, type, from, to, body });
+  const line = checkWritten(JSON.stringify({ id, type, from, to, body }));
   if (line.length > MAX_FRAME_BYTES || byteLength(line) > MAX_FRAME_BYTES) {
     throw new BadMessageError(`larger than ${MAX_FRAME_BYTES} bytes`, CODES.TOO_LARGE);
   }

@@ -2,9 +2,9 @@
 
 import { domainOf, isBelow } from "./address.js";
 import { Alarm, sleep } from "./clock.js";
-import { CHILD_TRIES, CODES, HAND_OVER_PAUSE } from "./constants.js";
-import { Refusal } from "./hyperty.js";
-import { BadMessageError, isObject, numberOf, textOf } from "./json.js";
+import { ABOUT_BYTES, CHILD_TRIES, CODES, HAND_OVER_PAUSE } from "./constants.js";
+import { checked, Refusal } from "./hyperty.js";
+import { BadMessageError, byteLength, checkSize, isObject, jsonOf, numberOf, textOf } from "./json.js";
 import { codeOf, isSuccess, reasonIn, refuse, replyTo, viaOf } from "./message.js";
 import { valueDigest } from "./trace.js";
 import { canBeSet, changed, changeIn, checkedValue, checkPath, described } from "./value.js";
@@ -89,21 +89,6 @@ function granted(answer) {
 async function readWhole({ port }, url) {
   const answer = await port.ask("read", url, {});
   return codeOf(answer) === CODES.UNAUTHENTICATED ? port.ask("read", url, { p2p: false }) : answer;
-}
-
-/**
- * Have what is malformed refused as anything else is.
- *
- * @template T
- * @param {() => T} act
- */
-function checked(act) {
-  try {
-    return act();
-  } catch (error) {
-    if (error instanceof BadMessageError) throw new Refusal(error.code, error.message);
-    throw error;
-  }
 }
 
 /** One child of a data object; only the hyperty that created it changes or deletes it. */
@@ -460,9 +445,10 @@ export class ReportedObject extends Emitter {
     const brought = checked(() => {
       const copy = { ...change, ...(change.value === undefined ? {} : { value: checkedValue(change.value) }) };
       checkPath(attribute);
+      checkSize(attribute);
       if (attribute?.split(".").includes("")) throw new BadMessageError("a path has no empty parts");
-      const isPath = attribute === undefined || canBeSet(this.value, attribute);
-      if (!isPath) throw new BadMessageError(`nothing can be set at ${attribute}`);
+      const isMade = change.value !== undefined && change.operation !== "remove";
+      if (isMade && attribute !== undefined && !canBeSet(this.value, attribute)) throw new BadMessageError(`nothing can be set at ${attribute}`);
       checkedValue(changed(this.value, copy));
       return copy;
     });
@@ -777,6 +763,11 @@ export class Objects {
     const { url: reporter, runtime } = this.#host;
     const address = schemaNamed(schema, domainOf(reporter));
     const data = checked(() => checkedValue(value));
+    if (!isObject(data)) throw new Refusal(CODES.MALFORMED, "the value of an object is a JSON object");
+    const about = byteLength(checked(() => jsonOf([name ?? null, ...(resources ?? [])])));
+    if (about > ABOUT_BYTES) {
+      throw new Refusal(CODES.TOO_LARGE, `name and resources have ${about} bytes, and may have ${ABOUT_BYTES}`);
+    }
     this.#creating += 1;
     try {
       const answer = granted(await this.askManager("create", {

@@ -1,7 +1,7 @@
 /** Values of data objects, and their changes: `fsm/sync/value` explains them. */
 
 import { MAX_JSON_DEPTH, VALUE_BYTES, VALUE_DEPTH } from "./constants.js";
-import { BadMessageError, byteLength, checkSize, isObject, sorted } from "./json.js";
+import { BadMessageError, byteLength, checkSize, isObject, jsonOf, sorted } from "./json.js";
 
 /** @typedef {import("./json.js").Json} Json */
 /** @typedef {import("./json.js").JsonObject} JsonObject */
@@ -90,7 +90,7 @@ export function changeIn({ version, attribute, ...change }) {
  * @returns {T}
  */
 export function checkedValue(value) {
-  const copy = JSON.parse(JSON.stringify(value, finite) ?? "null");
+  const copy = JSON.parse(jsonOf(value));
   checkSize(copy);
   if (depthOf(copy, VALUE_DEPTH) > VALUE_DEPTH) {
     throw new BadMessageError(`a value is nested deeper than ${VALUE_DEPTH}`);
@@ -100,15 +100,6 @@ export function checkedValue(value) {
     throw new BadMessageError(`it has ${size} bytes, and a value of an object at most ${VALUE_BYTES}`);
   }
   return freeze(copy);
-}
-
-/**
- * @param {string} key
- * @param {unknown} value
- */
-function finite(key, value) {
-  if (typeof value !== "number" || Number.isFinite(value)) return value;
-  throw new BadMessageError(`${key}: ${value} is no JSON`);
 }
 
 /**

@@ -431,7 +431,8 @@ class HypertyClient:
             TypeError: An argument is of a wrong kind.
             ValueError: `schema` is empty.
             BadMessageError: On entering: one of `observers` or `allow` is not an address.
-            ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
+            ObjectError: On entering. 400: `store` in a runtime without a store, or half a
+                character in `name`, `resources` or `schema`; 401: the
                 hyperty is undeployed; 409: the object is reported already; 410: the runtime has
                 closed; 413: name and resources are too large; 503: the object gets no address or
                 no path.
@@ -577,7 +578,8 @@ class HypertyClient:
 
         Raises:
             BadMessageError: On entering: `url` is not an address.
-            ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
+            ObjectError: On entering. 400: `store` in a runtime without a store, or half a
+                character in `name`, `resources` or `schema`; 401: the
                 hyperty is undeployed; 403: the reporter refuses; 404: no such object; 408: no
                 answer in time; 409: this hyperty observes it already; 410: the runtime has
                 closed; 413: the store is full.

@@ -24,7 +24,7 @@ from actors.runtime.objects.reported_object import (
 )
 from actors.runtime.objects.writes import Writes, published
 from actors.runtime.sync.registration import schema_named
-from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size
+from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
 from specs.bodies.sync import CreateObject, NewObject, ObjectName, Snapshot
@@ -312,6 +312,9 @@ async def _described(
     if size > ABOUT_BYTES:
         why = f"name and resources have {size} bytes, and may have {ABOUT_BYTES}"
         raise ObjectError(f"the {wanted.schema} object", Code.TOO_LARGE, why)
+    if flaw := unsendable([wanted.name, *wanted.resources, wanted.schema]):
+        why = f"name, resources or schema: {flaw.why}"
+        raise ObjectError("the new object", Code.MALFORMED, why)
     address = schema_named(wanted.schema, domain_of(context.url))
     schema = await schema_for(context, address, wanted.definition)
     new = NewObject(

@@ -31,6 +31,7 @@ __all__ = [
     "as_json",
     "dotted",
     "json_size",
+    "text_flaw",
     "unsendable",
 ]
 
@@ -138,11 +139,21 @@ def _plain(value: object, at: Steps) -> Json:
 
 
 def _text(value: str, at: Steps) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError as exc:
-        raise NotJsonError(dotted(at), "there is half a character in the text") from exc
+    if has_half_characters(value):
+        raise NotJsonError(dotted(at), HALF)
     return str.__str__(value)
+
+
+HALF: Final = "there is half a character in the text"
+
+
+def has_half_characters(text: str) -> bool:
+    """Return whether there is a surrogate in a text, which no JSON of a message can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _kind(value: object) -> str:
@@ -152,7 +163,8 @@ def _kind(value: object) -> str:
 
 def json_size(value: Json) -> int:
     """Return how many bytes a value has when it is written."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return len(text.encode(errors="surrogatepass"))
 
 
 def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
@@ -163,7 +175,7 @@ def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
         at: Where that is; how deep that is counts.
     """
     if isinstance(value, str):
-        return _too_long(value, at)
+        return text_flaw(value, at)
     if not isinstance(value, dict | list):
         return None
     if len(at) >= VALUE_DEPTH:
@@ -173,14 +185,15 @@ def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
         return next(filter(None, flaws), None)
     if len(value) > MAX_JSON_KEYS:
         return Flaw(dotted(at), f"an object has at most {MAX_JSON_KEYS} attributes")
-    flaws = (_too_long(key, at) or unsendable(each, (*at, key)) for key, each in value.items())
+    flaws = (text_flaw(key, at) or unsendable(each, (*at, key)) for key, each in value.items())
     return next(filter(None, flaws), None)
 
 
-def _too_long(text: str, at: Steps) -> Flaw | None:
-    if len(text) <= MAX_JSON_TEXT:
-        return None
-    return Flaw(dotted(at), f"a text has at most {MAX_JSON_TEXT} characters")
+def text_flaw(text: str, at: Steps = ()) -> Flaw | None:
+    """Return why no message can hold a text; None: one can."""
+    if len(text) > MAX_JSON_TEXT:
+        return Flaw(dotted(at), f"a text has at most {MAX_JSON_TEXT} characters")
+    return Flaw(dotted(at), HALF) if has_half_characters(text) else None
 
 
 if TYPE_CHECKING:

@@ -17,12 +17,13 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.sync.value.json import Flaw, ObjectSchema, json_size, unsendable
-from fsm.sync.value.value import changed, same, without
+from fsm.sync.value.json import Flaw, ObjectSchema, json_size, text_flaw, unsendable
+from fsm.sync.value.value import changed, check_path, same, without
 from specs.bodies.sync import ChangeObject
 from specs.bodies.word import AttributeType, Operation
+from specs.errors import BadMessageError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at
-from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
+from specs.limits.protocol import MAX_JSON_KEYS
 from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from specs.reply_code import Code
 
@@ -209,8 +210,6 @@ def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
     """Return what no message can hold of what a change has made; the rest could be sent before."""
     if change.attribute is None:
         return unsendable(new)
-    if len(change.attribute) > MAX_JSON_TEXT:
-        return Flaw("", f"a path has at most {MAX_JSON_TEXT} characters")
     here: Json = new
     steps = tuple(change.attribute.split("."))
     for depth, step in enumerate(steps):
@@ -226,6 +225,17 @@ def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
         looked_at = (unsendable(one, (*steps, first + n)) for n, one in enumerate(added))
         return next(filter(None, looked_at), None)
     return unsendable(change.value, steps)
+
+
+def _path_flaw(path: str | None) -> Flaw | None:
+    """Return why no change can name a path; None: one can."""
+    if path is None:
+        return None
+    try:
+        check_path(path)
+    except BadMessageError as exc:
+        return Flaw("", exc.reason)
+    return text_flaw(path)
 
 
 @final
@@ -296,6 +306,10 @@ class WritesCore:
     def _write(self, change: ChangeObject | None) -> Verdict:
         if change is None:
             return Written(self._number)
+        # A path that is too long is not followed.
+        flaw = _path_flaw(change.attribute)
+        if flaw is not None:
+            return flaw
         new = changed(self._value, change)
         flaw = self._flaw(new, change)
         if flaw is not None:

@@ -127,6 +127,27 @@ async def test_a_malformed_request_with_a_sender_gets_400(join, wrong):
     assert await peer.allocate()
 
 
+@pytest.mark.parametrize(
+    "value",
+    [rb'"\ud83d"', b"NaN", b"1e400", b"{"],
+    ids=["half", "NaN", "1e400", "cut"],
+)
+async def test_a_request_that_is_no_json_gets_400_at_once_if_its_head_can_be_read(join, value):
+    """MN-03, MN-25, CON-05."""
+    peer = await join()
+    head = {
+        "id": peer.shown_id(9), "type": "create", "from": peer.part("ua"),
+        "to": f"{peer.node}/sm",
+    }  # fmt: skip
+
+    await peer.raw(json.dumps(head).encode()[:-1] + b',"body":{"value":' + value + b"}}")
+
+    answer = await peer.hear()
+    assert (answer["id"], answer["to"]) == (peer.shown_id(9), peer.part("ua"))
+    assert answer["body"]["code"] == 400
+    assert await peer.allocate()
+
+
 @needs("frames of WebSocket")
 async def test_a_binary_frame_is_read_like_text_or_counted_and_other_links_are_unaffected(join):
     """CON-05."""
@@ -227,15 +248,16 @@ async def test_a_frame_of_our_form_holds_many_messages(join):
 
 @pytest.mark.parametrize("legacy", ["plain", "session"])
 async def test_upstreams_forms_hold_one_message_a_frame(guests, legacy):
-    """CON-05: two in a frame are none."""
+    """CON-05: two in a frame are none, and the first is answered so."""
     peer = await guests(legacy)
     one = {
         "id": 5, "type": "unsubscribe", "from": peer.part("sm"), "to": f"{peer.node}/sm",
         "body": {"resources": [peer.runtime]},
     }  # fmt: skip
-    await peer.raw(f"{json.dumps(one)}\n{json.dumps(one)}".encode())
+    await peer.raw(f"{json.dumps(one)}\n{json.dumps(one | {'id': 6})}".encode())
 
-    assert await peer.rest() == []
+    (answer,) = await peer.rest()
+    assert (int(answer["id"]), answer["body"]["code"]) == (5, 400)
 
 
 async def test_the_command_of_another_runtime_disconnects_no_session(guests):
