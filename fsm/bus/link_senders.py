@@ -17,7 +17,14 @@ import attrs
 from fsm.effects import RowChanged
 from fsm.limits.error_window import ErrorWindow
 from specs.addresses.address import RUNTIME_SCHEME, is_backend, is_below, runtime_of, scheme_of
-from specs.limits.p2p import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
+from specs.limits.p2p import (
+    FORGERIES,
+    HELD_BYTES,
+    HELD_BYTES_IN_ALL,
+    HELD_IN_ALL,
+    HELD_MESSAGES,
+    PROOF_TIMEOUT,
+)
 from specs.trace import Op
 
 __all__ = ["Decided", "Holding", "LinkSenders", "SenderProof"]
@@ -74,6 +81,7 @@ class _Queue(Generic[T]):
 
     until: float
     items: list[T] = attrs.field(factory=list)
+    size: int = 0
 
 
 @final
@@ -91,6 +99,7 @@ class _Peer(Generic[T]):
     proven: set[str] = attrs.field(factory=set)
     held: OrderedDict[str, _Queue[T]] = attrs.field(factory=OrderedDict)
     waiting: int = 0
+    size: int = 0
     forgeries: ErrorWindow = attrs.field(factory=lambda: ErrorWindow(FORGERIES - 1))
     is_gone: bool = False
 
@@ -99,12 +108,14 @@ class _Peer(Generic[T]):
 class LinkSenders(Generic[T]):
     """The senders on the links of one runtime.
 
-    Memory: `HELD_IN_ALL` messages; the addresses that `OwnersCore` remembers.
+    Memory: `HELD_IN_ALL` messages of `HELD_BYTES_IN_ALL`; the addresses that `OwnersCore`
+    remembers.
     """
 
     def __init__(self) -> None:
         self._peers: Final[dict[str, _Peer[T]]] = {}
         self._held = 0
+        self._bytes = 0
 
     def __contains__(self, link: object) -> bool:
         return link in self._peers
@@ -167,7 +178,7 @@ class LinkSenders(Generic[T]):
             return SenderProof.FOREIGN
         return SenderProof.UNKNOWN
 
-    def hold(self, link: str, from_: str, item: T, now: float) -> Holding:
+    def hold(self, link: str, from_: str, item: T, now: float, size: int = 0) -> Holding:
         """Keep a message whose sender is UNKNOWN until that is decided.
 
         Args:
@@ -175,17 +186,22 @@ class LinkSenders(Generic[T]):
             from_: Address of the sender.
             item: The message, as the caller wants it back.
             now: Seconds on the host's clock.
+            size: Bytes of memory that it takes.
         """
         peer, entity = self._peers[link], runtime_of(from_)
-        if peer.waiting >= HELD_MESSAGES or self._held >= HELD_IN_ALL:
+        is_full = peer.waiting >= HELD_MESSAGES or peer.size + size > HELD_BYTES
+        if is_full or self._held >= HELD_IN_ALL or self._bytes + size > HELD_BYTES_IN_ALL:
             return Holding.FULL
         queue = peer.held.get(entity)
         is_first = queue is None
         if queue is None:
             queue = peer.held[entity] = _Queue(now + PROOF_TIMEOUT)
         queue.items.append(item)
+        queue.size += size
         peer.waiting += 1
+        peer.size += size
         self._held += 1
+        self._bytes += size
         return Holding.ASK if is_first else Holding.WAIT
 
     def owned(self, entity: str, owner: str | None) -> tuple[list[RowChanged], list[Decided[T]]]:
@@ -238,6 +254,8 @@ class LinkSenders(Generic[T]):
         peer = self._peers[link]
         queue = peer.held.pop(entity)
         peer.waiting -= len(queue.items)
+        peer.size -= queue.size
+        self._bytes -= queue.size
         self._held -= len(queue.items)
         return [Decided(link, item, is_proven) for item in queue.items]
 

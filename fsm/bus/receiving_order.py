@@ -19,8 +19,16 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
+from fsm.limits.memory import message_bytes
 from fsm.p2p.transfer import Behind, Key
-from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS
+from specs.limits.p2p import (
+    HELD_BYTES,
+    ORDER_BYTES,
+    ORDER_HELD,
+    ORDER_PAIRS,
+    ORDER_SENT,
+    ORDER_WAITS,
+)
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id, position_of
 
@@ -30,6 +38,10 @@ T = TypeVar("T")
 
 NODE_PATH: Final = ""
 """The path by the node, whichever stub is the last; other paths are named by their links."""
+
+_PAIR_BYTES: Final = 1024
+_ANSWER_BYTES: Final = 192
+"""Bytes of a pair, and of each of its answers, without their texts."""
 
 ANSWERS_NAMED: Final = 64
 """Answers of a pair that are known by name; the oldest is forgotten first (ours)."""
@@ -55,6 +67,8 @@ class _Given:
         path: The path that message came by.
         answers: The last answers.
         links: The links whose announcements hold.
+        owner: The path that its memory is counted for: the first that brought something of it.
+        size: Bytes of memory that it takes, about.
     """
 
     at: float
@@ -62,6 +76,8 @@ class _Given:
     path: str = NODE_PATH
     answers: OrderedDict[str, None] = attrs.field(factory=OrderedDict)
     links: set[str] = attrs.field(factory=set)
+    owner: str = NODE_PATH
+    size: int = 0
 
     def has(self, key: Key) -> bool:
         return key in self.answers if isinstance(key, str) else self.best >= key
@@ -80,6 +96,7 @@ class _Waiting(Generic[T]):
     behind: Behind
     until: float
     held: list[T] = attrs.field(factory=list)
+    size: int = 0
 
 
 @final
@@ -88,8 +105,9 @@ class PairOrderCore(Generic[T]):
 
     `T` is what the host handles when a message's turn has come. The core remembers
     `ORDER_PAIRS` pairs, each for `SESSION_IDLE` after its last message, which is as long as
-    a node keeps a message for a session that is away. Of one link `ORDER_WAITS` pairs and
-    `ORDER_HELD` messages wait.
+    a node keeps a message for a session that is away, in `ORDER_BYTES` of memory; the path that
+    takes most of it loses its oldest pair first. Of one link `ORDER_WAITS` pairs and `ORDER_HELD`
+    messages of `HELD_BYTES` wait.
     """
 
     def __init__(self) -> None:
@@ -97,6 +115,9 @@ class PairOrderCore(Generic[T]):
         self._waiting: dict[_Wait, list[_Waiting[T]]] = {}
         self._waits: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
+        self._held_bytes: Counter[str] = Counter()
+        self._of: dict[str, OrderedDict[_Pair, None]] = {}
+        self._bytes: Counter[str] = Counter()
 
     @property
     def held(self) -> int:
@@ -116,20 +137,22 @@ class PairOrderCore(Generic[T]):
         Returns:
             The held items that no longer wait, in order.
         """
-        given = self._known((behind.from_, behind.to), now)
+        given = self._known((behind.from_, behind.to), link, now)
         given.links.add(link)
         name = (behind.from_, behind.to, link)
         until = now + REPLY_TIMEOUT - behind.age
         is_come = behind.last is None or given.has(behind.last) or until <= now
         waiting = self._waiting.get(name)
-        if is_come or (waiting is None and self._waits[link] >= ORDER_WAITS):
+        is_full = self._held_bytes[link] + behind.size > HELD_BYTES
+        if is_come or is_full or (waiting is None and self._waits[link] >= ORDER_WAITS):
             return self._release(name)
         if waiting is None:
             self._waits[link] += 1
             waiting = self._waiting[name] = []
         if waiting and not waiting[-1].held:
-            waiting.pop()
-        waiting.append(_Waiting(behind, until))
+            self._held_bytes[link] -= waiting.pop().size
+        waiting.append(_Waiting(behind, until, size=behind.size))
+        self._held_bytes[link] += behind.size
         return []
 
     def arrives(self, message: Message, path: str, what: T) -> list[T] | None:
@@ -151,10 +174,13 @@ class PairOrderCore(Generic[T]):
         waiting = self._waiting.get(name)
         if waiting is None:
             return [what]
-        if self._held[path] >= ORDER_HELD:
+        size = message_bytes(message)
+        if self._held[path] >= ORDER_HELD or self._held_bytes[path] + size > HELD_BYTES:
             return None
         self._held[path] += 1
+        self._held_bytes[path] += size
         waiting[-1].held.append(what)
+        waiting[-1].size += size
         return []
 
     def _overtaken_by(self, message: Message) -> list[T]:
@@ -196,11 +222,15 @@ class PairOrderCore(Generic[T]):
             now: Seconds on the host's clock.
         """
         pair = (message.from_, message.to)
-        given = self._known(pair, now)
+        given = self._known(pair, path, now)
         if message.is_response:
-            given.answers[instance_id(message)] = None
+            answer = instance_id(message)
+            if answer not in given.answers:
+                self._count(given, _ANSWER_BYTES + len(answer))
+            given.answers[answer] = None
             if len(given.answers) > ANSWERS_NAMED:
-                given.answers.popitem(last=False)
+                oldest, _ = given.answers.popitem(last=False)
+                self._count(given, -_ANSWER_BYTES - len(oldest))
         elif message.id >= given.best:
             given.best, given.path = message.id, path
         if not self._waiting:
@@ -256,24 +286,43 @@ class PairOrderCore(Generic[T]):
         waiting = self._waiting.get(name, [])
         held = [what for one in waiting[:count] for what in one.held]
         self._held[name[2]] -= len(held)
+        self._held_bytes[name[2]] -= sum(one.size for one in waiting[:count])
         del waiting[:count]
         if not waiting and self._waiting.pop(name, None) is not None:
             self._waits[name[2]] -= 1
         return held
 
-    def _known(self, pair: _Pair, now: float) -> _Given:
+    def _known(self, pair: _Pair, path: str, now: float) -> _Given:
         given = self._pairs.get(pair)
         if given is None:
             self._forget(now)
-            given = self._pairs[pair] = _Given(now)
+            given = self._pairs[pair] = _Given(now, owner=path)
+            self._of.setdefault(path, OrderedDict())[pair] = None
+            self._count(given, _PAIR_BYTES + sum(map(len, pair)))
         else:
             given.at = now
             self._pairs.move_to_end(pair)
+            self._of[given.owner].move_to_end(pair)
         return given
+
+    def _count(self, given: _Given, size: int) -> None:
+        given.size += size
+        self._bytes[given.owner] += size
 
     def _forget(self, now: float) -> None:
         while self._pairs:
             pair = next(iter(self._pairs))
-            if self._pairs[pair].at + SESSION_IDLE > now and len(self._pairs) < ORDER_PAIRS:
-                return
-            del self._pairs[pair]
+            if self._pairs[pair].at + SESSION_IDLE > now:
+                break
+            self._drop(pair)
+        while len(self._pairs) >= ORDER_PAIRS or self._bytes.total() > ORDER_BYTES:
+            largest = max(self._bytes, key=self._bytes.__getitem__)
+            self._drop(next(iter(self._of[largest])))
+
+    def _drop(self, pair: _Pair) -> None:
+        given = self._pairs.pop(pair)
+        of = self._of[given.owner]
+        del of[pair]
+        self._bytes[given.owner] -= given.size
+        if not of:
+            del self._of[given.owner], self._bytes[given.owner]

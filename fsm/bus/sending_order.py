@@ -19,7 +19,7 @@ for it no longer than `REPLY_TIMEOUT`.
 
 import math
 from collections import OrderedDict, deque
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -27,13 +27,16 @@ from fsm.bus.receiving_order import ANSWERS_NAMED, key_of
 from fsm.intent import is_p2p_part
 from fsm.p2p.transfer import Behind, Key
 from specs.addresses.address import is_below
-from specs.limits.p2p import ORDER_PAIRS, ORDER_SENT, STUB_DELAY
+from specs.limits.p2p import ORDER_BYTES, ORDER_PAIRS, ORDER_SENT, STUB_DELAY
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from specs.message import Message, instance_id
 
 __all__ = ["Announce", "Forward", "PairPathCore"]
 
 _Pair: TypeAlias = tuple[str, str]
+
+_NAME_BYTES: Final = 192
+"""Bytes of a remembered message without its text."""
 
 
 @final
@@ -90,6 +93,7 @@ class _Path:
         ranks: Places of the messages given back, while some of them have not been sent again.
         is_lost: Whether the link in use has given messages back.
         held: Messages that wait for these, in order.
+        size: Bytes of memory that it takes beside these, about.
     """
 
     route: str
@@ -106,6 +110,7 @@ class _Path:
     ranks: dict[Key, int] = attrs.field(factory=dict)
     is_lost: bool = False
     held: deque[Forward] = attrs.field(factory=deque)
+    size: int = 0
 
     @property
     def is_at_rest(self) -> bool:
@@ -176,12 +181,14 @@ class _Path:
 class PairPathCore:
     """Keeps the order of every pair whose messages leave by stubs.
 
-    The core remembers `ORDER_PAIRS` pairs, each for `SESSION_IDLE` after its last message.
+    The core remembers `ORDER_PAIRS` pairs of `ORDER_BYTES`, each for `SESSION_IDLE` after its last
+    message.
     """
 
     def __init__(self) -> None:
         self._paths: OrderedDict[_Pair, _Path] = OrderedDict()
         self._drained: OrderedDict[_Pair, float] = OrderedDict()
+        self._bytes = 0
 
     @property
     def held(self) -> int:
@@ -347,6 +354,9 @@ class PairPathCore:
             forward, is_back = following
             free.append(self._go(pair, forward, now, is_back=is_back))
             following = path.next()
+        size = (2 + len(path.said) + len(path.sent)) * (_NAME_BYTES + sum(map(len, pair)))
+        self._bytes += size - path.size
+        path.size = size
         return free
 
     def _path(self, pair: _Pair, now: float) -> _Path:
@@ -362,9 +372,11 @@ class PairPathCore:
         """Forget the pairs that can have no message under way any more."""
         for _ in range(len(self._paths)):
             pair, path = next(iter(self._paths.items()))
-            if path.at + SESSION_IDLE > now and len(self._paths) < ORDER_PAIRS:
+            is_small = len(self._paths) < ORDER_PAIRS and self._bytes < ORDER_BYTES
+            if path.at + SESSION_IDLE > now and is_small:
                 return
             if path.is_at_rest:
                 del self._paths[pair]
+                self._bytes -= path.size
             else:
                 self._paths.move_to_end(pair)

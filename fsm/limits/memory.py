@@ -1,4 +1,4 @@
-"""What was found out once and is looked up again: bounded in entries and in bytes."""
+"""Memory in bytes: what looked-up values and JSON that is kept take."""
 
 from collections.abc import Iterable
 from sys import getsizeof
@@ -6,7 +6,33 @@ from typing import Final, TypeVar
 
 from typing_extensions import override
 
-__all__ = ["Memory"]
+from specs.jsonvalue import Json
+from specs.message import Message
+
+__all__ = ["Memory", "json_bytes", "message_bytes"]
+
+_MESSAGE: Final = 512
+"""Bytes of a message without its addresses and its body."""
+
+
+def json_bytes(value: Json) -> int:
+    """Return the bytes of memory of JSON as objects; what is contained twice counts twice."""
+    total, level = 0, [value]
+    while level:
+        part = level.pop()
+        total += getsizeof(part)
+        if isinstance(part, dict):
+            total += sum(map(getsizeof, part))
+            level.extend(part.values())
+        elif isinstance(part, list):
+            level.extend(part)
+    return total
+
+
+def message_bytes(message: Message) -> int:
+    """Return the bytes of memory that a message takes."""
+    return _MESSAGE + len(message.from_) + len(message.to) + json_bytes(dict(message.body))
+
 
 K = TypeVar("K")
 V = TypeVar("V")

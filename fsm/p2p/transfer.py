@@ -16,7 +16,9 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
+from specs.limits.p2p import CONTROL_BURST, CONTROL_RATE
 from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
 from specs.message import Message
 
@@ -33,6 +35,10 @@ __all__ = [
     "Pong",
     "TransferEnd",
 ]
+
+_BEHIND: Final = 512
+_ANSWER: Final = 96
+"""Bytes of an announcement without its texts and answers, and of each answer."""
 
 Key: TypeAlias = int | str
 """Name of a message within its pair: the id of a request or event, the name of an answer."""
@@ -57,6 +63,12 @@ class Behind:
     top: int = 0
     age: float = 0.0
     answers: frozenset[int] = frozenset()
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, about."""
+        texts = (self.from_, self.to, str(self.last))
+        return _BEHIND + sum(map(len, texts)) + _ANSWER * len(self.answers)
 
 
 @final
@@ -118,6 +130,7 @@ class TransferEnd(Enum):
     BYE = "bye"
     SILENT = "silent"
     PROTOCOL = "protocol"
+    FLOOD = "flood"
 
 
 @unique
@@ -148,6 +161,7 @@ class P2PTransferCore:
         self._pinged: float | None = None
         self._owed_since: float | None = None
         self._close_reason = _CloseReason.NONE
+        self._pace = TokenBucket(CONTROL_RATE, CONTROL_BURST)
         self.end: TransferEnd | None = None
 
     # --- out --------------------------------------------------------------------------------
@@ -286,6 +300,15 @@ class P2PTransferCore:
         """The peer wrote what no peer writes: end the link."""
         self.end = self.end or TransferEnd.PROTOCOL
 
+    def spend(self, now: float) -> None:
+        """Count a control line that acknowledges nothing; too many end the link.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        if not self._pace.try_spend(now):
+            self.end = self.end or TransferEnd.FLOOD
+
     def heard(self, control: Control, now: float) -> None:
         """Take a control line that was read; look at `end` afterwards.
 
@@ -294,6 +317,8 @@ class P2PTransferCore:
             now: Seconds on the host's clock.
         """
         self._heard, self._pinged = now, None
+        if not self._acknowledges(control):
+            self.spend(now)
         match control:
             case Ack(seq):
                 self._acknowledge(seq, now)
@@ -305,6 +330,11 @@ class P2PTransferCore:
                 pass
             case Bye():
                 self.end = self.end or TransferEnd.BYE
+
+    def _acknowledges(self, control: Control) -> bool:
+        """Return whether a control line acknowledges a message for the first time."""
+        owed = self._unacknowledged
+        return isinstance(control, Ack) and bool(owed) and control.seq >= owed[0].seq
 
     def _acknowledge(self, seq: int, now: float) -> None:
         if seq > self._sent:

@@ -26,7 +26,7 @@ from fsm.machines.sync.observer_copy import Trigger as CopyTrigger
 from fsm.registry.resolve.resolve_io import LinkDown, LinkEvents, LinkGone, LinkUp, Listed
 from specs.addresses.address import runtime_of
 from specs.bodies.word import Operation
-from specs.limits.p2p import MAX_LINK_ENTITIES, MAX_LIST_BYTES
+from specs.limits.p2p import LINK_ENTITY_BYTES, MAX_LINK_ENTITIES, MAX_LIST_BYTES
 from specs.limits.protocol import EARLY_CHANGES, MAX_LIST
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
@@ -371,12 +371,14 @@ class _Followed:
     Attributes:
         ask: The number of the question.
         early: The changes that came before the list.
+        early_bytes: Characters of the entities in them.
     """
 
     entity: Entity
     link: str
     ask: int
     early: list[Reported] = attrs.field(factory=list)
+    early_bytes: int = 0
 
 
 @final
@@ -448,10 +450,12 @@ class ChangesFollower:
         if read.urls is None:
             return [*self._end(read.remote, read.why), *_listed(read.remote, former, _NOTHING)]
         step = followed.entity.step(CopyTrigger.SNAPSHOT)
-        known = dict.fromkeys(read.urls[:MAX_LINK_ENTITIES])
+        known = dict[str, None]()
+        _add(read.urls, known)
         for report in followed.early:
             _apply(report, known)
         followed.early.clear()
+        followed.early_bytes = 0
         self._known[read.remote] = known
         return [step, *_listed(read.remote, former, known)]
 
@@ -466,7 +470,8 @@ class ChangesFollower:
             _apply(report, known)
             return [step, *_listed(report.remote, former, _known_of(report.urls, known))]
         followed.early.append(report)
-        if len(followed.early) > EARLY_CHANGES:
+        followed.early_bytes += sum(map(len, report.urls))
+        if len(followed.early) > EARLY_CHANGES or followed.early_bytes > LINK_ENTITY_BYTES:
             return [step, *self._end(report.remote, "it sends too many changes before its list")]
         return [step]
 
@@ -477,11 +482,21 @@ def _known_of(urls: tuple[str, ...], known: dict[str, None]) -> dict[str, None]:
 
 
 def _apply(report: Reported, known: dict[str, None]) -> None:
-    for url in report.urls:
-        if report.operation is Operation.REMOVE:
+    if report.operation is Operation.REMOVE:
+        for url in report.urls:
             known.pop(url, None)
-        elif len(known) < MAX_LINK_ENTITIES:
-            known[url] = None
+    else:
+        _add(report.urls, known)
+
+
+def _add(urls: tuple[str, ...], known: dict[str, None]) -> None:
+    """Add entities to what is known of a peer, up to its limits."""
+    left = LINK_ENTITY_BYTES - sum(map(len, known))
+    for url in urls:
+        left -= len(url)
+        if len(known) >= MAX_LINK_ENTITIES or left < 0:
+            return
+        known[url] = None
 
 
 def _listed(remote: str, former: dict[str, None], known: dict[str, None]) -> list[Effect]:

@@ -54,6 +54,28 @@ HELD_IN_ALL: Final = 4000
 OWNERS_KEPT: Final = 8192
 """Addresses whose owner is remembered; then the oldest is read anew (ours, I-B10)."""
 
+CONTROL_BYTES: Final = 16_384
+"""Bytes of one control line of a direct link (ours: the longest has three addresses of 2048
+characters and `ORDER_SENT` numbers); a peer that writes a longer one loses the link."""
+
+CONTROL_RATE: Final = 2000.0
+"""Control lines a second of one direct link that acknowledge nothing new (ours: as `MESSAGE_RATE`).
+A peer that writes more loses the link."""
+
+CONTROL_BURST: Final = 4000
+"""Of these, how many at once after a rest (ours: as `MESSAGE_BURST`)."""
+
+HELD_BYTES: Final = 8_388_608
+"""Bytes of memory of the messages and announcements of one link that wait for the proof of their
+sender, and as many that wait for their turn (ours: 1 MiB of text, as JSON that is read)."""
+
+HELD_BYTES_IN_ALL: Final = 67_108_864
+"""Bytes of memory of all messages that wait so (ours: of eight links)."""
+
+LINK_ENTITY_BYTES: Final = 1_048_576
+"""Characters of the entities that are known to live at the other end of one link (ours: 4096 of 256
+characters), and of a peer's changes of its list that wait for the list."""
+
 ACK_DELAY: Final = 0.01
 """Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
 
@@ -61,6 +83,10 @@ An answer takes less; a task that waits for the end of a link waits as long."""
 
 ORDER_PAIRS: Final = 16_384
 """Pairs of sender and receiver whose order across paths is kept track of (ours)."""
+
+ORDER_BYTES: Final = 67_108_864
+"""Bytes of memory of these pairs, in each direction (ours: 4 KiB each). Beyond it, the oldest pair
+of the link that brought most of them is forgotten, or of the node."""
 
 ORDER_WAITS: Final = 256
 """Pairs that wait at a time, of what one link brings, for what the node has still to bring;

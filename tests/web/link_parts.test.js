@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Channel } from "../../web/src/p2p/channel.js";
-import { CHANNEL_FRAMES, CHANNEL_WINDOW, MAX_MALFORMED, ORDER_HELD, ORDER_WAITS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { CHANNEL_FRAMES, CHANNEL_WINDOW, CONTROL_BURST, CONTROL_BYTES, FRAME_MESSAGES, MAX_MALFORMED, ORDER_HELD, ORDER_WAITS, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { Counters } from "../../web/src/counters.js";
 import { LiveLink } from "../../web/src/p2p/link.js";
 import { PairOrder } from "../../web/src/p2p/order.js";
@@ -130,7 +130,51 @@ test("a peer that sends malformed lines is answered ten times, and left then", (
   const bad = (id) => JSON.stringify({ id, type: "nonsense", from: `${PEER}-${id}`, to: OWN, body: {} });
   raw.onmessage({ data: Array.from({ length: MAX_MALFORMED }, (_, id) => bad(id + 1)).join("\n") });
   assert.deepEqual([ended, raw.isClosed], [[], false]);
-  raw.onmessage({ data: "\n".repeat(10_000) });
-  assert.deepEqual(ended, [[false, "the peer ended it: protocol"]]);
+  raw.onmessage({ data: "\n" });
+  assert.deepEqual(ended, [[false, "the peer writes too many malformed messages"]]);
   assert.equal(tools.counters.drops.get("malformed"), MAX_MALFORMED + 1);
+});
+
+const control = (fields) => JSON.stringify({ p2p: "behind", from: PEER, to: OWN, ...fields });
+
+/** Floods of a peer, each as frames; why the link is left then, and what is counted. */
+const FLOODS = {
+  "a long announcement": [[control({ to: `${OWN}/${"x".repeat(250_000)}` })], "a control line of a P2P link has more than 16384 bytes", "malformed"],
+  "an announcement of no address": [[control({ to: "x" })], "not a control line of a P2P link", "malformed"],
+  "an address that is too long": [[control({ to: `${OWN}/${"x".repeat(3000)}` })], "not a control line of a P2P link", "malformed"],
+  "a long ping": [[JSON.stringify({ p2p: "ping", x: "x".repeat(CONTROL_BYTES) })], "a control line of a P2P link has more than 16384 bytes", "malformed"],
+  "lines without end": [["\n".repeat(FRAME_MESSAGES)], "a frame has more than 64 lines", "overflow"],
+  pings: [Array(CONTROL_BURST + 1).fill('{"p2p":"ping"}'), "the peer writes too many control lines", "overflow"],
+  "acknowledgements of nothing": [Array(CONTROL_BURST + 1).fill('{"p2p":"ack","seq":0}'), "the peer writes too many control lines", "overflow"],
+  announcements: [Array(CONTROL_BURST + 1).fill(control({})), "the peer writes too many control lines", "overflow"],
+};
+
+for (const [name, [floods, why, drop]] of Object.entries(FLOODS)) {
+  test(`a flood costs the peer the link: ${name}`, () => {
+    const ended = [];
+    const announced = [];
+    const { raw, tools } = liveLink({ ended: (...all) => ended.push(all), announced: (line) => announced.push(line) });
+    // A text within one message of the channel comes whole, a longer one in chunks.
+    for (const flood of floods) {
+      const bytes = new TextEncoder().encode(flood);
+      for (let at = 0; at < bytes.length; at += 16_000) {
+        raw.onmessage({ data: chunk(at + 16_000 < bytes.length ? 0 : 1, ...bytes.subarray(at, at + 16_000)) });
+      }
+    }
+    assert.deepEqual(ended, [[false, why]]);
+    assert.equal(tools.counters.drops.get(drop), 1);
+    assert.ok(raw.isClosed);
+    assert.ok(announced.length <= CONTROL_BURST);
+  });
+}
+
+test("what waits for one link is bounded in bytes", () => {
+  const order = new PairOrder(new FakeClock());
+  order.announced({ from: PEER, to: OWN, last: 7 }, "attacker");
+  const large = { id: 1, type: "create", from: PEER, to: OWN, body: { value: "x".repeat(60_000) } };
+  let held = 0;
+  while (order.take(large, "attacker", () => {})) held += 1;
+  assert.ok(held > 10 && held < 30, `${held}`);
+  order.announced({ from: PEER, to: OWN, last: 7 }, "honest");
+  assert.ok(order.take(large, "honest", () => {}));
 });

@@ -56,6 +56,13 @@ const encoder = new TextEncoder();
 export const byteLength = (text) => encoder.encode(text).length;
 
 /**
+ * About how many bytes of memory a value takes that is read from JSON.
+ *
+ * @param {unknown} value
+ */
+export const memoryOf = (value) => 8 * JSON.stringify(value).length;
+
+/**
  * Refuse JSON with too much nesting, too many keys, too long a text, or what is no Unicode.
  *
  * @param {Json | undefined} value

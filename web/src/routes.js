@@ -12,13 +12,14 @@ import {
   DROPS,
   ERROR_WINDOW,
   FORGERIES,
+  HELD_BYTES,
   HELD_MESSAGES,
   NEGATIVE_CACHE,
   OWNERS_KEPT,
   PROOF_TIMEOUT,
   REGISTRATION_EXPIRES,
 } from "./constants.js";
-import { isObject, numberOf, textOf } from "./json.js";
+import { isObject, memoryOf, numberOf, textOf } from "./json.js";
 import { LinkTable, planOf } from "./links.js";
 import { Entity } from "./machine.js";
 import { codeOf, isRequest, isResponse, isSuccess, refuse, replyTo } from "./message.js";
@@ -83,7 +84,8 @@ export class Links {
   #records = new Map();
   /** @type {Map<string, Promise<JsonObject | null>>} */
   #reading = new Map();
-  /** What has come over a link and waits for a proof of a sender. @type {Map<string, Message[]>} */
+  /** What has come over a link and waits for a proof of a sender.
+   * @type {Map<string, {waiting: Message[], bytes: number}>} */
   #held = new Map();
   /** Questions of handlers that wait until our own request yields. @type {Message[]} */
   #asked = [];
@@ -376,11 +378,15 @@ export class Links {
    */
   #arrived(message, link) {
     const held = this.#held.get(link);
-    if (held && held.length >= HELD_MESSAGES) return this.#tools.counters.drop(DROPS.OVERFLOW, link, message);
-    if (held) held.push(message);
-    else if (!this.#waits(message, link)) this.#bus.submit(message, link);
-    else {
-      this.#held.set(link, [message]);
+    if (!held && !this.#waits(message, link)) return this.#bus.submit(message, link);
+    const bytes = memoryOf(message);
+    const isFull = held && (held.waiting.length >= HELD_MESSAGES || held.bytes + bytes > HELD_BYTES);
+    if (isFull) return this.#tools.counters.drop(DROPS.OVERFLOW, link, message);
+    if (held) {
+      held.waiting.push(message);
+      held.bytes += bytes;
+    } else {
+      this.#held.set(link, { waiting: [message], bytes });
       void this.#prove(link);
     }
   }
@@ -397,16 +403,17 @@ export class Links {
   /** @param {string} link */
   async #prove(link) {
     const { clock } = this.#tools;
-    const held = this.#held.get(link) ?? [];
-    while (held.length) {
-      const [message] = held;
+    const held = this.#held.get(link) ?? { waiting: [], bytes: 0 };
+    while (held.waiting.length) {
+      const [message] = held.waiting;
       if (this.#waits(message, link)) {
         let cancel = () => {};
         const late = new Promise((resolve) => (cancel = clock.at(clock.now() + PROOF_TIMEOUT, () => resolve(null))));
         await Promise.race([this.#read(runtimeOf(message.from)), late]);
         cancel();
       }
-      held.shift();
+      held.waiting.shift();
+      held.bytes -= memoryOf(message);
       this.#bus.submit(message, link);
     }
     this.#held.delete(link);

@@ -17,6 +17,7 @@ from actors.runtime.policy import Judge, Refusal, shown
 from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
+from fsm.limits.memory import message_bytes
 from fsm.registry.resolve.resolve_io import (
     LinkForged,
     OwnerAsked,
@@ -529,7 +530,8 @@ class SenderProofs:
         return False
 
     def _hold(self, link: str, from_: str, item: _Item, now: float) -> None:
-        match self._senders.hold(link, from_, item, now):
+        size = message_bytes(item.message) if isinstance(item, Submitted) else item.behind.size
+        match self._senders.hold(link, from_, item, now, size):
             case Holding.ASK:
                 self._ask(link, runtime_of(from_), now)
             case Holding.FULL:

@@ -21,10 +21,11 @@ import trio
 from actors.runtime.stubs.stub import StubConfig
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.transfer import Ack, Behind, Bye, Control, Ping, Pong
+from specs.addresses.address import canonical
 from specs.bodies.sync import Candidate
-from specs.errors import BadMessageError
+from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json
-from specs.limits.p2p import ORDER_SENT
+from specs.limits.p2p import CONTROL_BYTES, ORDER_SENT
 from specs.limits.protocol import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from transports.errors import CloseReason, DialError, LinkError, ListenError
 from transports.gate import Everybody
@@ -92,8 +93,10 @@ def read_control(line: bytes) -> Control | Behind:
     """Read a control line.
 
     Raises:
-        BadMessageError: It is none.
+        BadMessageError: It is none, or is too long.
     """
+    if len(line) > CONTROL_BYTES:
+        raise BadMessageError(f"a control line of a P2P link has more than {CONTROL_BYTES} bytes")
     fields = _fields(line)
     match fields:
         case {"p2p": "ack", "seq": int(seq)}:
@@ -105,11 +108,18 @@ def read_control(line: bytes) -> Control | Behind:
         case {"p2p": "bye"}:
             return Bye()
         case {"p2p": "behind", "from": str(from_), "to": str(to), "last": int() | str() as last}:
-            return Behind(from_, to, last, *_place(fields))
+            return Behind(_address(from_), _address(to), last, *_place(fields))
         case {"p2p": "behind", "from": str(from_), "to": str(to)}:
-            return Behind(from_, to)
+            return Behind(_address(from_), _address(to))
         case _:
             raise BadMessageError("not a control line of a P2P link")
+
+
+def _address(text: str) -> str:
+    try:
+        return canonical(text)
+    except BadUrlError as exc:
+        raise BadMessageError("an announcement on a P2P link is of no addresses") from exc
 
 
 def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:

@@ -23,6 +23,7 @@ from actors.runtime.p2p.handshake import (
     write_behind,
     write_control,
 )
+from fsm.limits.error_window import ErrorWindow
 from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.peer_identity import Believed
@@ -32,7 +33,12 @@ from specs.bodies.sync import ConnectionData
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
-from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.limits.protocol import (
+    FRAME_MESSAGES,
+    GOODBYE_TIMEOUT,
+    MAX_MALFORMED,
+    MAX_MESSAGE_BYTES,
+)
 from specs.message import Message, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
@@ -86,6 +92,7 @@ class P2PLink:
         self._pipe = proven.pipe
         self._use = use
         self._core = P2PTransferCore(trio.current_time())
+        self._malformed = ErrorWindow(MAX_MALFORMED)
         self._lines: deque[tuple[bytes, Message]] = deque()
         self._wake = trio.Event()
         self._is_waiting = False
@@ -213,6 +220,9 @@ class P2PLink:
         """Take messages and announcements in order, and other control lines after them."""
         controls: list[Control] = []
         messages: list[bytes] = []
+        if frame.count(b"\n") >= FRAME_MESSAGES:
+            self._break(DropReason.OVERFLOW, f"a frame has more than {FRAME_MESSAGES} lines")
+            return
         for line in frame.split(b"\n"):
             if not is_own_line(line):
                 messages.append(line)
@@ -221,22 +231,33 @@ class P2PLink:
             if isinstance(control, Behind):
                 await self._take_messages(messages)
                 messages = []
-                await self._use.bus.announce(control, self._use.stub)
+                self._core.spend(trio.current_time())
+                if self._core.end is None:
+                    await self._use.bus.announce(control, self._use.stub)
             elif control is not None:
                 controls.append(control)
+            if self._core.end is not None:
+                break
         await self._take_messages(messages)
         for control in controls:
             self._core.heard(control, trio.current_time())
+        if self._core.end is TransferEnd.FLOOD:
+            self._break(DropReason.OVERFLOW, "the peer writes too many control lines")
         await self._hand_back_turned()
 
     async def _take_messages(self, lines: Sequence[bytes]) -> None:
         text = b"\n".join(lines)
         for item in decode_frame(text) if text else ():
+            if self._core.end is not None:
+                return
             await self._take_message(item)
 
     async def _take_message(self, item: Message | BadLine) -> None:
         if isinstance(item, BadLine):
             self._core.skipped(trio.current_time())
+            if not self._malformed.add(1, trio.current_time()):
+                self._break(DropReason.MALFORMED, "the peer writes too many malformed messages")
+                return
             self._use.counters.drop(DropReason.MALFORMED, where=self._use.actor)
             if item.answer is not None:
                 self.send(item.answer)
@@ -254,9 +275,14 @@ class P2PLink:
         try:
             return read_control(line)
         except BadMessageError as exc:
-            self._core.broken()
-            self._why = exc.reason
+            self._break(DropReason.MALFORMED, exc.reason)
             return None
+
+    def _break(self, drop: DropReason, why: str) -> None:
+        """End the link because of what the peer wrote."""
+        self._use.counters.drop(drop, where=self._use.actor)
+        self._core.broken()
+        self._why = self._why or why
 
     # --- out ----------------------------------------------------------------------------
 

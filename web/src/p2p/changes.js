@@ -3,7 +3,7 @@
  * cores without input or output: `fsm/registry/changes.py` explains them.
  */
 
-import { CODES, EARLY_CHANGES, MAX_LINK_ENTITIES, MAX_LIST, MAX_LIST_BYTES } from "../constants.js";
+import { CODES, EARLY_CHANGES, LINK_ENTITY_BYTES, MAX_LINK_ENTITIES, MAX_LIST, MAX_LIST_BYTES } from "../constants.js";
 import { Entity } from "../machine.js";
 import { refuse, replyTo } from "../message.js";
 
@@ -212,7 +212,8 @@ export class Followed {
       return [step, ...differences(remote, former, known)];
     }
     one.early.push(change);
-    if (one.early.length <= EARLY_CHANGES) return [step];
+    const size = one.early.reduce((sum, { urls }) => sum + urls.join("").length, 0);
+    if (one.early.length <= EARLY_CHANGES && size <= LINK_ENTITY_BYTES) return [step];
     return [step, ...this.#end(remote, "it sends too many changes before its list")];
   }
 
@@ -233,9 +234,15 @@ export class Followed {
  * @param {Set<string>} known
  */
 function applied({ isAdded, urls }, known) {
+  if (!isAdded) {
+    for (const url of urls) known.delete(url);
+    return;
+  }
+  let left = LINK_ENTITY_BYTES - [...known].join("").length;
   for (const url of urls) {
-    if (!isAdded) known.delete(url);
-    else if (known.size < MAX_LINK_ENTITIES) known.add(url);
+    left -= url.length;
+    if (known.size >= MAX_LINK_ENTITIES || left < 0) return;
+    known.add(url);
   }
 }
 

@@ -1,7 +1,8 @@
 /** One live link at work: it reads, writes and listens for silence (`actors/runtime/p2p/link.py`). */
 
+import { canonical } from "../address.js";
 import { Alarm } from "../clock.js";
-import { ACK_DELAY, CODES, DROPS, ERROR_WINDOW, MAX_MALFORMED, MAX_MESSAGE_BYTES, ORDER_PAIRS } from "../constants.js";
+import { ACK_DELAY, CODES, CONTROL_BYTES, DROPS, ERROR_WINDOW, FRAME_MESSAGES, HELD_BYTES, MAX_MALFORMED, MAX_MESSAGE_BYTES, ORDER_PAIRS } from "../constants.js";
 import { BadMessageError, byteLength } from "../json.js";
 import { frames, readLine, stamped, viaOf, writeLine } from "../message.js";
 import { TransferCore } from "./transfer.js";
@@ -32,8 +33,11 @@ export class LiveLink {
   #lines = [];
   /** Pairs whose messages this link has announced. @type {Set<string>} */
   #pairs = new Set();
+  #pairBytes = 0;
   #isAckDue = false;
   #isOver = false;
+  /** What the peer has done wrong. */
+  #why = "";
   /** When the last malformed lines came. @type {number[]} */
   #errors = [];
 
@@ -71,7 +75,11 @@ export class LiveLink {
     const pair = `${message.from} ${message.to}`;
     if (!this.#pairs.has(pair)) {
       // A pair that is announced again waits no longer.
-      if (this.#pairs.size >= ORDER_PAIRS) this.#pairs.clear();
+      this.#pairBytes += pair.length;
+      if (this.#pairs.size >= ORDER_PAIRS || this.#pairBytes > HELD_BYTES) {
+        this.#pairs.clear();
+        this.#pairBytes = pair.length;
+      }
       this.#pairs.add(pair);
       this.#core.announce(behind(message.from, message.to));
     }
@@ -95,12 +103,18 @@ export class LiveLink {
 
   /** @param {string} frame */
   #read(frame) {
-    for (const line of frame.split("\n")) {
+    const lines = frame.split("\n", FRAME_MESSAGES + 1);
+    if (lines.length > FRAME_MESSAGES) {
+      this.#break(DROPS.OVERFLOW, `a frame has more than ${FRAME_MESSAGES} lines`);
+      lines.length = 0;
+    }
+    for (const line of lines) {
       if (this.#core.end || this.#isOver) break;
       if (!line.startsWith(MARK)) this.#readMessage(line);
-      else if (!this.#readControl(line)) this.#core.end ??= "protocol";
+      else this.#readControl(line);
     }
-    if (this.#core.end) return this.#end(`the peer ended it: ${this.#core.end}`);
+    if (this.#core.end === "flood") this.#break(DROPS.OVERFLOW, "the peer writes too many control lines");
+    if (this.#core.end) return this.#end(this.#why || `the peer ended it: ${this.#core.end}`);
     // An acknowledgement goes with the answer, which is mostly ready soon.
     if (this.#isAckDue) return;
     this.#isAckDue = true;
@@ -113,14 +127,29 @@ export class LiveLink {
 
   /** @param {string} line */
   #readControl(line) {
+    if (byteLength(line) > CONTROL_BYTES) {
+      return this.#break(DROPS.MALFORMED, `a control line of a P2P link has more than ${CONTROL_BYTES} bytes`);
+    }
     try {
       const read = JSON.parse(line);
-      if (read.p2p === "behind") this.#use.announced(read);
-      else this.#core.heard(read, this.#now);
-      return true;
+      if (read.p2p !== "behind") return this.#core.heard(read, this.#now);
+      this.#core.spend(this.#now);
+      if (!this.#core.end) this.#use.announced({ ...read, from: canonical(read.from), to: canonical(read.to) });
     } catch {
-      return false;
+      this.#break(DROPS.MALFORMED, "not a control line of a P2P link");
     }
+  }
+
+  /**
+   * End the link because of what the peer wrote.
+   *
+   * @param {string} drop
+   * @param {string} why
+   */
+  #break(drop, why) {
+    this.#use.tools.counters.drop(drop, this.#use.actor);
+    this.#core.end ??= "protocol";
+    this.#why ||= why;
   }
 
   /** @param {string} line */
@@ -129,9 +158,9 @@ export class LiveLink {
     const seq = this.#core.received(this.#now);
     const message = readLine(line);
     if ("error" in message) {
+      if (!this.#mayErr()) return this.#break(DROPS.MALFORMED, "the peer writes too many malformed messages");
       tools.counters.drop(DROPS.MALFORMED, actor);
-      if (!this.#mayErr()) this.#core.end ??= "protocol";
-      else if (message.answer) this.send(message.answer);
+      if (message.answer) this.send(message.answer);
       return;
     }
     if (viaOf(message).includes(stub)) {

@@ -4,8 +4,8 @@
  * until that has come.
  */
 
-import { ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
-import { numberOf } from "../json.js";
+import { HELD_BYTES, ORDER_BYTES, ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
+import { memoryOf, numberOf } from "../json.js";
 import { instanceId, isResponse } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -13,29 +13,59 @@ import { instanceId, isResponse } from "../message.js";
 /** @param {Message} message */
 const keyOf = (message) => (isResponse(message) ? instanceId(message) : message.id);
 
+/** Bytes of a pair, without its texts. */
+const PAIR_BYTES = 1024;
+
 /**
- * @template V
- * @param {Map<string, V>} map
- * @param {string} key
- * @param {V} value
+ * What is remembered of pairs, within `ORDER_PAIRS` and `ORDER_BYTES`; the oldest is forgotten first.
+ *
+ * @template {{answers: unknown[]}} V
  */
-function keep(map, key, value) {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > ORDER_PAIRS) map.delete([...map.keys()][0]);
+class Pairs {
+  /** @type {Map<string, {value: V, size: number}>} */
+  #all = new Map();
+  #bytes = 0;
+
+  /** @param {string} pair */
+  get(pair) {
+    return this.#all.get(pair)?.value;
+  }
+
+  /**
+   * @param {string} pair
+   * @param {V} value
+   */
+  keep(pair, value) {
+    this.#drop(pair);
+    // An answer is known by the addresses of its pair.
+    const size = PAIR_BYTES + pair.length * (1 + value.answers.length);
+    this.#all.set(pair, { value, size });
+    this.#bytes += size;
+    for (const oldest of this.#all.keys()) {
+      if (this.#all.size <= ORDER_PAIRS && this.#bytes <= ORDER_BYTES) return;
+      this.#drop(oldest);
+    }
+  }
+
+  /** @param {string} pair */
+  #drop(pair) {
+    this.#bytes -= this.#all.get(pair)?.size ?? 0;
+    this.#all.delete(pair);
+  }
 }
 
 /** What went by the node, and what has come by it. */
 export class PairOrder {
   #clock;
-  /** @type {Map<string, {last: string | number, top: number, at: number, answers: number[]}>} */
-  #sent = new Map();
-  /** @type {Map<string, {best: number, answers: string[]}>} */
-  #came = new Map();
+  /** @type {Pairs<{last: string | number, top: number, at: number, answers: number[]}>} */
+  #sent = new Pairs();
+  /** @type {Pairs<{best: number, answers: string[]}>} */
+  #came = new Pairs();
   /** By pair and link: what one peer announces delays no messages of another. @type {Map<string,
-   * Map<string, {last: string | number, release: () => void, held: (() => void)[]}>>} */
+   * Map<string, {last: string | number, release: () => void, held: (() => void)[], own: {bytes: number}}>>} */
   #waiting = new Map();
-  /** How many pairs and messages of each link wait. @type {Map<string, {pairs: number, held: number}>} */
+  /** How many pairs and messages of each link wait, and their bytes of memory.
+   * @type {Map<string, {pairs: number, held: number, bytes: number}>} */
   #load = new Map();
 
   /** @param {import("../clock.js").Clock} clock */
@@ -48,7 +78,7 @@ export class PairOrder {
     const pair = `${message.from} ${message.to}`;
     const there = this.#sent.get(pair) ?? { last: 0, top: 0, at: 0, answers: [] };
     const isAnswer = isResponse(message);
-    keep(this.#sent, pair, {
+    this.#sent.keep(pair, {
       last: keyOf(message),
       top: isAnswer ? there.top : Math.max(there.top, message.id),
       at: this.#clock.now(),
@@ -77,7 +107,7 @@ export class PairOrder {
     const there = this.#came.get(pair) ?? { best: 0, answers: [] };
     const answers = isResponse(message) ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
     const best = isResponse(message) ? there.best : Math.max(there.best, message.id);
-    keep(this.#came, pair, { best, answers });
+    this.#came.keep(pair, { best, answers });
     for (const waiting of [...(this.#waiting.get(pair)?.values() ?? [])]) {
       if (this.#has(pair, waiting.last)) waiting.release();
     }
@@ -103,24 +133,27 @@ export class PairOrder {
     if (typeof last !== "number" && typeof last !== "string") return;
     const pair = `${from} ${to}`;
     const there = this.#waiting.get(pair) ?? new Map();
-    const load = this.#load.get(link) ?? { pairs: 0, held: 0 };
+    const load = this.#load.get(link) ?? { pairs: 0, held: 0, bytes: 0 };
     if (this.#has(pair, last) || there.has(link) || load.pairs >= ORDER_WAITS) return;
     /** @type {(() => void)[]} */
     const held = [];
+    const own = { bytes: memoryOf(pair) };
     const release = () => {
       cancel();
       there.delete(link);
       if (!there.size) this.#waiting.delete(pair);
       load.pairs -= 1;
       load.held -= held.length;
+      load.bytes -= own.bytes;
       if (!load.pairs) this.#load.delete(link);
       for (const give of held) give();
     };
     const passed = Math.min(Math.max(numberOf(age), 0), REPLY_TIMEOUT);
     const cancel = this.#clock.at(this.#clock.now() + REPLY_TIMEOUT - passed, release);
     load.pairs += 1;
+    load.bytes += own.bytes;
     this.#load.set(link, load);
-    this.#waiting.set(pair, there.set(link, { last, release, held }));
+    this.#waiting.set(pair, there.set(link, { last, release, held, own }));
   }
 
   /**
@@ -133,12 +166,16 @@ export class PairOrder {
   take(message, link, give) {
     const waiting = this.#waiting.get(`${message.from} ${message.to}`)?.get(link);
     const load = this.#load.get(link);
-    if (!waiting || !load) give();
-    else if (load.held >= ORDER_HELD) return false;
-    else {
-      load.held += 1;
-      waiting.held.push(give);
+    if (!waiting || !load) {
+      give();
+      return true;
     }
+    const bytes = memoryOf(message);
+    if (load.held >= ORDER_HELD || load.bytes + bytes > HELD_BYTES) return false;
+    load.held += 1;
+    load.bytes += bytes;
+    waiting.own.bytes += bytes;
+    waiting.held.push(give);
     return true;
   }
 }

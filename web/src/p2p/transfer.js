@@ -1,6 +1,7 @@
 /** The messages of a live link, and those outstanding when it ends (`fsm/p2p/transfer.py`). */
 
-import { FRAME_MESSAGES, LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE } from "../constants.js";
+import { CONTROL_BURST, CONTROL_RATE, FRAME_MESSAGES, LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE } from "../constants.js";
+import { TokenBucket } from "../limits.js";
 
 /** @typedef {import("../message.js").Message} Message */
 /** What goes out: a message, or a line about the link. @typedef {{message: Message, seq: number} | {line: object}} Out */
@@ -22,8 +23,9 @@ export class TransferCore {
   /** @type {number | null} */
   #owedSince = null;
   #saysBye = false;
+  #pace = new TokenBucket(CONTROL_RATE, CONTROL_BURST);
   /** Why nothing more may be done with the link; null: it is alive.
-   * @type {"bye" | "silent" | "protocol" | null} */
+   * @type {"bye" | "silent" | "protocol" | "flood" | null} */
   end = null;
 
   /** @param {number} now */
@@ -103,6 +105,15 @@ export class TransferCore {
   }
 
   /**
+   * Count a line about the link that acknowledges nothing; too many end it.
+   *
+   * @param {number} now
+   */
+  spend(now) {
+    if (!this.#pace.trySpend(now)) this.end ??= "flood";
+  }
+
+  /**
    * Take a line about the link; look at `end` afterwards.
    *
    * @param {Record<string, unknown>} line
@@ -111,6 +122,8 @@ export class TransferCore {
   heard(line, now) {
     this.#hear(now);
     const { p2p, seq } = line;
+    const [owed] = this.#unacknowledged;
+    if (p2p !== "ack" || !owed || Number(seq) < owed.seq) this.spend(now);
     if (p2p === "ack" && Number.isInteger(seq)) this.#acknowledge(Number(seq), now);
     else if (p2p === "ping") {
       // One answer does for all pings that were not answered yet.
