@@ -125,7 +125,7 @@ def verified(sealed: Sealed, keys: Keys) -> JsonObject:
         BadSealError: Its key is not one of these, or the signature is wrong.
     """
     key = keys.get(sealed.key_name)
-    if key is None or key.algorithm != EDDSA:
+    if key is None or EDDSA not in key.algorithms:
         raise BadSealError(Reason.WRONG_KEY, f"the key {sealed.key_name[:40]!r} is not trusted")
     try:
         jws.deserialize_compact(sealed.text, key.key, registry=REGISTRY)

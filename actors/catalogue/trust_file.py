@@ -11,7 +11,7 @@
 
     [[issuer]]                    # an identity provider whose word about peers is believed
     name = "https://idp.example"  # as its tokens name it (`iss`)
-    keys = "idp.jwks.json"        # or an https URL
+    keys = "idp.jwks.json"        # or an https URL; each issuer has a set of its own
     audience = ["a.example"]      # left out: the domain of the peer, or that domain's node
     clients = ["my-app"]          # to which its tokens were issued (`azp`); left out: the audience
 
@@ -47,6 +47,10 @@ ANY: Final = "*"
 _DOMAIN: Final = frozenset({"keys", "publishers", "reach", "statements"})
 _PUBLISHER: Final = frozenset({"keys"})
 _ISSUER: Final = frozenset({"name", "keys", "audience", "clients"})
+_SHARED: Final = (
+    "another issuer has the same set, and could sign for this one; give each a set of its own, or "
+    "name in the file the issuer beside each key ('iss')"
+)
 _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 
 
@@ -194,23 +198,45 @@ class _Reader:
             raise TrustFileError(self.path, "'issuer' is no list of tables such as [[issuer]]")
         names: set[str] = set()
         for said in entries:
-            name = said.get("name") if isinstance(said, dict) else None
+            name = _name_of(said)
             if not isinstance(said, dict) or not isinstance(name, str) or not name:
                 raise TrustFileError(self.path, "an [[issuer]] has no name, or one that is no text")
             if name in names:
                 raise TrustFileError(self.path, f"issuer {name!r} stands there twice")
             names.add(name)
-            yield name, self._issuer(f"issuer {name!r}", said)
+            others = [other for other in entries if _name_of(other) != name]
+            is_shared = self._place(said) in map(self._place, others)
+            yield name, self._issuer(name, said, is_shared=is_shared)
 
-    def _issuer(self, where: str, said: Mapping[str, object]) -> IssuerTrust:
+    def _place(self, said: object) -> str:
+        """Return where the keys of an issuer are; each place has one spelling."""
+        keys = said.get("keys") if isinstance(said, dict) else None
+        is_file = isinstance(keys, str) and "://" not in keys
+        return str((self.path.parent / str(keys)).resolve()) if is_file else str(keys)
+
+    def _issuer(self, name: str, said: Mapping[str, object], *, is_shared: bool) -> IssuerTrust:
+        where = f"issuer {name!r}"
         self.known(where, said, _ISSUER)
         keys = said.get("keys")
         is_url = isinstance(keys, str) and "://" in keys
+        if is_url and is_shared:
+            raise TrustFileError(self.path, f"{where}: {_SHARED}")
         return IssuerTrust(
-            self._url(where, str(keys)) if is_url else self._key_file(where, keys),
+            self._url(where, str(keys))
+            if is_url
+            else self._own_keys(name, self._key_file(where, keys), is_shared=is_shared),
             self._texts(where, "audience", said),
             self._texts(where, "clients", said),
         )
+
+    def _own_keys(self, name: str, keys: Keys, *, is_shared: bool) -> Keys:
+        """Return the keys of a set that verify tokens of an issuer; refuse a key of nobody."""
+        if is_shared and any(key.issuer is None for key in keys.values()):
+            raise TrustFileError(self.path, f"issuer {name!r}: {_SHARED}")
+        own = {kid: key for kid, key in keys.items() if key.is_of(name, is_shared=is_shared)}
+        if not own:
+            raise TrustFileError(self.path, f"issuer {name!r}: no key of its set is its own")
+        return MappingProxyType(own)
 
     def _url(self, where: str, text: str) -> ServerUrl:
         try:
@@ -255,8 +281,12 @@ class _Reader:
             raise TrustFileError(self.path, f"{where}: keys is missing, or no text")
         try:
             with (self.path.parent / said).open("rb") as file:
-                return read_keys(file.read(JWKS_BYTES + 1))
+                return read_keys(file.read(JWKS_BYTES + 1), str(self.path.parent / said))
         except OSError as exc:
             raise TrustFileError(self.path, f"{where}: {said} cannot be read") from exc
         except BadKeysError as exc:
             raise TrustFileError(self.path, f"{where}: {said} is {exc}") from exc
+
+
+def _name_of(said: object) -> object:
+    return said.get("name") if isinstance(said, dict) else None

@@ -91,7 +91,8 @@ def read_options(
         if why:
             wrong.append(CommandError(why))
         else:
-            named[name] = flat
+            is_list = known[name].multiple and isinstance(flat, str)
+            named[name] = [flat] if is_list else flat
     return named, wrong
 
 
@@ -116,7 +117,7 @@ def _shape_wanted(option: click.Parameter, value: object) -> str:
     """Return what a value has to be, if it would be taken for something else as a text."""
     is_flag = isinstance(option, click.Option) and option.is_flag
     if option.multiple:
-        wanted, fits = "a list", isinstance(value, list)
+        wanted, fits = "a list, or one text", isinstance(value, list | str)
     elif is_flag:
         wanted, fits = "true or false", isinstance(value, bool | str)
     else:

@@ -209,7 +209,7 @@ def _signer(state: Path) -> SigningKey:
 
 def _node(config: NodeConfig, files: _Files) -> NodeConfig:
     return LoginOptions(
-        jwks=str(files.keys),
+        jwks=(str(files.keys),),
         issuer=(config.domain,),
         audience=(),
         client=(),

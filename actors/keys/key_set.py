@@ -1,10 +1,11 @@
 """A set of public keys that verify signatures (RFC 7517), and their algorithms.
 
-Each key has one algorithm, and no other algorithm is accepted (RFC 8725, 3.1).
+Each key has its algorithms, and no other algorithm is accepted (RFC 8725, 3.1). Identity providers
+publish keys of many kinds in one set, so a key that cannot be used is skipped.
 """
 
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
@@ -16,6 +17,7 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, JWKS_KEYS, RSA_BITS_MAX, RSA_BITS_MIN
@@ -28,11 +30,15 @@ __all__ = [
     "Key",
     "Keys",
     "VerifyingKey",
-    "algorithm_of",
+    "algorithms_of",
     "canonical",
     "import_key",
+    "log_skipped",
+    "read_key_set",
     "read_keys",
 ]
+
+_log = get_logger("actors.keys")
 
 EDDSA: Final = "EdDSA"
 
@@ -47,7 +53,7 @@ _BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxy
         ("RSA", None): ("RS256", "PS256"),
     }
 )
-"""By type and curve of a key, its possible algorithms; the first is that of a key without `alg`."""
+"""By type and curve of a key, its possible algorithms; a key without `alg` has all of them."""
 
 ALGORITHMS: Final = tuple(one for names in _BY_KIND.values() for one in names)
 """The accepted algorithms, each by its usual name."""
@@ -107,41 +113,96 @@ class VerifyingKey:
     """A public key.
 
     Attributes:
-        algorithm: What it verifies, and nothing else (RFC 8725, 3.1).
+        algorithms: What it verifies, and nothing else (RFC 8725, 3.1).
+        issuer: The only issuer whose tokens it verifies (`iss` beside the key); None: any issuer
+            of the set.
     """
 
-    algorithm: str
+    algorithms: tuple[str, ...]
     key: Key
+    issuer: str | None = None
+
+    def is_of(self, issuer: Json, *, is_shared: bool) -> bool:
+        """Return whether the key verifies tokens of an issuer (RFC 8725, 3.8).
+
+        Args:
+            issuer: Name of the issuer.
+            is_shared: Whether the set is of several issuers, so that a key must name its own.
+        """
+        return self.issuer == issuer or (self.issuer is None and not is_shared)
 
 
 Keys: TypeAlias = Mapping[str, VerifyingKey]
 """Public keys by what signatures call them (`kid`)."""
 
 
-def read_keys(text: bytes) -> Keys:
-    """Read a set of keys; those that sign nothing we know are passed over.
+def read_keys(text: bytes, where: str | None = None) -> Keys:
+    """Read a set of keys; those that cannot be used are skipped.
+
+    Args:
+        text: The set.
+        where: Where the set is, to log the names of the skipped keys; None: they are not logged.
 
     Raises:
-        BadKeysError: It is none, holds a key twice or a private one, or nothing of use.
+        BadKeysError: It is none, holds a private key, or nothing of use.
     """
-    found: dict[str, VerifyingKey] = {}
-    for one in _entries(text):
-        if not isinstance(one, dict):
-            raise BadKeysError("an entry is no object")
-        if _SECRET & one.keys():
-            raise BadKeysError(_PRIVATE)
-        read = _read(one)
-        if read is None:
-            continue
-        name = one.get("kid")
-        if not isinstance(name, str) or not name:
-            raise BadKeysError("a key has no 'kid' by which tokens can name it")
-        if name in found:
-            raise BadKeysError(f"two keys are called {name!r}")
-        found[name] = read
-    if not found:
-        raise BadKeysError(f"no key of it is for {' or '.join(ALGORITHMS)}")
-    return MappingProxyType(found)
+    keys, skipped = read_key_set(text)
+    if where is not None and skipped:
+        log_skipped(where, skipped)
+    return keys
+
+
+def log_skipped(where: str, skipped: Sequence[str]) -> None:
+    """Log the keys of a set that are not used.
+
+    Args:
+        where: Where the set is.
+        skipped: Name of each key, and why it is skipped.
+    """
+    _log.warning("keys skipped", source=where, why="; ".join(skipped))
+
+
+def read_key_set(text: bytes) -> tuple[Keys, tuple[str, ...]]:
+    """Read a set of keys; return them, and the name of each skipped key with the reason.
+
+    Keys for other uses, such as encryption, are left out without a word.
+
+    Args:
+        text: The set.
+
+    Raises:
+        BadKeysError: It is none, holds a private key, or nothing of use.
+    """
+    keys: dict[str, VerifyingKey] = {}
+    skipped: list[str] = []
+    for number, entry in enumerate(_entries(text), 1):
+        kid = entry.get("kid") if isinstance(entry, dict) else None
+        name = kid if isinstance(kid, str) else ""
+        try:
+            key = _read(entry)
+            if key is not None:
+                keys[_unused(name, keys)] = key
+        except BadKeysError as exc:
+            skipped.append(f"key {repr(name[:_NAME_SHOWN]) if name else number}: {exc.reason}")
+    if not keys:
+        reasons = "".join(f"; {reason}" for reason in skipped[:_REASONS_SHOWN])
+        raise BadKeysError(f"no key of it is for {' or '.join(ALGORITHMS)}{reasons}")
+    return MappingProxyType(keys), tuple(skipped)
+
+
+def _unused(name: str, keys: Keys) -> str:
+    if not name:
+        raise BadKeysError("it has no 'kid' by which tokens can name it")
+    if name in keys:
+        raise BadKeysError("two keys have this name")
+    return name
+
+
+_NAME_SHOWN: Final = 64
+"""Characters of a key's name in a reason."""
+
+_REASONS_SHOWN: Final = 4
+"""Skipped keys that the refusal of a whole set names."""
 
 
 def _entries(text: bytes) -> list[Json]:
@@ -158,32 +219,41 @@ def _entries(text: bytes) -> list[Json]:
         raise BadKeysError("it is no object with a list 'keys'")
     if len(keys) > JWKS_KEYS:
         raise BadKeysError(f"it holds more than {JWKS_KEYS} keys")
+    if any(isinstance(entry, dict) and _SECRET & entry.keys() for entry in keys):
+        raise BadKeysError(_PRIVATE)
     return keys
 
 
-def algorithm_of(entry: JsonObject) -> str | None:
-    """Return the one algorithm of a key; None: it has none that is accepted.
+def algorithms_of(entry: JsonObject) -> tuple[str, ...]:
+    """Return the algorithms of a key; empty: it has none that is accepted.
 
     Args:
-        entry: The key as a set has it; of an RSA key without `alg` it is RS256, as identity
-            providers mean it.
+        entry: The key as a set has it. An RSA key without `alg` has both of its type; the first is
+            that which identity providers mean.
     """
     kind = str(entry.get("kty"))
-    names = _BY_KIND.get((kind, None if kind == "RSA" else str(entry.get("crv"))))
-    if names is None:
-        return None
-    algorithm = canonical(str(entry.get("alg", names[0])))
-    return algorithm if algorithm in names else None
+    names = _BY_KIND.get((kind, None if kind == "RSA" else str(entry.get("crv"))), ())
+    if "alg" not in entry:
+        return names
+    algorithm = canonical(str(entry["alg"]))
+    return tuple(name for name in names if name == algorithm)
 
 
-def _read(entry: JsonObject) -> VerifyingKey | None:
-    """Read a key; None: it is not for verifying what we take."""
-    algorithm = algorithm_of(entry)
-    if algorithm is None:
+def _read(entry: Json) -> VerifyingKey | None:
+    """Read a key; None: it is meant for another use.
+
+    Raises:
+        BadKeysError: It cannot be used.
+    """
+    if not isinstance(entry, dict):
+        raise BadKeysError("it is no object")
+    if entry.get("use", "sig") != "sig" or not _has(entry.get("key_ops", ["verify"]), "verify"):
         return None
-    operations = entry.get("key_ops", ["verify"])
-    if entry.get("use", "sig") != "sig" or not _has(operations, "verify"):
-        return None
+    algorithms, issuer = algorithms_of(entry), entry.get("iss")
+    if not algorithms:
+        raise BadKeysError(f"it is for none of {', '.join(ALGORITHMS)}")
+    if issuer is not None and (not isinstance(issuer, str) or not issuer):
+        raise BadKeysError("its 'iss' names no issuer")
     try:
         _check_size(entry)
         key = import_key(entry, _MATERIAL)
@@ -191,8 +261,8 @@ def _read(entry: JsonObject) -> VerifyingKey | None:
         key.check_key_op("verify")
         _ = key.public_key
     except (JoseError, ValueError, KeyError) as exc:
-        raise BadKeysError(f"a key for {algorithm} is damaged") from exc
-    return VerifyingKey(algorithm, key)
+        raise BadKeysError("it is damaged") from exc
+    return VerifyingKey(algorithms, key, issuer)
 
 
 def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
@@ -227,10 +297,7 @@ def _check_size(entry: JsonObject) -> None:
         return
     bits = int.from_bytes(urlsafe_b64decode(modulus + "=" * (-len(modulus) % 4))).bit_length()
     if not RSA_BITS_MIN <= bits <= RSA_BITS_MAX:
-        raise BadKeysError(
-            f"the RSA key {entry.get('kid')!r} has {bits} bits; "
-            f"{RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted"
-        )
+        raise BadKeysError(f"it has {bits} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted")
 
 
 def _has(operations: Json, wanted: str) -> bool:

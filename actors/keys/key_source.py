@@ -7,7 +7,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.keys.key_set import BadKeysError, Keys, log_skipped, read_key_set
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.kit.log import get_logger
 from fsm.session.assertion import KeyCacheCore
@@ -44,6 +44,7 @@ class KeySource(ABC):
     name: str
     fresh: float
     pause: float
+    _skipped: tuple[str, ...] = ()
 
     @abstractmethod
     async def fetch(self) -> Keys:
@@ -56,6 +57,14 @@ class KeySource(ABC):
     @abstractmethod
     async def aclose(self) -> None:
         """Close what was opened."""
+
+    def _read(self, text: bytes) -> Keys:
+        """Read a set; skipped keys are logged when they are others than before."""
+        keys, skipped = read_key_set(text)
+        if skipped and skipped != self._skipped:
+            log_skipped(self.name, skipped)
+        self._skipped = skipped
+        return keys
 
 
 @final
@@ -85,7 +94,7 @@ class KeyFile(KeySource):
         """
         try:
             with self._path.open("rb") as file:
-                return read_keys(file.read(JWKS_BYTES + 1))
+                return self._read(file.read(JWKS_BYTES + 1))
         except OSError as exc:
             raise KeysAwayError(self.name, exc.strerror or "it cannot be read") from exc
         except BadKeysError as exc:
@@ -118,7 +127,7 @@ class KeyUrl(KeySource):
         if answer.status != _OK:
             raise KeysAwayError(self.name, f"it answers with status {answer.status}")
         try:
-            return read_keys(answer.body)
+            return self._read(answer.body)
         except BadKeysError as exc:
             raise KeysAwayError(self.name, exc.reason) from exc
 

@@ -17,7 +17,7 @@ from actors.keys.key_set import (
     REGISTRY,
     BadKeysError,
     Key,
-    algorithm_of,
+    algorithms_of,
     canonical,
     import_key,
 )
@@ -137,13 +137,13 @@ def read_key(key: bytes | PathInput) -> SigningKey:
     except orjson.JSONDecodeError as exc:
         raise BadKeysError("it is no JSON") from exc
     words = content if isinstance(content, dict) else {}
-    algorithm = algorithm_of(words)
+    algorithms = algorithms_of(words)
     name = words.get("kid")
-    if algorithm is None or not isinstance(name, str) or not name or "d" not in words:
+    if not algorithms or not isinstance(name, str) or not name or "d" not in words:
         raise BadKeysError(f"it is no private key for {' or '.join(ALGORITHMS)} with a 'kid'")
     try:
         material = import_key(words, _MATERIAL)
         _ = material.private_key
     except (JoseError, ValueError, KeyError) as exc:
         raise BadKeysError("the key is damaged") from exc
-    return SigningKey(name, algorithm, material)
+    return SigningKey(name, algorithms[0], material)

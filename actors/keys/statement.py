@@ -113,7 +113,7 @@ def _claims(text: str, keys: Keys) -> JsonObject:
     key = keys.get(name) if isinstance(name, str) else None
     if header.keys() != _HEADER or header["typ"] != _TYPE or key is None:
         raise BadStatementError("no key of the domain signed it")
-    if header["alg"] != key.algorithm:
+    if header["alg"] not in key.algorithms:
         raise BadStatementError("its key is not for the algorithm that it names")
     try:
         verified = jws.deserialize_compact(text, key.key, registry=REGISTRY)

@@ -1,7 +1,7 @@
 """Login tokens: JSON Web Tokens, taken apart and verified (RFC 7519, RFC 8725).
 
 A token says which key signed it and how, and is believed in neither: the key comes from
-the operator's set, and each key has one algorithm. Other entries of its header,
+the operator's set, and each key has its algorithms. Other entries of its header,
 other keys, certificates, extensions, encryption, nesting, makes it no token for us.
 """
 
@@ -110,7 +110,7 @@ def key_of(claims: JsonObject) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def verified(token: SignedToken, keys: Keys) -> JsonObject:
+def verified(token: SignedToken, keys: Keys, *, is_shared: bool = False) -> JsonObject:
     """Return what a token says, once its signature is verified.
 
     Of a token that names no key, each key for its algorithm is tried.
@@ -118,25 +118,32 @@ def verified(token: SignedToken, keys: Keys) -> JsonObject:
     Args:
         token: The token.
         keys: Trusted keys.
+        is_shared: Whether they are of several issuers, so that each must name its own.
 
     Raises:
-        BadTokenError: Its key is not among these, or did not sign it.
+        BadTokenError: Its key is not among these, is another issuer's, or did not sign it.
     """
-    if token.key_name is None:
-        fitting = [key for key in keys.values() if key.algorithm == token.algorithm]
-        if not fitting:
-            raise BadTokenError("nobody here has a key for the algorithm that it names")
-        if not any(_is_signed(token, key) for key in fitting):
-            raise BadTokenError("its signature does not fit")
-        return token.claims
-    key = keys.get(token.key_name)
-    if key is None:
+    named = token.key_name
+    if named is not None and named not in keys:
         raise BadTokenError("the key that it names is unknown")
-    if key.algorithm != token.algorithm:
-        raise BadTokenError("its key is not for the algorithm that it names")
-    if not _is_signed(token, key):
+    issuer = token.claims.get("iss")
+    own = [
+        key
+        for name, key in keys.items()
+        if named in {None, name} and key.is_of(issuer, is_shared=is_shared)
+    ]
+    if not own:
+        raise BadTokenError("no key here is bound to its issuer")
+    fitting = [key for key in own if token.algorithm in key.algorithms]
+    if not fitting:
+        raise BadTokenError(_NO_KEY if named is None else _OTHER_ALGORITHM)
+    if not any(_is_signed(token, key) for key in fitting):
         raise BadTokenError("its signature does not fit")
     return token.claims
+
+
+_NO_KEY: Final = "nobody here has a key for the algorithm that it names"
+_OTHER_ALGORITHM: Final = "its key is not for the algorithm that it names"
 
 
 def _is_signed(token: SignedToken, key: VerifyingKey) -> bool:

@@ -215,7 +215,13 @@ class AssertionCore:
         self._spent = SpentTokens() if spent is None else spent
 
     def judge(
-        self, claims: JsonObject, digest: str, now: float, key: str | None = None
+        self,
+        claims: JsonObject,
+        digest: str,
+        now: float,
+        key: str | None = None,
+        *,
+        is_one_of_several: bool = False,
     ) -> Acceptable | Unacceptable:
         """Judge a token and, if it is acceptable, use it up.
 
@@ -226,9 +232,11 @@ class AssertionCore:
             digest: Hash of what was signed; the name of a token that has none of its own.
             now: Seconds since the epoch.
             key: Thumbprint of the key that its bearer has proven; None: none.
+            is_one_of_several: Whether its issuer is one of several, also if the terms name none.
         """
+        is_one_of_several = is_one_of_several or self._terms.is_one_of_several
         try:
-            identity = self._identity(claims, key)
+            identity = self._identity(claims, key, is_one_of_several=is_one_of_several)
             end = _check_times(claims, now, self._terms.life)
             name = _text(claims, "jti") if "jti" in claims else digest
         except _BadClaimError as exc:
@@ -238,7 +246,9 @@ class AssertionCore:
             return Unacceptable(USED)
         return Acceptable(identity, use)
 
-    def _identity(self, claims: JsonObject, key: str | None) -> Identity:
+    def _identity(
+        self, claims: JsonObject, key: str | None, *, is_one_of_several: bool
+    ) -> Identity:
         issuer = _text(claims, "iss")
         if self._terms.issuers and issuer not in self._terms.issuers:
             raise _BadClaimError(f"this node does not trust its issuer {issuer!r}")
@@ -247,7 +257,7 @@ class AssertionCore:
         if bound is not None and bound != key:
             raise _BadClaimError(BOUND)
         user = _user(_text(claims, "sub"), issuer)
-        if self._terms.is_one_of_several and not _is_of(host_of(user), _host(issuer)):
+        if is_one_of_several and not _is_of(host_of(user), _host(issuer)):
             raise _BadClaimError("its claim 'sub' names a user of another issuer")
         return Identity(
             user=user,

@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { base64url, openKey, signedClaims } from "../../web/src/keys.js";
 import { signed, verified } from "../../web/src/p2p/guard.js";
-import { asserted, judged } from "../../web/src/p2p/issuers.js";
+import { asserted, checkIssuers, judged } from "../../web/src/p2p/issuers.js";
 
 const { subtle } = webcrypto;
 const ISSUER = "https://sso.a.ex/realms/main";
@@ -82,15 +82,54 @@ for (const alg of Object.keys(HOW)) {
   });
 }
 
-test("an RSA key of less than 2048 bits signs nothing, and one without alg is of RS256", async () => {
+test("an RSA key of less than 2048 bits signs nothing, and one without alg verifies what it can", async () => {
   const small = await signer("RS256", "k", { ...RSA, modulusLength: 1024 });
   assert.equal(await signedClaims(await small.token({}), { keys: [small.jwk] }, KINDS), null);
-  const large = await signer("RS256", "RS256");
-  const { alg: _, ...plain } = large.jwk;
-  assert.deepEqual(await signedClaims(await large.token({}), { keys: [plain] }, KINDS), {});
-  const pss = await signer("PS256");
-  const { alg: __, ...other } = pss.jwk;
-  assert.equal(await signedClaims(await pss.token({}), { keys: [other] }, KINDS), null);
+  for (const alg of ["RS256", "PS256"]) {
+    const large = await signer(alg);
+    const { alg: _, ...plain } = large.jwk;
+    assert.deepEqual(await signedClaims(await large.token({}), { keys: [plain] }, KINDS), {});
+  }
+});
+
+test("a key that cannot be used does not keep the others of its set from serving", async () => {
+  const own = await signer("ES256", "k");
+  const { kid: _, ...nameless } = own.jwk;
+  const bad = [
+    7, { kty: "oct", k: "AAAA", kid: "k" }, { ...own.jwk, x: "AAAA" }, { ...own.jwk, y: 7 }, nameless,
+    { ...own.jwk, key_ops: ["sign"] }, { kty: "AKP", kid: "k", alg: "ML-DSA-44" }, { ...own.jwk, crv: "P-384" },
+  ];
+  for (const head of [{ alg: "ES256", kid: "k" }, { alg: "ES256" }]) {
+    const token = await own.token({ n: 1 }, head);
+    assert.deepEqual(await signedClaims(token, { keys: [...bad, own.jwk] }, KINDS), { n: 1 });
+    assert.equal(await signedClaims(token, { keys: bad }, KINDS), null);
+  }
+});
+
+test("the key of an identity provider signs no token of another one", async () => {
+  const OTHER = "https://idp.other.ex";
+  const [own, other] = await Promise.all([signer("ES256", "a"), signer("ES256", "b")]);
+  const now = Math.floor(Date.now() / 1000);
+  const cnf = { jkt: "x".repeat(43) };
+  const claims = { iss: ISSUER, sub: "alice", aud: "b.ex", iat: now, exp: now + 60, cnf };
+  const good = await own.token(claims);
+  const forged = await other.token(claims);
+  const user = async (issuers, token) => (await asserted(issuers, token, "b.ex", cnf.jkt)).user;
+  const shared = { keys: [{ ...own.jwk, iss: ISSUER }, { ...other.jwk, iss: OTHER }] };
+  const bound = [
+    { [ISSUER]: { keys: shared }, [OTHER]: { keys: shared } }, { [ISSUER]: { keys: shared } },
+    { [ISSUER]: { keys: { keys: [own.jwk] } }, [OTHER]: { keys: { keys: [other.jwk] } } },
+  ];
+  for (const issuers of bound) {
+    checkIssuers(issuers);
+    assert.deepEqual([await user(issuers, good), await user(issuers, forged)], ["user://sso.a.ex/alice", undefined]);
+  }
+  const nobodys = { keys: [own.jwk, other.jwk] };
+  for (const keys of [nobodys, { keys: [shared.keys[0], other.jwk] }, () => nobodys]) {
+    const issuers = { [ISSUER]: { keys }, [OTHER]: { keys } };
+    assert.throws(() => checkIssuers(issuers), /each its own keys/);
+    assert.equal(await user(issuers, forged), undefined);
+  }
 });
 
 /** A peer's offer, and what a page makes of it. */

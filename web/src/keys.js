@@ -144,14 +144,36 @@ const RSA_BITS = 2048;
 const usual = (alg) => (alg === "EdDSA" ? "Ed25519" : alg);
 
 /**
- * Return the one algorithm of a key; that of an RSA key without `alg` is RS256.
+ * Return the algorithms of a key; an RSA key without `alg` has both of its type.
  *
  * @param {JsonObject} jwk
  */
-function algorithmOf({ alg, kty, crv, use = "sig" }) {
+function algorithmsOf({ alg, kty, crv, use = "sig", key_ops = ["verify"] }) {
+  if (use !== "sig" || !Array.isArray(key_ops) || !key_ops.includes("verify")) return [];
   const fits = Object.keys(ALGORITHMS).filter((name) => ALGORITHMS[name][0] === `${kty} ${crv}`);
-  const named = alg === undefined ? fits[0] : usual(alg);
-  return use === "sig" ? fits.find((one) => one === named) : undefined;
+  return fits.filter((name) => alg === undefined || name === usual(alg));
+}
+
+/** Keys of a set that cannot be imported, which are reported once. */
+const damaged = new WeakSet();
+
+/**
+ * Import a key of a set; null: it is damaged, or too small.
+ *
+ * @param {JsonObject} jwk
+ * @param {string} how name of the algorithm
+ */
+async function imported(jwk, how) {
+  const { kty, crv, x, y, n, e } = /** @type {any} */ (jwk);
+  try {
+    const key = await crypto.subtle.importKey("jwk", { kty, crv, x, y, n, e }, ALGORITHMS[how][1], false, ["verify"]);
+    if (!(/** @type {any} */ (key.algorithm).modulusLength < RSA_BITS)) return key;
+  } catch {
+    // The other keys serve.
+  }
+  if (!damaged.has(jwk)) console.warn("protofly: a key is damaged or too small, and skipped:", jwk.kid);
+  damaged.add(jwk);
+  return null;
 }
 
 /**
@@ -170,13 +192,11 @@ export async function signedClaims(text, set, kinds) {
   const keys = isObject(set) && Array.isArray(set.keys) ? set.keys : [];
   const covers = new TextEncoder().encode(`${head}.${body}`);
   for (const jwk of keys) {
-    if (!isObject(jwk) || (kid !== undefined && jwk.kid !== kid)) continue;
-    const name = algorithmOf(jwk);
-    if (name === undefined || name !== usual(alg)) continue;
-    const [, how, verifying] = ALGORITHMS[name];
-    const { kty, crv, x, y, n, e } = /** @type {any} */ (jwk);
-    const key = await crypto.subtle.importKey("jwk", { kty, crv, x, y, n, e }, how, false, ["verify"]);
-    if (/** @type {any} */ (key.algorithm).modulusLength < RSA_BITS) continue;
+    if (!isObject(jwk) || !jwk.kid || (kid !== undefined && jwk.kid !== kid)) continue;
+    const name = algorithmsOf(jwk).find((one) => one === usual(alg));
+    const key = name === undefined ? null : await imported(jwk, name);
+    if (name === undefined || key === null) continue;
+    const verifying = ALGORITHMS[name][2];
     if (await crypto.subtle.verify(verifying, key, fromBase64url(signature), covers)) {
       const claims = partOf(body);
       return isObject(claims) ? claims : null;

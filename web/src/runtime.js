@@ -283,7 +283,8 @@ export class Runtime {
     const { iceServers = null, relayOnly = false } = options;
     const { issuers = {}, require = this.#options.token === undefined ? "none" : "domain" } = options;
     const manager = await this.sync();
-    const { linkStubs } = await import("./more.js");
+    const { checkIssuers, linkStubs } = await import("./more.js");
+    checkIssuers(issuers);
     const identity = { key, said, domain, require, issuers };
     const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers, relayOnly });
     manager.useLinks(await this.registry.useLinks(stubs));

@@ -35,7 +35,7 @@ _LOCKED: Final = (
 class LoginOptions(Topic):
     """The keys that verify logins, the requirements on tokens, and the keys of the domain."""
 
-    jwks: str | None
+    jwks: tuple[str, ...]
     issuer: tuple[str, ...]
     audience: tuple[str, ...]
     client: tuple[str, ...]
@@ -48,7 +48,7 @@ class LoginOptions(Topic):
     def applied(self, config: NodeConfig) -> NodeConfig:
         keys = tuple(read_signer(one) for one in self.domain_key)
         config = attrs.evolve(config, domain_keys=keys)
-        if self.jwks is not None:
+        if self.jwks:
             return attrs.evolve(config, login=self._login(config, self._provider(config.domain)))
         if self.issuer or self.audience or self.client or self.used_tokens:
             raise CommandError(
@@ -75,7 +75,33 @@ class LoginOptions(Topic):
         from actors.node.login.key_provider import by_keys, terms_of  # noqa: PLC0415
 
         terms = terms_of(domain, self.issuer, self.audience, self.client, self.max_token_life)
-        return by_keys(key_source(self.jwks or ""), terms)
+        sources = [key_source(where, is_shared=self._is_shared()) for where in self.jwks]
+        if len(sources) == 1:
+            return by_keys(sources[0], terms)
+        return by_keys(dict(zip(self.issuer, sources, strict=True)), terms)
+
+    def _is_shared(self) -> bool:
+        """Return whether several issuers have one set of keys; refuse sets that are nobody's.
+
+        Raises:
+            CommandError: It is not clear whose keys are in a set.
+        """
+        if len(self.jwks) == 1:
+            return len(set(self.issuer)) > 1
+        if len(set(self.issuer)) != len(self.jwks) or len(self.issuer) != len(self.jwks):
+            raise CommandError(
+                "each of several --jwks has the keys of one issuer; give as many --issuer as "
+                "--jwks, in the same order, and none of them twice"
+            )
+        if len(set(self.jwks)) != len(self.jwks):
+            raise CommandError(f"a --jwks stands there twice; {_BINDING}")
+        return False
+
+
+_BINDING: Final = (
+    "the keys of one issuer must not sign for another: give one --jwks for each --issuer, in the "
+    "same order, or one file in which each key has the name of its issuer beside it ('iss')"
+)
 
 
 def _now() -> float:
@@ -83,13 +109,21 @@ def _now() -> float:
     return time.time_ns() / 1e9
 
 
-def key_source(where: str) -> "KeySource":
+def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
     """Return where keys come from, a file or a server; a file is read once, to be sure.
 
+    Args:
+        where: File or URL.
+        is_shared: Whether the keys are of several issuers.
+
     Raises:
-        CommandError: It cannot be used.
+        CommandError: It cannot be used, or keys of several issuers do not name theirs.
     """
-    return _server(where) if where.startswith(_URLS) else _file(Path(where))
+    if not where.startswith(_URLS):
+        return _file(Path(where), is_shared=is_shared)
+    if is_shared:
+        raise CommandError(f"{where} has the keys of several --issuer; {_BINDING}")
+    return _server(where)
 
 
 def _server(text: str) -> "KeyUrl":
@@ -106,16 +140,19 @@ def _server(text: str) -> "KeyUrl":
     return KeyUrl(url)
 
 
-def _file(path: Path) -> "KeyFile":
+def _file(path: Path, *, is_shared: bool) -> "KeyFile":
     from actors.keys.key_source import KeyFile, KeysAwayError  # noqa: PLC0415 - as above
 
     source = KeyFile(path)
     try:
-        source.read()
+        keys = source.read()
     except KeysAwayError as exc:
         raise CommandError(
             f"{exc}; name a file of public keys with --jwks, such as `token keys` makes"
         ) from exc
+    nobodys = [name for name, key in keys.items() if key.issuer is None]
+    if is_shared and nobodys:
+        raise CommandError(f"key {nobodys[0]!r} in {path} names no issuer; {_BINDING}")
     return source
 
 
@@ -124,8 +161,10 @@ login_options = topic_options(
     click.option(
         "--jwks",
         metavar="FILE|URL",
+        multiple=True,
         help="Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
-        "when it changes. Without it, sessions can be opened only if --allow-legacy is given.",
+        "when it changes. Repeatable: one for each --issuer, in the same order. Without it, "
+        "sessions can be opened only if --allow-legacy is given.",
     ),
     click.option(
         "--issuer",

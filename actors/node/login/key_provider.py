@@ -1,11 +1,12 @@
 """The identity provider that verifies tokens with keys of a source."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import final
 
 from typing_extensions import override
 
+from actors.keys.key_set import Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeySource
 from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.kit.log import get_logger
@@ -26,7 +27,7 @@ from fsm.session.assertion import (
 )
 from specs.addresses.address import message_node
 from specs.identity import Identity
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import (
     TOKEN_LIFE,
 )
@@ -40,14 +41,28 @@ _log = get_logger("actors.node")
 class KeyProvider(IdentityProvider):
     """Verifies tokens by keys, judges what they claim, and takes each of them once.
 
+    A token is verified by keys of its issuer only (RFC 8725, 3.8).
+
     Args:
+        source: Where the keys of each issuer come from; or the only source, whose keys name their
+            issuers if the terms accept several.
+        terms: Conditions on tokens.
         clock: Seconds since the epoch, as the world counts them.
     """
 
     def __init__(
-        self, source: KeySource, terms: AssertionTerms, clock: Callable[[], float]
+        self,
+        source: KeySource | Mapping[str, KeySource],
+        terms: AssertionTerms,
+        clock: Callable[[], float],
     ) -> None:
-        self._ring = KeyRing(source)
+        self._only: KeyRing | None = None
+        self._rings: dict[str, KeyRing] = {}
+        if isinstance(source, KeySource):
+            self._only = KeyRing(source)
+        else:
+            self._rings = {issuer: KeyRing(own) for issuer, own in source.items()}
+        self._is_shared = self._only is not None and len(terms.issuers) > 1
         self._terms = terms
         self._spent = SpentTokens()
         self._core = AssertionCore(terms, self._spent)
@@ -64,12 +79,14 @@ class KeyProvider(IdentityProvider):
     async def validate(self, assertion: str, key: str | None) -> Identity:
         try:
             token = read_token(assertion)
-            claims = await self._verified(token)
+            claims, keys = await self._verified(token)
         except BadTokenError as exc:
             raise LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
             raise ProviderAwayError(exc.reason) from exc
-        verdict = self._core.judge(claims, token.digest, self._clock(), key)
+        verdict = self._core.judge(
+            claims, token.digest, self._clock(), key, is_one_of_several=_are_of_several(keys)
+        )
         if isinstance(verdict, Unacceptable):
             raise _refused(verdict.why)
         # Before the answer: a token whose answer is lost when the node is killed stays used.
@@ -77,16 +94,26 @@ class KeyProvider(IdentityProvider):
             raise _refused(USED)
         return verdict.identity
 
-    async def _verified(self, token: SignedToken) -> JsonObject:
-        keys = await self._ring.keys_for(token.key_name)
+    async def _verified(self, token: SignedToken) -> tuple[JsonObject, Keys]:
+        """Return what a token says, and the keys of which one signed it."""
+        ring = self._ring_of(token.claims.get("iss"))
+        keys = await ring.keys_for(token.key_name)
         try:
-            return verified(token, keys)
+            return verified(token, keys, is_shared=self._is_shared), keys
         except BadTokenError:
             # Without a name of a key only this shows that there may be a new one.
-            newer = await self._ring.newer() if token.key_name is None else None
+            newer = await ring.newer() if token.key_name is None else None
             if newer is None:
                 raise
-            return verified(token, newer)
+            return verified(token, newer, is_shared=self._is_shared), newer
+
+    def _ring_of(self, issuer: Json) -> KeyRing:
+        if self._only is not None:
+            return self._only
+        ring = self._rings.get(issuer) if isinstance(issuer, str) else None
+        if ring is None:
+            raise BadTokenError("this node does not trust its issuer")
+        return ring
 
     async def _is_first(self, use: Use) -> bool:
         if self._used is None:
@@ -99,28 +126,47 @@ class KeyProvider(IdentityProvider):
 
     @override
     async def why_not(self) -> str | None:
-        return await self._ring.why_not()
+        why = None
+        for ring in self._all():
+            why = await ring.why_not()
+            if why is None:
+                break
+        return why
 
     @override
     async def aclose(self) -> None:
         try:
-            await self._ring.aclose()
+            for ring in self._all():
+                await ring.aclose()
         finally:
             if self._used is not None:
                 self._used.close()
+
+    def _all(self) -> Iterable[KeyRing]:
+        return self._rings.values() if self._only is None else [self._only]
+
+
+def _are_of_several(keys: Keys) -> bool:
+    return len({key.issuer for key in keys.values()}) > 1
 
 
 def _refused(why: str) -> LoginRefusedError:
     return LoginRefusedError(str(BadTokenError(why)))
 
 
-def by_keys(source: KeySource, terms: AssertionTerms) -> ProviderMaker:
-    """Accept tokens that meet the terms and are signed by one of these keys.
+def by_keys(source: KeySource | Mapping[str, KeySource], terms: AssertionTerms) -> ProviderMaker:
+    """Accept tokens that meet the terms and are signed by a key of their issuer.
 
     Args:
-        source: Source of the keys.
+        source: Source of the keys of each issuer, by its name; or one source for all, whose keys
+            have the names of their issuers beside them (`iss`) if the terms name several.
         terms: Conditions on tokens.
+
+    Raises:
+        ValueError: The sources are those of other issuers than the terms accept.
     """
+    if not isinstance(source, KeySource) and source.keys() != terms.issuers:
+        raise ValueError("each accepted issuer has a source of keys, and no other has one")
     return partial(KeyProvider, source, terms)
 
 

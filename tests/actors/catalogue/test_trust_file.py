@@ -1,5 +1,7 @@
 """Who is trusted, as an operator writes it (T12, T13): every mistake is one sentence."""
 
+import json
+
 import pytest
 
 from actors.catalogue.errors import TrustFileError
@@ -9,9 +11,20 @@ from actors.keys.signing import make_key
 from fsm.catalogue.descriptor_io import Reach
 from tests.support.catalogues import key_set
 
+TWO = '[[issuer]]\nname = "x"\nkeys = "{}"\n[[issuer]]\nname = "y"\nkeys = "{}"\n'
+
+
+def test_issuers_with_one_set_have_the_keys_that_name_them(write):
+    """RFC 8725, 3.8."""
+    issuers = read_trust(write(TWO.format("xy.json", "xy.json"))).issuers
+    assert {name: [*trust.keys] for name, trust in issuers.items()} == {"x": ["1"], "y": ["2"]}
+
 
 @pytest.fixture
 def write(tmp_path):
+    own = [{**make_key("EdDSA", str(at)).public(), "iss": name} for at, name in enumerate("xy", 1)]
+    (tmp_path / "xy.json").write_text(json.dumps({"keys": own}))
+    (tmp_path / "y.json").write_text(json.dumps({"keys": own[1:]}))
     (tmp_path / "b.json").write_bytes(key_set(make_key("EdDSA", "b")))
     (tmp_path / "acme.json").write_bytes(key_set(make_key("EdDSA", "acme")))
     (tmp_path / "bad.json").write_text("{}")
@@ -196,6 +209,9 @@ def test_a_domain_states_things_by_keys_of_its_own(write):
         ('[[issuer]]\nname = "x"\nkeys = "b.json"\nclients = [""]', "no list of texts"),
         ('[[issuer]]\nname = "x"\nkeys = "b.json"\nrole = "y"', "'role', which has no meaning"),
         ('[[issuer]]\nname = "x"\nkeys = "b.json"\n' * 2, "stands there twice"),
+        (TWO.format("b.json", "./b.json"), "could sign for this one"),
+        (TWO.format("https://idp.ex/k", "https://idp.ex/k"), "could sign for this one"),
+        (TWO.format("y.json", "b.json"), "issuer 'x': no key of its set is its own"),
         (
             '[domains."b.example"]\nkeys = "published"\nstatements = 1',
             "keys is missing, or no text",

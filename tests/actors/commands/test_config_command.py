@@ -110,7 +110,7 @@ def test_a_file_in_order_is_said_to_be():
         ("[node]\nhttp = '127.0.0.1:0'\nhttp-token-file = '/nowhere'", "cannot read /nowhere"),
         ("[runtime]\nname = 'a/b'", "is no name"),
         ("[node]\nallow-legacy = 3", "allow-legacy has to be true or false"),
-        ("[node]\npolicy = 'one.toml'", "policy has to be a list"),
+        ("[node]\npolicy = 7", "policy has to be a list, or one text"),
         ("[node]\ndomain = true", "domain has to be a text or a number"),
         ("[node]\nlisten = ['127.0.0.1:0']", "listen has to be a text or a number"),
         ("domain = 'a.ex'", "no such command"),

@@ -9,7 +9,6 @@ import trio
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from actors.keys.key_set import read_keys
 from actors.keys.key_source import KeysAwayError, KeySource
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
@@ -91,7 +90,7 @@ class FakeKeySource(KeySource):
         await trio.sleep(self.delay)
         if self.why:
             raise KeysAwayError(self.name, self.why)
-        return read_keys(self.text)
+        return self._read(self.text)
 
     async def aclose(self) -> None:
         self.closed = True

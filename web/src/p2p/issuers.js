@@ -15,6 +15,43 @@ import { partOf, signedClaims } from "../keys.js";
  *   clients?: string[]}} Issuer
  */
 
+/**
+ * Return the keys of a set that verify tokens of an issuer (RFC 8725, 3.8): those that name it by
+ * `iss`, and, unless other issuers have the same set, those that name none.
+ *
+ * @param {Json | undefined} set
+ * @param {string} issuer
+ * @param {boolean} isShared
+ */
+function ownKeys(set, issuer, isShared) {
+  const keys = isObject(set) && Array.isArray(set.keys) ? set.keys : [];
+  return keys.filter((key) => isObject(key) && (key.iss === undefined ? !isShared : key.iss === issuer));
+}
+
+/**
+ * @param {Record<string, Issuer>} issuers
+ * @param {Issuer} issuer
+ */
+const isSharedBy = (issuers, issuer) =>
+  Object.values(issuers).filter(({ keys }) => keys === issuer.keys).length > 1;
+
+/**
+ * Refuse issuers that have one set of keys, by which each could sign for the other.
+ *
+ * @param {Record<string, Issuer>} issuers
+ */
+export function checkIssuers(issuers) {
+  for (const [name, issuer] of Object.entries(issuers)) {
+    const { keys } = Object(issuer);
+    if (!isSharedBy(issuers, issuer)) continue;
+    const all = isObject(keys) && Array.isArray(keys.keys) ? keys.keys : [null];
+    if (all.every((key) => isObject(key) && typeof key.iss === "string")) continue;
+    throw new TypeError(
+      `issuers: ${name} has the keys of another issuer, which could sign for it; give each its own keys, or each key its issuer ('iss')`,
+    );
+  }
+}
+
 /** @typedef {{user: string | null, vouchedBy: string, until: number}} Vouching */
 
 /**
@@ -91,7 +128,8 @@ export async function asserted(issuers, text, domain, thumbprint) {
     const issuer = Object.hasOwn(issuers, textOf(iss)) ? issuers[iss] : null;
     if (!issuer) return "its issuer is not believed here";
     const keys = typeof issuer.keys === "function" ? await issuer.keys() : issuer.keys;
-    const claims = await signedClaims(text, keys, /^(application\/)?(at\+)?jwt$/i);
+    const own = ownKeys(keys, iss, isSharedBy(issuers, issuer));
+    const claims = await signedClaims(text, { keys: own }, /^(application\/)?(at\+)?jwt$/i);
     if (!claims) return "no key that is believed signed it";
     const meant = issuer.audience ?? [domain, nodeOf(domain)];
     const now = Date.now() / 1000;

@@ -68,6 +68,39 @@ async def test_a_runtime_with_a_login_is_served(key, token_file):
     assert "--token-file" in again.err[0]
 
 
+@pytest.mark.parametrize("is_shared", [True, False], ids=["one set", "a set for each"])
+async def test_the_key_of_one_issuer_opens_no_session_for_users_of_another(
+    tmp_path, capfd, is_shared
+):
+    """RFC 8725, 3.8: also with an RSA key and a key of an unknown type beside them."""
+    hosts, made, sets = ("one.ex", "two.ex"), {}, []
+    for host in hosts:
+        made[host] = json.loads(called(keys, "--out", str(tmp_path / host)).out[0])
+        [entry] = json.loads((tmp_path / host / "jwks.json").read_text())["keys"]
+        sets.append({**entry, "iss": f"https://{host}"} if is_shared else entry)
+    places = [tmp_path / f"{number}.json" for number in range(1 if is_shared else 2)]
+    for number, place in enumerate(places):
+        own = sets if is_shared else [sets[number]]
+        place.write_text(json.dumps({"keys": [{"kty": "AKP", "kid": "new"}, *own]}))
+    options = [word for place in places for word in ("--jwks", str(place))]
+    options += [word for host in hosts for word in ("--issuer", f"https://{host}")]
+    async with serving(*NODE, *options) as node:
+        for signer in hosts:
+            for host in hosts:
+                issuer = ("--issuer", f"https://{host}")
+                text = token_of(made[signer], f"user://{host}/alice", "a.example", *issuer)
+                (tmp_path / "token").write_text(text)
+                to = "hyperty://a.example/1"
+                ended = await call(*request(node, to, "--token-file", str(tmp_path / "token")))
+                if signer == host:
+                    assert json.loads(ended.out[0])["code"] == 404
+                else:
+                    assert (ended.status, len(ended.err)) == (ExitCode.REFUSED, 1)
+                    assert "session" in ended.err[0]
+    assert "keys skipped" in (log := capfd.readouterr().err)
+    assert "key 'new'" in log
+
+
 @pytest.mark.parametrize("more", [(), ("--p2p", "none"), ECHO], ids=["p2p", "nothing", "hyperty"])
 async def test_a_missing_token_is_refused_in_one_sentence(key, more):
     async with serving(*NODE, "--jwks", key["jwks"]) as node:
@@ -171,6 +204,9 @@ async def test_a_node_without_keys_says_once_that_no_runtime_can_enter():
     assert "--jwks" in said[0]
 
 
+TWO = ("--issuer", "https://idp.ex", "--issuer", "https://other.ex")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -180,11 +216,22 @@ async def test_a_node_without_keys_says_once_that_no_runtime_can_enter():
         (("--jwks", "http://"), "names no HTTP server"),
         (("--jwks", "http://idp.example/keys"), "keys come by https, or from this machine"),
         (("--issuer", "https://idp.ex"), "--jwks"),
+        (("--jwks", "{public}", *TWO), "names no issuer; the keys of one issuer must not sign"),
+        (("--jwks", "https://idp.ex/keys", *TWO), "must not sign for another"),
+        (("--jwks", "{public}", "--jwks", "{public}", *TWO), "stands there twice"),
+        (("--jwks", "{public}", "--jwks", "{page}", *TWO[:2]), "as many --issuer as --jwks"),
+        (("--jwks", "{public}", "--jwks", "{page}"), "as many --issuer as --jwks"),
+        (("--jwks", "{public}", "--jwks", "{page}", *TWO[:2] * 2), "none of them twice"),
     ],
 )
 def test_options_that_make_no_sense_are_reported_in_one_sentence(key, tmp_path, options, said):
     (tmp_path / "page").write_text("<html><body>Not found</body></html>")
-    places = {"missing": tmp_path / "x", "page": tmp_path / "page", "private": key["key"]}
+    places = {
+        "missing": tmp_path / "x",
+        "page": tmp_path / "page",
+        "private": key["key"],
+        "public": key["jwks"],
+    }
     ended = typed(*NODE, *(one.format(**places) for one in options))
 
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
@@ -324,7 +371,7 @@ def test_a_small_key_keeps_a_node_from_starting(tmp_path):
     ended = typed(*NODE, "--jwks", str(tmp_path / "jwks"))
 
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
-    assert "the RSA key 'weak' has 1024 bits; 2048 to 8192 are accepted" in ended.err[0]
+    assert "key 'weak': it has 1024 bits; 2048 to 8192 are accepted" in ended.err[0]
 
 
 def test_the_new_options_are_shown_and_read_from_a_file(tmp_path):

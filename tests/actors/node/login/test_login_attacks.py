@@ -23,7 +23,7 @@ from transports.codec import encode
 EDDSA, ES256, OUTSIDER = Issuer(), Issuer.es256("k2"), Issuer()
 RSA = RSAKey.generate_key(2048)
 ES384 = Issuer(ECKey.generate_key("P-384"), "ES384", "k3")
-RS256 = Issuer(RSAKey.generate_key(2048), "RS256", "k4")
+RS256 = Issuer(RSAKey.generate_key(2048), "RS256", "k4", alg="RS256")
 PS256 = Issuer(RSAKey.generate_key(2048), "PS256", "k5", alg="PS256")
 ED25519 = Issuer(EDDSA.key, "Ed25519", "k1")
 GOOD = {one.algorithm: one for one in (EDDSA, ES256, ES384, RS256, PS256, ED25519)}

@@ -9,12 +9,14 @@ from joserfc.jwk import ECKey, RSAKey
 
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.keys.key_source import KeyFile, KeysAwayError, KeyUrl
+from actors.keys.token import read_token, verified
 from actors.kit.http_client import ServerUrl
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login, Nobody
 from specs.limits.node import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
+from tests.support.log import captured_log
 from tests.support.node.http_server import HangupError, Said, open_http_server
-from tests.support.node.issuer import FakeKeySource, Issuer, login_by, opened, written
+from tests.support.node.issuer import ALICE, FakeKeySource, Issuer, login_by, opened, written
 from tests.support.node.node_peer import RA, open_world
 
 OLD, NEW = Issuer(name="old"), Issuer(name="new")
@@ -77,11 +79,6 @@ def test_a_key_that_is_not_for_this_is_not_taken(changed, said):
         read_keys(key_set(**changed))
 
 
-def test_a_key_may_be_there_once():
-    with pytest.raises(BadKeysError, match="two keys"):
-        read_keys(OLD.jwks(OLD))
-
-
 def test_there_are_not_too_many():
     many = [Issuer(OLD.key, name=str(number)) for number in range(JWKS_KEYS)]
     with pytest.raises(BadKeysError, match="more than"):
@@ -101,10 +98,69 @@ def test_a_small_rsa_key_is_refused_by_name(bits, is_good):
     key = RSAKey(rsa.generate_private_key(65537, bits), None)
     weak = Issuer(key, "RS256", "weak")
     if is_good:
-        assert read_keys(weak.jwks())["weak"].algorithm == "RS256"
+        assert read_keys(weak.jwks())["weak"].algorithms == ("RS256", "PS256")
         return
-    with pytest.raises(BadKeysError, match=f"'weak' has {bits} bits; 2048 to 8192 are accepted"):
-        read_keys(OLD.jwks(weak))
+    with captured_log() as logs:
+        assert [*read_keys(OLD.jwks(weak), "there")] == ["old"]
+    assert f"key 'weak': it has {bits} bits; 2048 to 8192 are accepted" in logs[0]["why"]
+
+
+ENTRY = OLD.public()
+SKIPPED = {
+    "no kid": ({k: v for k, v in ENTRY.items() if k != "kid"}, "key 1: it has no 'kid'"),
+    "unknown type": (
+        {"kty": "AKP", "alg": "ML-DSA-44", "kid": "pq"},
+        "key 'pq': it is for none of",
+    ),
+    "secret": ({"kty": "oct", "k": "AAAA", "kid": "s"}, "key 's': it is for none of"),
+    "damaged": ({**ENTRY, "kid": "bad", "x": "AAAA"}, "key 'bad': it is damaged"),
+    "damaged curve": (
+        {"kty": "EC", "crv": "P-256", "kid": "ec", "x": "AAAA", "y": "AAAA"},
+        "key 'ec': it is damaged",
+    ),
+    "damaged RSA": ({"kty": "RSA", "kid": "r", "n": "é", "e": "AQAB"}, "key 'r': it is damaged"),
+    "no object": (7, "key 1: it is no object"),
+    "strange issuer": ({**ENTRY, "kid": "i", "iss": 7}, "key 'i': its 'iss' names no issuer"),
+}
+
+
+@pytest.mark.parametrize("kind", SKIPPED)
+async def test_a_key_that_cannot_be_used_is_skipped_and_named_and_the_others_serve(
+    kind, autojump_clock
+):
+    """Once, and again only when the set has changed; at the start as later (RFC 7517)."""
+    entry, why = SKIPPED[kind]
+    good = Issuer(OLD.key, name="old")
+    text = json.dumps({"keys": [entry, good.public(), NEW.public()]})
+    shelf = FakeKeySource(text.encode(), fresh=30.0)
+    login = Login(provider=by_keys(shelf, terms_of("a.ex")), clock=lambda: 0.0)
+    with captured_log() as logs:
+        async with open_world(login=login) as world:
+            assert await code_of(world, good.token()) == 200
+            await trio.sleep(60)
+            assert await code_of(world, good.token({"kid": None})) == 200
+    [line] = [line for line in logs if line["event"] == "keys skipped"]
+    assert shelf.fetched > 1
+    assert why in line["why"]
+    assert "'old'" not in line["why"]
+
+
+def test_the_first_of_two_keys_of_one_name_serves():
+    first = Issuer(name="old")
+    with captured_log() as logs:
+        keys = read_keys(first.jwks(OLD, NEW), "idp.jwks.json")
+    assert [*keys] == ["old", "new"]
+    assert verified(read_token(first.token()), keys)["sub"] == ALICE
+    assert logs[0]["why"] == "key 'old': two keys have this name"
+    assert logs[0]["source"] == "idp.jwks.json"
+
+
+@pytest.mark.parametrize("alg", ["RS256", "PS256"])
+def test_an_rsa_key_without_alg_verifies_what_it_can(alg):
+    issuer = Issuer(RSAKey.generate_key(2048), alg, "rsa")
+    keys = read_keys(issuer.jwks())
+    for header in ({}, {"kid": None}):
+        assert verified(read_token(issuer.token(header)), keys)["sub"] == ALICE
 
 
 @pytest.mark.parametrize("secret", ["d", "p", "q", "dp", "dq", "qi"])
@@ -118,16 +174,16 @@ def test_no_part_of_a_private_rsa_key_is_taken(secret):
 @pytest.mark.parametrize(
     ("kind", "alg", "meant"),
     [
-        ("RSA", None, "RS256"),
-        ("RSA", "PS256", "PS256"),
-        ("OKP", "Ed25519", "EdDSA"),
-        ("OKP", "EdDSA", "EdDSA"),
+        ("RSA", None, ("RS256", "PS256")),
+        ("RSA", "PS256", ("PS256",)),
+        ("OKP", "Ed25519", ("EdDSA",)),
+        ("OKP", "EdDSA", ("EdDSA",)),
         ("EC", "ES384", None),
         ("RSA", "ES256", None),
         ("OKP", "RS256", None),
     ],
 )
-def test_each_key_has_one_algorithm(kind, alg, meant):
+def test_a_key_has_the_algorithms_of_its_type_that_it_does_not_exclude(kind, alg, meant):
     keys = {
         "RSA": lambda: RSAKey.generate_key(2048),
         "OKP": lambda: OLD.key,
@@ -138,7 +194,69 @@ def test_each_key_has_one_algorithm(kind, alg, meant):
         with pytest.raises(BadKeysError, match="no key of it is for"):
             read_keys(text)
     else:
-        assert read_keys(text)["one"].algorithm == meant
+        assert read_keys(text)["one"].algorithms == meant
+
+
+# ---- keys of several issuers (RFC 8725, 3.8)
+
+MINE, THEIRS = "https://idp.ex", "https://other.ex"
+
+
+def issuers():
+    """Return two issuers, and a set of the keys of both that says whose each is."""
+    mine, theirs = Issuer(name="mine"), Issuer(name="theirs")
+    keys = [{**mine.public(), "iss": MINE}, {**theirs.public(), "iss": THEIRS}]
+    return mine, theirs, json.dumps({"keys": keys}).encode()
+
+
+async def codes_of(world, mine, theirs):
+    """Return how own tokens of both fare, and tokens that each signs as the other one."""
+    codes = []
+    for issuer, name in ((mine, MINE), (theirs, THEIRS), (mine, THEIRS), (theirs, MINE)):
+        for header in ({}, {"kid": None}):
+            host = name.removeprefix("https://")
+            token = issuer.token(header, iss=name, sub=f"user://{host}/{issuer.name}")
+            runtime = f"hyperty-runtime://a.ex/r{len(codes)}"
+            codes.append(await code_of(world, token, runtime))
+    return codes
+
+
+@pytest.mark.parametrize("named", [(MINE, THEIRS), ()], ids=["issuers named", "none named"])
+async def test_a_key_beside_the_name_of_its_issuer_signs_for_no_other(named, autojump_clock):
+    mine, theirs, text = issuers()
+    provider = by_keys(FakeKeySource(text), terms_of("a.ex", named))
+    async with open_world(login=Login(provider=provider, clock=lambda: 0.0)) as world:
+        assert await codes_of(world, mine, theirs) == [200] * 4 + [401] * 4
+        as_other = theirs.token(iss=THEIRS, sub=ALICE)
+        assert await code_of(world, as_other, "hyperty-runtime://a.ex/other") == 401
+
+
+async def test_each_issuer_has_the_keys_of_its_own_source(autojump_clock):
+    mine, theirs, _ = issuers()
+    sources = {MINE: FakeKeySource(mine.jwks()), THEIRS: FakeKeySource(theirs.jwks())}
+    provider = by_keys(sources, terms_of("a.ex", (MINE, THEIRS)))
+    async with open_world(login=Login(provider=provider, clock=lambda: 0.0)) as world:
+        assert await codes_of(world, mine, theirs) == [200] * 4 + [401] * 4
+        strange = mine.token(iss="https://third.ex", sub="user://third.ex/x")
+        assert await code_of(world, strange) == 401
+        sources[THEIRS].why = "away"
+        await trio.sleep(KEYS_STALE)
+        mine.now = theirs.now = 0.0
+        assert await code_of(world, mine.token()) == 200
+    assert all(source.closed for source in sources.values())
+
+
+async def test_keys_of_nobody_verify_nothing_where_there_are_several_issuers(autojump_clock):
+    """The set of a file may change after the start."""
+    mine, theirs, _ = issuers()
+    provider = by_keys(FakeKeySource(mine.jwks(theirs)), terms_of("a.ex", (MINE, THEIRS)))
+    async with open_world(login=Login(provider=provider, clock=lambda: 0.0)) as world:
+        assert set(await codes_of(world, mine, theirs)) == {401}
+
+
+def test_sources_of_other_issuers_than_the_accepted_ones_are_refused():
+    with pytest.raises(ValueError, match="each accepted issuer"):
+        by_keys({MINE: FakeKeySource(b"")}, terms_of("a.ex", (MINE, THEIRS)))
 
 
 # ---- a source that changes
