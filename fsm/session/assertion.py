@@ -125,6 +125,17 @@ class SpentTokens:
         heapq.heappush(self._heap, (use.end, use.digest))
         return use
 
+    def give_back(self, use: Use) -> None:
+        """Forget that a token was used: nothing has become of that use. Idempotent.
+
+        Args:
+            use: What `spend` returned.
+        """
+        if use.digest in self._known:
+            self._known.discard(use.digest)
+            self._heap.remove((use.end, use.digest))
+            heapq.heapify(self._heap)
+
     def _forget_first(self) -> None:
         end, digest = heapq.heappop(self._heap)
         self._known.discard(digest)

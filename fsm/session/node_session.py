@@ -158,6 +158,18 @@ class NodeSessionCore:
             self.key,
         )
 
+    def lost_login(self, key: str | None, now: float) -> Credentials | None:
+        """Return the credentials of its login if the answer to it may be lost; None: it is not.
+
+        Nothing was heard that shows that the runtime has got it: the same login may come again.
+
+        Args:
+            key: Thumbprint of the key that was proven; None: none.
+            now: Seconds on the host's clock.
+        """
+        is_lost = not self._is_taken_up and key == self.key and not self.is_over(now)
+        return self._credentials if is_lost else None
+
     def is_over(self, now: float) -> bool:
         """Return whether the credentials that the session was opened with are over."""
         return self._credentials is not None and now >= self._credentials.until

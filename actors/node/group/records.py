@@ -9,6 +9,7 @@ conflicts is made again on top of the other, which is of the same runtime; a rem
 The row of a token stays until the token expires.
 """
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, final
@@ -40,6 +41,7 @@ __all__ = ["EngineRecords", "EngineTokens"]
 _PREFIX: Final = "record/"
 _TOKENS: Final = "token/"
 _WHERE: Final = Path("engine")
+_MARK_BYTES: Final = 16
 _ATTEMPTS: Final = 3
 """Attempts to write on top of what another node writes at the same time."""
 
@@ -246,6 +248,7 @@ class EngineTokens(UsedTokens):
     def __init__(self, engine: Engine, wall: Callable[[], float]) -> None:
         self._engine: Final = engine
         self._wall: Final = wall
+        self._mark: Final = orjson.dumps({"by": secrets.token_hex(_MARK_BYTES)})
 
     @override
     def load(self) -> SpentTokens:
@@ -255,10 +258,14 @@ class EngineTokens(UsedTokens):
     async def keep(self, use: Use, floor: float) -> bool:
         # By the clock of another node, which may be behind, the token is over later.
         lasts = max(use.end - self._wall() + 2 * CLOCK_SKEW, LEASE_SHORTEST)
+        key = f"{_TOKENS}{use.digest.hex()}"
         try:
-            await self._engine.put(f"{_TOKENS}{use.digest.hex()}", b"{}", 0, lasts)
-        except ConflictError:
-            return False
+            try:
+                await self._engine.put(key, self._mark, 0, lasts)
+            except ConflictError:
+                # This node has asked before, and could not know that it was done.
+                row = await self._engine.get(key)
+                return row is not None and row.value == self._mark
         except EngineDownError as exc:
             raise UsedTokensError(_WHERE, exc.reason) from exc
         return True

@@ -118,11 +118,18 @@ class KeyProvider(IdentityProvider):
     async def _is_first(self, use: Use) -> bool:
         if self._used is None:
             return True
+        is_kept = False
         try:
-            return await self._used.keep(use, self._spent.floor)
+            is_first = await self._used.keep(use, self._spent.floor)
+            is_kept = True
         except UsedTokensError as exc:
             _log.warning("used tokens cannot be written", why=exc.reason)
             raise ProviderAwayError("used tokens cannot be written down") from exc
+        finally:
+            if not is_kept:
+                # No fault of the token: its bearer comes again with it.
+                self._spent.give_back(use)
+        return is_first
 
     @override
     async def why_not(self) -> str | None:

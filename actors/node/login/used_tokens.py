@@ -129,7 +129,7 @@ class UsedTokenFile(UsedTokens):
     async def keep(self, use: Use, floor: float) -> bool:
         """Write down that a token was used; return whether it was not written down before.
 
-        If cancelled, it may be written down all the same.
+        If cancelled, it is written down all the same.
 
         Args:
             use: Digest and expiry of the token.
@@ -140,11 +140,13 @@ class UsedTokenFile(UsedTokens):
         """
         mine = _Pending(use)
         self._pending.append(mine)
-        async with self._writing:
-            if mine in self._pending:
-                # All that came during the last commit share this one.
-                batch, self._pending = self._pending, []
-                await trio.to_thread.run_sync(self._write, batch, floor)
+        # Shielded: it must be known whether the token was written down. The file answers in time.
+        with trio.CancelScope(shield=True):
+            async with self._writing:
+                if mine in self._pending:
+                    # All that came during the last commit share this one.
+                    batch, self._pending = self._pending, []
+                    await trio.to_thread.run_sync(self._write, batch, floor)
         if mine.error is not None:
             raise mine.error
         return mine.is_first

@@ -173,9 +173,10 @@ class Control:
         if is_own or self._logins is None:
             self._opening.anonymous(request)
         elif _brings_credentials(request):
-            refusal = self._logins.ask(request)
-            if refusal is not None:
-                self._decided(refusal)
+            known = self._opening.repeated(request, session) or self._logins.unused(request)
+            verdict = known or self._logins.ask(request)
+            if verdict is not None:
+                self._decided(verdict)
         elif self._asks_for_login(request):
             self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         else:
@@ -260,17 +261,25 @@ class Control:
         if self._exchange.ports.get(port.number) is not port:
             # It was cut meanwhile, and its end has not been reported yet.
             self._exchange.trace.drop(verdict.request.message, DropReason.SESSION_GONE)
+            self._keep(verdict)
             return
         match verdict:
-            case Vouched(request, identity, credentials):
+            case Vouched(request):
                 with self._at_hand(request.runtime):
-                    self._opening.logged_in(request, identity, credentials)
+                    is_used = self._opening.logged_in(verdict)
+                if not is_used:
+                    self._keep(verdict)
             case Denied(request, code, why):
                 self._opening.refuse(request, code, why)
                 if code == Code.UNAUTHENTICATED:
                     self._exchange.failed(port)
             case _:
                 assert_never(verdict)
+
+    def _keep(self, verdict: Verdict) -> None:
+        """Keep a login that has opened no session, for a reason that is not its own."""
+        if self._logins is not None and isinstance(verdict, Vouched):
+            self._logins.keep(verdict)
 
     # ---- what a session asks for
 

@@ -5,7 +5,7 @@ POL-18, M-14, M-15, M-55, SC-40.
 
 import math
 from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 import trio
@@ -24,7 +24,7 @@ from actors.node.session.gate import Gate
 from actors.node.session.session import Session
 from actors.node.session.statements import Statements
 from fsm.registry.node_rights import Names, NodeRights
-from fsm.session.assertion import BOUND, digest_of
+from fsm.session.assertion import BOUND, digest_of, is_login_of
 from fsm.session.node_session_io import (
     ClaimAsked,
     Credentials,
@@ -223,15 +223,26 @@ class Opening:
             answer = reply_to(message, Code.OK, {"value": write_body(value)})
         self._exchange.send_to_link(port, answer)
 
-    def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
+    def logged_in(self, vouched: "Vouched") -> bool:
         """Open the session for a user who has logged in.
 
-        Args:
-            request: The request.
-            identity: Identity of the user; None: no login.
-            credentials: Credentials of the login.
+        Returns:
+            Whether the login is used up: it is not if the node refuses for a reason of its own.
         """
-        self._opened(request, Asker(request.runtime, identity), credentials)
+        asker = Asker(vouched.request.runtime, vouched.identity)
+        return self._opened(vouched.request, asker, vouched.credentials) is not Code.UNAVAILABLE
+
+    @staticmethod
+    def repeated(request: OpenRequest, session: Session | None) -> "Vouched | None":
+        """Return the login that has opened a session if a link shows its token once more.
+
+        The answer to it was lost.
+        """
+        identity = None if session is None else session.identity
+        if session is None or identity is None or not is_login_of(identity, request.token):
+            return None
+        credentials = session.core.lost_login(request.key, trio.current_time())
+        return None if credentials is None else Vouched(request, identity, credentials)
 
     def anonymous(self, request: OpenRequest) -> None:
         """Open the session for a peer with the session's token, or with no credentials."""
@@ -260,7 +271,7 @@ class Opening:
     def claimed(self, request: OpenRequest) -> None:
         """Give a session to a link of a kind that knows no tokens."""
         asker = Asker(request.runtime)
-        if self._is_permitted(request, asker) and not self._is_anothers(request, None):
+        if self._is_permitted(request, asker) and self._is_anothers(request, None) is None:
             session = self._session(request, asker)
             self._ask(
                 request, session, ClaimAsked(request.port.number, request.port.acceptor.liveness)
@@ -279,9 +290,15 @@ class Opening:
         trace.refused(request.message, port.runtime or port.name, code, why, Ground.SESSION)
         self._exchange.send_to_link(request.port, refuse(request.message, code, why))
 
-    def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
-        if not self._is_permitted(request, asker) or self._is_anothers(request, asker.identity):
-            return
+    def _opened(
+        self, request: OpenRequest, asker: Asker, credentials: Credentials | None
+    ) -> Code | None:
+        """Open a session, or refuse it; return the code of a refusal by the names of runtimes."""
+        if not self._is_permitted(request, asker):
+            return None
+        refused = self._is_anothers(request, asker.identity)
+        if refused is not None:
+            return refused
         session = self._session(request, asker)
         link, liveness = request.port.number, request.port.acceptor.liveness
         is_upstream = request.port.acceptor.form is PeerForm.UPSTREAM
@@ -300,15 +317,17 @@ class Opening:
         )
         if is_granted and credentials is not None and asker.identity is not None:
             self._exchange.names.opened(request.runtime, asker.identity, request.port)
+        return None
 
-    def _is_anothers(self, request: OpenRequest, identity: Identity | None) -> bool:
+    def _is_anothers(self, request: OpenRequest, identity: Identity | None) -> Code | None:
         """Refuse a name of another user; without a login its session does, and counts tokens."""
         if identity is None and request.runtime in self._exchange.sessions:
-            return False
+            return None
         refusal = self._exchange.names.refusal(request.runtime, identity)
-        if refusal is not None:
-            self.refuse(request, refusal.code, refusal.why)
-        return refusal is not None
+        if refusal is None:
+            return None
+        self.refuse(request, refusal.code, refusal.why)
+        return refusal.code
 
     def _fresh(self) -> str:
         return self._entropy(_TOKEN_BYTES).hex()
@@ -419,7 +438,8 @@ class Logins:
     """Asks the identity connector by message, and keeps the waiting links; part of the bus's task.
 
     Each link waits for one login, all together for `LOGINS_PENDING`; a link without an answer
-    within `OPEN_TIMEOUT` is refused. A link that goes leaves nothing.
+    within `OPEN_TIMEOUT` is refused. A login that succeeds too late for its link, or for which the
+    node has no room, is kept: the same token opens the session when its runtime comes again.
     """
 
     def __init__(self, exchange: Exchange, login: Login, clock: Callable[[], float]) -> None:
@@ -428,6 +448,8 @@ class Logins:
         self._clock = clock
         self._waiting: dict[int, tuple[OpenRequest, float]] = {}
         self._links: dict[int, int] = {}
+        self._late: dict[int, OpenRequest] = {}
+        self._unused: dict[str, Vouched] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -456,8 +478,33 @@ class Logins:
         self._links[request.port.number] = number
         return None
 
+    def keep(self, vouched: Vouched) -> None:
+        """Keep a login that has opened no session."""
+        digest = vouched.identity.login
+        if digest is not None:
+            self._unused[digest] = vouched
+            _bound(self._unused)
+
+    def unused(self, request: OpenRequest) -> Vouched | None:
+        """Take the login that a link shows again, if it has opened no session."""
+        digest = digest_of(request.token or "")
+        kept = self._unused.get(digest)
+        if kept is None or (kept.request.runtime, kept.request.key) != (
+            request.runtime,
+            request.key,
+        ):
+            return None
+        del self._unused[digest]
+        is_over = trio.current_time() >= kept.credentials.until
+        return None if is_over else attrs.evolve(kept, request=request)
+
     def answered(self, answer: Message) -> Verdict | None:
-        """Take the connector's answer; None: no link waits for it any more."""
+        """Take the connector's answer; None: nobody has asked, or asks any more."""
+        late = self._late.pop(answer.id, None)
+        if late is not None and answer.code == Code.OK:
+            verdict = self._vouched(late, answer)
+            if isinstance(verdict, Vouched):
+                self.keep(verdict)
         request = self._taken(answer.id)
         if request is None:
             return None
@@ -479,7 +526,7 @@ class Logins:
         """Wait for nothing of a link any more: it is gone."""
         number = self._links.get(link)
         if number is not None:
-            self._taken(number)
+            self._give_up(number)
 
     def deadline(self) -> float:
         """Return when `overdue` has a link to name."""
@@ -491,13 +538,20 @@ class Logins:
         late = [number for number, (_, until) in self._waiting.items() if until <= now]
         for _ in late:
             self._count(Outcome.TIMEOUT)
-        requests = [self._taken(number) for number in late]
+        requests = [self._give_up(number) for number in late]
         return [
             Denied(request, Code.UNAVAILABLE, _AWAY) for request in requests if request is not None
         ]
 
     def _count(self, outcome: Outcome) -> None:
         self._exchange.trace.counters.count(Tally.LOGINS, outcome)
+
+    def _give_up(self, number: int) -> OpenRequest | None:
+        request = self._taken(number)
+        if request is not None:
+            self._late[number] = request
+            _bound(self._late)
+        return request
 
     def _taken(self, number: int) -> OpenRequest | None:
         request, _ = self._waiting.pop(number, (None, 0.0))
@@ -525,6 +579,16 @@ class Logins:
         if request.token is not None:
             identity = attrs.evolve(identity, login=digest_of(request.token))
         return Vouched(request, identity, Credentials(identity.user, identity.issuer, until))
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def _bound(kept: dict[Key, Value]) -> None:
+    """Forget the oldest entry if there are more than as many logins as may be open at once."""
+    if len(kept) > LOGINS_PENDING:
+        del kept[next(iter(kept))]
 
 
 def _outcome(verdict: Verdict) -> Outcome:

@@ -184,6 +184,9 @@ ATTACKS = {
 async def answer_to(world, token):
     peer = await world.outsider()
     answer = await peer.control("open", runtimeURL=RA, token=token)
+    if answer.code == Code.OK:
+        # Its runtime shows that the answer came.
+        await peer.control("ping")
     await peer.link.aclose()
     return answer
 

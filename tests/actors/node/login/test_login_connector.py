@@ -117,7 +117,9 @@ async def test_a_token_stays_used_when_the_connector_crashes(autojump_clock):
         return Fragile(inner)
 
     async with open_world(login=attrs.evolve(login, provider=provider)) as world:
-        assert (await opened(await world.outsider(), token)).code == 200
+        first = await world.outsider()
+        assert (await opened(first, token)).code == 200
+        await first.control("ping")
         assert (
             await opened(await world.outsider("hyperty-runtime://a.ex/rb"), "crash")
         ).code == 503

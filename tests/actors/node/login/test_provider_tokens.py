@@ -69,6 +69,8 @@ async def answers_to(world, *tokens):
     for token in tokens:
         peer = await world.outsider()
         answer = await peer.control("open", runtimeURL=peer.runtime, token=token)
+        if answer.code == 200:
+            await peer.control("ping")
         await peer.link.aclose()
         yield answer
 

@@ -147,7 +147,9 @@ async def test_a_login_token_stays_used_in_the_state_file(path):
         provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
         login = Login(provider=provider, clock=lambda: 0.0)
         async with open_world(state=path, login=login) as world:
-            assert (await login_with(await world.outsider(), token)).code == code
+            peer = await world.outsider()
+            assert (await login_with(peer, token)).code == code
+            await peer.control("ping")
 
 
 async def test_a_file_that_cannot_be_written_stops_no_session(path):
