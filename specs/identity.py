@@ -24,8 +24,10 @@ __all__ = [
     "SenderIdentity",
     "Stamp",
     "VouchedBy",
+    "host_of_issuer",
     "read_sender",
     "said_by",
+    "speaks_for",
     "write_sender",
 ]
 
@@ -46,6 +48,8 @@ class Identity:
         roles: What the user may be, beside itself: `admin` may manage policies (POL-05).
         runtime: The only runtime, or node of another domain, that the token is good for; None:
             any runtime, but no node.
+        addresses: Addresses, with all below them, that the issuer states to be the runtime's own;
+            they count at nodes of other domains, if the issuer speaks for the runtime's domain.
         key: Thumbprint of the only key whose holder may use the token (RFC 7800); None: each
             bearer may.
         login: SHA-256 of the token, in hexadecimal digits; None: it is not known.
@@ -56,6 +60,7 @@ class Identity:
     until: float
     roles: frozenset[str] = frozenset()
     runtime: str | None = None
+    addresses: frozenset[str] = frozenset()
     key: str | None = None
     login: str | None = attrs.field(default=None, eq=False, repr=False)
 
@@ -117,6 +122,23 @@ NOBODY: Final = Stamp()
 
 READ: Final = Stamp(is_read=True)
 """The identity that the writer wrote is read."""
+
+
+def speaks_for(issuer: str, domain: str) -> bool:
+    """Return whether an issuer of tokens states what is true in a domain: it is a host there.
+
+    Args:
+        issuer: The issuer, a URL or the name of a host.
+        domain: The domain.
+    """
+    host = host_of_issuer(issuer)
+    return host == domain or host.endswith(f".{domain}")
+
+
+def host_of_issuer(issuer: str) -> str:
+    """Return the host of an issuer, a URL or the name of a host."""
+    where = issuer.partition("://")[2] or issuer
+    return where.partition("/")[0].partition(":")[0]
 
 
 def read_sender(value: Json) -> SenderIdentity | None:

@@ -245,7 +245,12 @@ async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[St
 def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY) if plan.shared is None else plan.shared.mint)
-    rights = RightsRules(config.observation, config.foreign.reach(config.domain), config.names)
+    rights = RightsRules(
+        config.observation,
+        config.foreign.reach(config.domain),
+        config.names,
+        has_login=config.login is not None,
+    )
     rules = TableRules(mint, rights)
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)

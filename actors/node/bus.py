@@ -172,7 +172,9 @@ class Ingress:
         refusal = self._routed_out(message, session.core.runtime, session.asker)
         if refusal is not None:
             self._gate.refuse(message, port, refusal)
-            if self._is_to_go(refusal, session.core.runtime):
+            runtime = session.core.runtime
+            may_stay = self._exchange.tables.rights.may_speak(runtime)
+            if not may_stay or self._is_to_go(refusal, runtime):
                 self._exchange.feed(session, CloseAsked(port.number))
                 port.finish(CloseReason.REFUSED)
 

@@ -24,7 +24,7 @@ from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
 from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions import Subscribe, Unsubscribe, entity_of
-from specs.addresses.address import domain_of, is_node, scheme_of
+from specs.addresses.address import domain_of, scheme_of
 from specs.bodies.link import Path
 from specs.bodies.object import CutPath, MoveAddress, PathRequest, path_class
 from specs.bodies.registry import Allocate, Allocated, Free
@@ -283,9 +283,10 @@ class AllocationService(LocalService):
                 raise BadMessageError(f"address allocation knows {known}, not {other}")
 
     def _allocate(self, message: Message, request: Allocate, by: str) -> Message:
-        if is_node(by):
+        if domain_of(by) != self._tables.addresses.domain:
             # It speaks for its own domain only: what it had here would be of this one.
-            return refuse(message, Code.FORBIDDEN, "no addresses are allocated to a node")
+            why = "addresses are allocated to runtimes of this domain only"
+            return refuse(message, Code.FORBIDDEN, why)
         if request.scheme not in self._schemes:
             raise BadMessageError(f"no addresses of scheme {request.scheme!r} are allocated here")
         fresh = tuple(self._fresh(request.scheme, by) for _ in range(request.value.number))
@@ -309,7 +310,7 @@ class AllocationService(LocalService):
         is_object = request.resource == entity_of(request.resource) and self._is_object(
             request.resource
         )
-        if not is_object or is_node(by):
+        if not is_object or domain_of(by) != self._tables.addresses.domain:
             return refuse(
                 message, Code.FORBIDDEN, "only data objects of this domain are handed over"
             )
@@ -341,7 +342,7 @@ class AllocationService(LocalService):
         to = self._tables.rights.owner_of(delegate) if delegate else None
         if to is None:
             return Refused(Code.NOT_FOUND, f"no session owns {delegate or 'no address'}")
-        if is_node(to):
+        if domain_of(to) != self._tables.addresses.domain:
             return Refused(Code.FORBIDDEN, "an object does not leave its domain")
         return Offer(request.resource, by, to, request.number, delegate)
 

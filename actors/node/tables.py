@@ -1,7 +1,7 @@
 """The tables of a node that routing looks at, and how they change together."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import final
 
 import attrs
@@ -21,6 +21,8 @@ from fsm.sync import subscriptions
 from fsm.sync.consents import ConsentCore
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses import address
+from specs.identity import Identity
+from specs.limits.bus import REMEMBERED
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message
 from specs.reply_code import Code
@@ -112,6 +114,7 @@ class Tables:
 
     Args:
         parts: Where parts of the node answer; looked at for each message.
+        identity_of: Returns the login of a session at this node; None: it has none.
     """
 
     def __init__(
@@ -120,11 +123,13 @@ class Tables:
         rules: TableRules,
         parts: Collection[str],
         trace: ComponentTrace,
+        identity_of: Callable[[str], Identity | None] = lambda _: None,
     ) -> None:
         self.addresses = addresses
         self.watcher: TableWatcher | None = None
         self.elsewhere: dict[str, dict[str, None]] = {}
         self._forms: dict[str, PeerForm] = {}
+        self._brought: dict[str, None] = {}
         self._has_lost_paths = False
         self.mint = rules.mint
         self.allocation = AllocationCore(rules.mint)
@@ -135,6 +140,8 @@ class Tables:
             self.allocation,
             self.form_of,
             rules.rights,
+            identity_of,
+            self._brought,
         )
         self.routing = NodeRouting(
             addresses.domain, self.rights, self.subscriptions, parts, self.elsewhere
@@ -194,6 +201,8 @@ class Tables:
             form: Wire form of the session.
         """
         self._forms[runtime] = form
+        if address.is_node(runtime) and len(self._brought) < REMEMBERED:
+            self._brought[address.domain_of(runtime)] = None
         self.own(allocation.RuntimeCame(runtime))
 
     def came_elsewhere(self, runtime: str, form: PeerForm) -> None:

@@ -160,6 +160,8 @@ class NodeRouting:
             message: The message as it came.
             by: Address of the runtime whose session brought it.
         """
+        if not self._rights.may_speak(by):
+            return Refusal(Check.SESSION, f"no runtime of {domain_of(by)} has a session here now")
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")

@@ -115,7 +115,7 @@ def _kept(kept: KeptSession) -> JsonObject:
 
 
 def _identity(identity: Identity) -> JsonObject:
-    return {
+    written: JsonObject = {
         "user": identity.user,
         "issuer": identity.issuer,
         "until": _finite(identity.until),
@@ -123,6 +123,9 @@ def _identity(identity: Identity) -> JsonObject:
         "runtime": identity.runtime,
         "login": identity.login,
     }
+    if identity.addresses:
+        written["addresses"] = [*sorted(identity.addresses)]
+    return written
 
 
 def _name(name: NameKept) -> JsonObject:
@@ -243,6 +246,13 @@ def _read_kept(runtime: str, value: Json) -> KeptSession:
             raise ValueError(value)
 
 
+def _texts(value: object) -> frozenset[str]:
+    texts = value if isinstance(value, list) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(value)
+    return frozenset(str(text) for text in texts)
+
+
 def _read_identity(value: Json) -> Identity:
     match value:
         case {
@@ -252,13 +262,15 @@ def _read_identity(value: Json) -> Identity:
             "roles": list(roles),
             "runtime": str() | None as runtime,
             "login": str() | None as login,
-        } if all(isinstance(role, str) for role in roles) and not isinstance(until, bool):
+            **more,
+        } if not isinstance(until, bool):
             return Identity(
                 user=user,
                 issuer=issuer,
                 until=_time(until),
-                roles=frozenset(role for role in roles if isinstance(role, str)),
+                roles=_texts(roles),
                 runtime=runtime,
+                addresses=_texts(more.get("addresses", [])),
                 login=login,
             )
         case _:

@@ -1,5 +1,14 @@
 """The addresses that a session of a message node may use and receive (I-A3, I-B10, S3).
 
+A session speaks for its own domain only. Which sessions of another domain are believed:
+
+| session | logins | believed |
+|---|---|---|
+| of that domain's node, or this node's stub for it | both | for all addresses of its domain |
+| of a runtime there (triangle), a route leads to its domain | both | for none: the route wins |
+| of a runtime there, no route | no | for its own addresses, and for free ones of its domain |
+| of a runtime there, no route | yes | for what an issuer that speaks for its domain states |
+
 The functions read the table of addresses and change nothing.
 """
 
@@ -24,6 +33,7 @@ from specs.addresses.address import (
     scheme_of,
 )
 from specs.child import is_all_children
+from specs.identity import Identity, speaks_for
 
 __all__ = ["CHILDREN", "Hearing", "Names", "NodeRights", "Observation", "Ownership", "RightsRules"]
 
@@ -91,11 +101,13 @@ class RightsRules:
         observation: The party that decides that an object is observed.
         abroad: Other domains to which the node has a route of its own.
         names: What runtimes of upstream's forms may call themselves.
+        has_login: Whether runtimes can log in.
     """
 
     observation: Observation = Observation.OWNER
     abroad: Container[str] = frozenset()
     names: Names = Names.STRICT
+    has_login: bool = False
 
 
 @final
@@ -111,6 +123,8 @@ class NodeRights:
         form_of: Returns the wire form of the peer of a session, attached or not; None: there
             is no such session.
         rules: The rules.
+        identity_of: Returns the login of a session at this node; None: it has none.
+        brought: Domains whose nodes had a session here.
     """
 
     def __init__(
@@ -119,8 +133,13 @@ class NodeRights:
         allocation: AllocationCore,
         form_of: Callable[[str], PeerForm | None],
         rules: RightsRules,
+        identity_of: Callable[[str], Identity | None] = lambda _: None,
+        brought: Container[str] = frozenset(),
     ) -> None:
         self._domain = domain
+        self._identity_of = identity_of
+        self._has_login = rules.has_login
+        self._brought = brought
         self._allocation = allocation
         self._form_of = form_of
         self._observation = rules.observation
@@ -134,15 +153,19 @@ class NodeRights:
             address: The address.
             by: Address of the session's runtime or node.
         """
+        if domain_of(address) != domain_of(by) or not self.may_speak(by):
+            return Ownership.FOREIGN
+        # The node of another domain represents all of it (S14).
+        return Ownership.OWN if is_node(by) else self._of_runtime(address, by)
+
+    def _of_runtime(self, address: str, by: str) -> Ownership:
         if is_below(address, by):
             is_certain = self.names is Names.STRICT or not self._is_upstream(by)
             is_its = is_certain or self.runtime_with(address) == by
             return Ownership.OWN if is_its else Ownership.FOREIGN
-        owner = self._holder_of(address)
+        owner = self._allocation.owner_of(address)
         if owner == by:
             return Ownership.OWN
-        if is_node(by):
-            return self._of_domain(address, by, owner)
         if owner is not None or is_backend(address):
             is_shared = self._is_shared(address, owner, by)
             return Ownership.OWN if is_shared else Ownership.FOREIGN
@@ -151,37 +174,50 @@ class NodeRights:
         return self._of_other(address, by)
 
     def _of_other(self, address: str, by: str) -> Ownership:
-        """Return whether a session may bind a free address of another domain (MN-13).
+        """Return whether a runtime of another domain may bind a free address there (MN-13).
 
-        Only a runtime of that domain may: any other would speak as its users, and receive their
-        messages. In upstream's forms, where runtimes name themselves, any may as long as that
-        domain's node cannot be reached.
+        Where runtimes log in, only one that its domain states to be its own.
         """
-        domain = domain_of(address)
-        if domain == self._domain:
+        if domain_of(address) == self._domain:
             return Ownership.FOREIGN
-        is_free = self._is_upstream(by) and self._peer_of(address) is None
-        is_its = domain_of(by) == domain or is_free
+        is_its = not self._has_login or self._is_stated(address, by)
         return Ownership.BINDABLE if is_its else Ownership.FOREIGN
 
-    def _holder_of(self, address: str) -> str | None:
-        """Return the runtime whose session holds an address.
+    def _is_stated(self, address: str, by: str) -> bool:
+        identity = self._identity_of(by)
+        stated = frozenset[str]() if identity is None else identity.addresses
+        return any(is_below(address, own) for own in stated)
 
-        A binding that was made before its domain's node could be reached counts no longer.
+    def may_speak(self, by: str) -> bool:
+        """Return whether the messages of a session are accepted at all.
+
+        Those of a runtime of another domain are not while a route leads there, or if, where
+        runtimes log in, its login is not of an issuer that speaks for that domain.
+
+        Args:
+            by: Address of the session's runtime or node.
         """
-        owner = self._allocation.owner_of(address)
-        if owner is None or domain_of(address) in {self._domain, domain_of(owner)}:
-            return owner
-        return owner if self._peer_of(address) is None else None
+        domain = domain_of(by)
+        if domain == self._domain or is_node(by):
+            return True
+        if self.is_routed(domain):
+            return False
+        identity = self._identity_of(by)
+        is_stated = identity is not None and speaks_for(identity.issuer, domain)
+        return is_stated or not self._has_login
 
-    def _of_domain(self, address: str, by: str, owner: str | None) -> Ownership:
-        """Return whether the node of another domain may speak as an address (S14).
+    def is_routed(self, domain: str) -> bool:
+        """Return whether the messages of another domain come by its node.
 
-        It may for all addresses of its domain, of any scheme, unless they have a session here.
+        Without logins nobody can prove to be of a domain, so a domain whose node was here once
+        is not left to its runtimes again.
+
+        Args:
+            domain: The domain.
         """
-        is_its = domain_of(address) == domain_of(by) and owner is None
-        is_here = scheme_of(address) == RUNTIME_SCHEME and self._has_session(runtime_of(address))
-        return Ownership.OWN if is_its and not is_here else Ownership.FOREIGN
+        if domain in self._abroad or self._has_session(message_node(domain)):
+            return True
+        return not self._has_login and domain in self._brought
 
     def _has_session(self, runtime: str) -> bool:
         return self._form_of(runtime) is not None
@@ -241,18 +277,14 @@ class NodeRights:
     def owner_of(self, address: str) -> str | None:
         """Return the runtime an address belongs to, if its session is known here.
 
-        A free address of another domain belongs to that domain's node, if there is a route to it.
+        An address of another domain belongs to that domain's node, if there is a route to it.
         """
-        runtime = self.runtime_with(address)
-        if runtime is not None:
-            return runtime
-        owner = self._holder_of(address)
-        return self._peer_of(address) if owner is None else owner
-
-    def _peer_of(self, address: str) -> str | None:
         domain = domain_of(address)
-        if domain == self._domain:
-            return None
+        if domain != self._domain and self.is_routed(domain):
+            return self._peer_of(domain)
+        return self.runtime_with(address) or self._allocation.owner_of(address)
+
+    def _peer_of(self, domain: str) -> str | None:
         peer = message_node(domain)
         return peer if domain in self._abroad or self._has_session(peer) else None
 
@@ -322,14 +354,14 @@ class NodeRights:
     def may_claim(self, resource: str, by: str) -> bool:
         """Return whether a session may claim an address: it is of this domain, and free (C-44).
 
-        The node of another domain may claim no address (S14).
+        Only a runtime of this domain may (S14).
 
         Args:
             resource: The address.
             by: Address of the session's runtime or node.
         """
         return (
-            not is_node(by)
+            domain_of(by) == self._domain
             and resource == entity_of(resource)
             and resource.count("/") > len("//")
             and domain_of(resource) == self._domain

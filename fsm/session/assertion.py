@@ -24,10 +24,10 @@ import attrs
 
 from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, parse
 from specs.errors import BadUrlError
-from specs.identity import Identity
+from specs.identity import Identity, host_of_issuer
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, KEYS_STALE, SPENT_TOKENS, TOKEN_LIFE, TOKEN_ROLES
-from specs.limits.protocol import MAX_ID
+from specs.limits.protocol import MAX_ID, MAX_LIST
 
 __all__ = [
     "BOUND",
@@ -268,7 +268,7 @@ class AssertionCore:
         if bound is not None and bound != key:
             raise _BadClaimError(BOUND)
         user = _user(_text(claims, "sub"), issuer)
-        if is_one_of_several and not _is_of(host_of(user), _host(issuer)):
+        if is_one_of_several and not _is_of(host_of(user), host_of_issuer(issuer)):
             raise _BadClaimError("its claim 'sub' names a user of another issuer")
         return Identity(
             user=user,
@@ -276,6 +276,7 @@ class AssertionCore:
             until=math.inf,
             roles=_roles(claims.get("roles")),
             runtime=_runtime(claims.get("runtime")),
+            addresses=_addresses(claims.get("addresses")),
             key=bound,
         )
 
@@ -333,7 +334,7 @@ def _time(claims: JsonObject, name: str) -> float:
 def _user(subject: str, issuer: str) -> str:
     """Return the address of the user: the subject, or the subject at the issuer's host."""
     if "://" not in subject:
-        subject = f"{_USER}://{_host(issuer)}/{_segment(subject)}"
+        subject = f"{_USER}://{host_of_issuer(issuer)}/{_segment(subject)}"
     try:
         url = parse(subject)
     except BadUrlError as exc:
@@ -341,11 +342,6 @@ def _user(subject: str, issuer: str) -> str:
     if url.scheme != _USER or not url.path:
         raise _BadClaimError("its claim 'sub' names no user")
     return url.text
-
-
-def _host(issuer: str) -> str:
-    where = issuer.partition("://")[2] or issuer
-    return where.partition("/")[0].partition(":")[0]
 
 
 def _is_of(host: str, domain: str) -> bool:
@@ -376,6 +372,19 @@ def _runtime(value: Json) -> str | None:
     if url is None or not (is_runtime or is_node(url.text)):
         raise _BadClaimError("its claim 'runtime' names no runtime and no node")
     return url.text
+
+
+def _addresses(value: Json) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    try:
+        listed = value if isinstance(value, list) and len(value) <= MAX_LIST else ()
+        stated = frozenset(parse(text).text for text in _texts([*listed], "addresses"))
+    except BadUrlError:
+        stated = frozenset()
+    if not stated:
+        raise _BadClaimError(f"its claim 'addresses' is no list of 1 to {MAX_LIST} addresses")
+    return stated
 
 
 _THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")

@@ -150,7 +150,7 @@ async def reloaded(node, alice, to, *, denied):
 
 async def test_a_foreign_hyperty_is_reported_by_its_domain(guests):
     """POL-11: srcSPDomain."""
-    bob, foreign = await guests(), await guests("plain")
+    bob, foreign = await guests(), await guests.connect(guests.abroad("b.ex", "plain"))
     sent = await foreign.say("create", f"hyperty://b.ex/{foreign.name}", f"{bob.inside}/by-domain")
 
     assert (await foreign.answer_to(sent))["body"]["code"] == 403

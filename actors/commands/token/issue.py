@@ -43,6 +43,12 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
     return url.text
 
 
+def _check_addresses(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(check_address(ctx, parameter, value) for value in values)
+
+
 _THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
 
 
@@ -84,6 +90,14 @@ def _check_key(_: click.Context, __: click.Parameter, value: str) -> str:
     "names it.",
 )
 @click.option(
+    "--address",
+    metavar="URL",
+    multiple=True,
+    callback=_check_addresses,
+    help="Address of the runtime, and all below it, at the node of another domain than its own; "
+    "repeatable.",
+)
+@click.option(
     "--for-key",
     metavar="THUMBPRINT|FILE",
     callback=if_given(_check_key),
@@ -111,6 +125,7 @@ def command(  # noqa: PLR0913 - one for each option
     issuer: str | None,
     role: tuple[str, ...],
     runtime: str | None,
+    address: tuple[str, ...],
     for_key: str | None,
     life: float,
     not_before: float | None,
@@ -130,6 +145,7 @@ def command(  # noqa: PLR0913 - one for each option
         jti=secrets.token_urlsafe(_NAME_BYTES),
         roles=[*role] or None,
         runtime=runtime,
+        addresses=[*address] or None,
         cnf=None if for_key is None else {"jkt": for_key},
     )
     click.echo(signer.signed(claims))

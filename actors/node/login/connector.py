@@ -38,6 +38,8 @@ def written_identity(identity: Identity) -> JsonObject:
         written["until"] = identity.until
     if identity.runtime is not None:
         written["runtime"] = identity.runtime
+    if identity.addresses:
+        written["addresses"] = [*sorted(identity.addresses)]
     if identity.key is not None:
         written["key"] = identity.key
     return written
@@ -58,7 +60,9 @@ def read_identity(value: Json, until: float) -> Identity:
     user = _address(value.get("user"), "user")
     issuer, end = value.get("issuer", host_of(user)), value.get("until", until)
     roles, runtime = value.get("roles", []), value.get("runtime")
-    key = value.get("key")
+    key, addresses = value.get("key"), value.get("addresses", [])
+    if not isinstance(addresses, list):
+        raise BadMessageError("value.addresses is no list")
     if not isinstance(issuer, str) or not isinstance(roles, list):
         raise BadMessageError("value.issuer or value.roles is not what it should be")
     if isinstance(end, bool) or not isinstance(end, int | float):
@@ -71,6 +75,7 @@ def read_identity(value: Json, until: float) -> Identity:
         until=min(until, end),
         roles=frozenset(role for role in roles if isinstance(role, str)),
         runtime=None if runtime is None else _address(runtime, "runtime"),
+        addresses=frozenset(_address(address, "addresses") for address in addresses),
         key=key,
     )
 

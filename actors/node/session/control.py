@@ -27,7 +27,7 @@ from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Session
 from actors.node.session.statements import Statements
 from fsm.session.node_session_io import CloseAsked, MovedAway, PeerForm
-from specs.addresses.address import is_below, is_node
+from specs.addresses.address import domain_of, is_below, is_node
 from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
@@ -111,6 +111,8 @@ class Control:
         if is_node(request.runtime):
             why = "a node opens its session by session control"
             self._opening.refuse(request, Code.UNAUTHENTICATED, why)
+        elif self._is_no_peer(request):
+            self._opening.refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
         elif self._asks_for_login(request):
             self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         elif not self._is_elsewhere(request):
@@ -196,8 +198,7 @@ class Control:
         link, sender = request.port.number, request.message.from_
         held = self._exchange.session_of(link)
         if self._is_no_peer(request):
-            why = f"{request.runtime} gets no session here now"
-            self._opening.refuse(request, Code.FORBIDDEN, why)
+            self._opening.refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
         elif not is_below(sender, request.runtime):
             why = f"{sender} is no part of {request.runtime}"
             self._opening.refuse(request, Code.UNAUTHENTICATED, why)
@@ -243,18 +244,27 @@ class Control:
         return objection is not None
 
     def _is_no_peer(self, request: OpenRequest) -> bool:
-        """Return whether a request is for this node itself, or for a quarantined one (S14)."""
-        is_own = request.runtime == self._exchange.tables.addresses.node
-        return is_own or self._exchange.foreign.keeps_out(request.runtime)
+        """Return whether a request is for this node itself, or for a quarantined one (S14).
+
+        Nor does a runtime of another domain get a session while a route leads to that domain.
+        """
+        runtime = request.runtime
+        domain = domain_of(runtime)
+        if domain == self._exchange.tables.addresses.domain:
+            return is_node(runtime)
+        if is_node(runtime):
+            return self._exchange.foreign.keeps_out(runtime)
+        return self._rights.is_routed(domain)
 
     def _asks_for_login(self, request: OpenRequest) -> bool:
-        """Return whether a request without credentials is refused; every node can log in.
+        """Return whether a request without credentials is refused.
 
-        A node's session represents a domain: where there are keys, it needs a login.
+        Where there are keys, nodes and runtimes of other domains need a login.
         """
         if self._login is None:
             return False
-        return self._login.admission is Admission.VOUCHED or is_node(request.runtime)
+        is_ours = domain_of(request.runtime) == self._exchange.tables.addresses.domain
+        return self._login.admission is Admission.VOUCHED or not is_ours
 
     def _decided(self, verdict: Verdict) -> None:
         port = verdict.request.port
@@ -316,6 +326,12 @@ class Control:
         if code == Code.NOT_FOUND:
             answer = refuse(message, code, f"{runtime} is no name of this user")
         self._exchange.send_to_link(port, answer)
+
+
+def _no_peer(runtime: str) -> str:
+    if is_node(runtime):
+        return f"{runtime} gets no session here now"
+    return f"the messages of {domain_of(runtime)} come by its node"
 
 
 def _brings_credentials(request: OpenRequest) -> bool:

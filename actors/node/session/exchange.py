@@ -37,6 +37,7 @@ from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import status_of
+from specs.identity import Identity
 from specs.limits.node import MAILBOX_RETRY
 from specs.limits.protocol import FAN_OUT_AT_ONCE, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, position_of, refuse
@@ -199,7 +200,7 @@ class Exchange:
         self.ports: dict[int, Port] = {}
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
-        self.tables = Tables(addresses, rules, self.components, trace)
+        self.tables = Tables(addresses, rules, self.components, trace, self._identity_of)
         self.foreign = ForeignRoutes(addresses.domain, rules.rights.abroad)
         self.trace = trace
         self.budget = bounds.fresh_budget()
@@ -221,6 +222,10 @@ class Exchange:
         self._ids = ids
         self.runtimes: dict[int, str] = {}
         self._alarms = Alarms[str]()
+
+    def _identity_of(self, runtime: str) -> Identity | None:
+        session = self.sessions.get(runtime)
+        return None if session is None else session.identity
 
     def session_of(self, number: int) -> Session | None:
         """Return the session a link has."""

@@ -36,7 +36,7 @@ from fsm.session.node_session_io import (
     ReopenAsked,
 )
 from fsm.session.possession import Challenges, signed_parts
-from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
+from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_node, parse
 from specs.bodies.session import (
     IdentityCall,
     SessionChallenge,
@@ -47,7 +47,7 @@ from specs.bodies.session import (
 )
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, BadUrlError
-from specs.identity import Identity, write_sender
+from specs.identity import Identity, speaks_for, write_sender
 from specs.limits.node import CHALLENGE_BYTES, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
@@ -566,19 +566,33 @@ class Logins:
         except BadMessageError as exc:
             _log.warning("login not understood", runtime=request.runtime, why=exc.reason)
             return Denied(request, Code.UNAVAILABLE, _AWAY)
-        if identity.until <= wall:
-            return _refused(request, "what vouched for you is over")
-        if identity.runtime is not None and identity.runtime != request.runtime:
-            return _refused(request, f"the token is good for {identity.runtime} only")
-        if identity.key is not None and identity.key != request.key:
-            return _refused(request, BOUND)
-        if identity.runtime is None and is_node(request.runtime):
-            # Or any user's token would do to speak for a whole domain.
-            return _refused(request, "a node shows a token that is bound to its address")
+        objection = self._objection(request, identity, wall)
+        if objection is not None:
+            return _refused(request, objection)
         until = now + identity.until - wall
         if request.token is not None:
             identity = attrs.evolve(identity, login=digest_of(request.token))
         return Vouched(request, identity, Credentials(identity.user, identity.issuer, until))
+
+    def _objection(self, request: OpenRequest, identity: Identity, wall: float) -> str | None:
+        """Return why a login does not open the requested session; None: it does."""
+        runtime, domain = request.runtime, domain_of(request.runtime)
+        why = None
+        if identity.until <= wall:
+            why = "what vouched for you is over"
+        elif identity.runtime is not None and identity.runtime != runtime:
+            why = f"the token is good for {identity.runtime} only"
+        elif identity.key is not None and identity.key != request.key:
+            why = BOUND
+        elif is_node(runtime):
+            # Or any user's token would do to speak for a whole domain.
+            if identity.runtime is None:
+                why = "a node shows a token that is bound to its address"
+        elif not (
+            domain == self._exchange.tables.addresses.domain or speaks_for(identity.issuer, domain)
+        ):
+            why = f"{identity.issuer} does not speak for {domain}"
+        return why
 
 
 Key = TypeVar("Key")

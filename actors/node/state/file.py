@@ -199,6 +199,7 @@ def _written(identity: Identity) -> dict[str, Json]:
         "roles": [*sorted(identity.roles)],
         "runtime": identity.runtime,
         "login": identity.login,
+        "addresses": [*sorted(identity.addresses)],
     }
 
 
@@ -211,9 +212,15 @@ def _identity(value: dict[str, Json]) -> Identity:
                 user=user,
                 issuer=issuer,
                 until=math.inf if until is None else float(until),
-                roles=frozenset(role for role in roles if isinstance(role, str)),
+                roles=_texts(roles),
                 runtime=runtime,
+                addresses=_texts(value.get("addresses")),
                 login=login,
             )
         case _:
             raise ValueError("an identity is not what it should be")  # caught by `load`
+
+
+def _texts(value: Json) -> frozenset[str]:
+    listed = value if isinstance(value, list) else ()
+    return frozenset(text for text in listed if isinstance(text, str))

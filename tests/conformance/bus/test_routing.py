@@ -156,10 +156,7 @@ async def test_a_runtime_of_another_domain_is_served_by_its_own_address(guests):
     bob = await guests()
     (hb,) = await bob.allocate()
     for form in WIRE_FORMS:
-        foreign = guests.named(form)
-        foreign.runtime = foreign.runtime.replace(DOMAIN, "b.ex")
-        foreign.inside = foreign.inside.replace(DOMAIN, "b.ex")
-        await guests.connect(foreign)
+        foreign = await guests.connect(guests.abroad("b.ex", form))
         await foreign.open()
         hyperty = f"hyperty://b.ex/{foreign.name}"
 
@@ -171,25 +168,29 @@ async def test_a_runtime_of_another_domain_is_served_by_its_own_address(guests):
         assert (await foreign.answer_to(sent))["body"]["code"] == 200
 
 
-def is_ours(join):
-    """Whether a wire form is ours: then a session speaks only for its domain."""
-    return join.form in {"link", "rest"}
+async def from_abroad(join):
+    """Connect a runtime of another domain that has no route here."""
+    peer = await join.connect(join.abroad("b.ex"))
+    await peer.open()
+    return peer
 
 
 async def test_an_address_of_another_domain_belongs_to_its_first_user(join):
-    """MN-13, MN-24: bound to that session, 401 for every other; our forms never bind one."""
-    alice, bob = await join(), await join()
+    """MN-13, MN-24: bound to that session, 401 for every other, and always in this domain."""
+    alice, bob, ours = await from_abroad(join), await from_abroad(join), await join()
     hyperty = f"hyperty://b.ex/first-{alice.name}"
 
-    assert await alice.code("read", hyperty, alice.part("x")) == (401 if is_ours(join) else 404)
+    assert await ours.code("read", hyperty, ours.part("x")) == 401
+    assert await alice.code("read", hyperty, alice.part("x")) == 404
     assert await bob.code("read", hyperty, bob.part("x")) == 401
+    assert await ours.code("read", hyperty, ours.part("x")) == 401
 
     await alice.close()
 
 
 async def test_a_binding_ends_with_its_session(join):
     """MN-13, MN-07, I-A7."""
-    alice, bob = await join(), await join()
+    alice, bob = await from_abroad(join), await from_abroad(join)
     hyperty = f"hyperty://b.ex/ended-{alice.name}"
     await alice.code("read", hyperty, alice.part("x"))
     await alice.close()
@@ -197,7 +198,7 @@ async def test_a_binding_ends_with_its_session(join):
 
     codes = [await bob.code("read", hyperty, bob.part("x")) for _ in range(2)]
 
-    assert codes[-1] == (401 if is_ours(join) else 404)
+    assert codes[-1] == 404
 
 
 async def test_addresses_are_not_learnt_from_passing_messages(join):

@@ -2,6 +2,7 @@
 
 import math
 
+import attrs
 import orjson
 import pytest
 from hypothesis import given
@@ -73,6 +74,17 @@ def test_the_address_of_a_digest_is_the_one_that_the_value_says(about):
     row = OwnerRow(LONG, R)
     fields = {**orjson.loads(write_row(row)), "about": about}
     assert refused(row.key, orjson.dumps(fields)) is RowRefusal.MALFORMED
+
+
+def test_the_stated_addresses_of_a_session_are_kept():
+    stated = attrs.evolve(LOGIN, addresses=frozenset({"hyperty://b.ex/1", "hyperty://b.ex/2"}))
+    row = attrs.evolve(SESSION, identity=stated)
+    assert read_row(row.key, write_row(row)).identity == stated
+    fields = orjson.loads(write_row(row))
+    for odd in ("x", [1], {}):
+        identity = {**fields["identity"], "addresses": odd}
+        value = orjson.dumps({**fields, "identity": identity})
+        assert refused(row.key, value) is RowRefusal.MALFORMED
 
 
 def test_the_login_of_a_session_is_kept():

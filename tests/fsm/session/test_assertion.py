@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.session.assertion import Acceptable, AssertionCore, AssertionTerms, Unacceptable
-from specs.identity import Identity
+from specs.identity import Identity, speaks_for
 
 NOW = 1_800_000_000.0
 GOOD = {
@@ -37,6 +37,24 @@ def test_a_good_token_names_its_user():
         roles=frozenset({"admin"}),
         runtime="hyperty-runtime://a.ex/ra",
     )
+
+
+def test_a_token_may_state_addresses_of_its_runtime():
+    stated = judged(addresses=["hyperty://B.ex/1/", "hyperty://b.ex/1", "comm://b.ex/2"]).addresses
+    assert stated == {"hyperty://b.ex/1", "comm://b.ex/2"}
+
+
+@pytest.mark.parametrize(
+    ("issuer", "domain", "does"),
+    [
+        ("b.ex", "b.ex", True), ("https://b.ex:443/x", "b.ex", True),
+        ("https://login.b.ex/realms/x", "b.ex", True), ("https://evil-b.ex", "b.ex", False),
+        ("https://b.ex.evil.ex", "b.ex", False), ("https://ex", "b.ex", False),
+        ("https://b.ex@evil.ex", "b.ex", False), ("b.ex", "sub.b.ex", False), ("", "b.ex", False),
+    ],
+)  # fmt: skip
+def test_an_issuer_speaks_for_the_domain_of_its_host(issuer, domain, does):
+    assert speaks_for(issuer, domain) is does
 
 
 def test_a_token_may_be_bound_to_a_node():
@@ -78,6 +96,11 @@ def test_a_claim_of_another_kind_is_no_login(name, value):
         ({"roles": ["r"] * 65}, "'roles'"),
         ({"runtime": "hyperty://a.ex/ra"}, "'runtime'"),
         ({"runtime": 1}, "'runtime'"),
+        ({"addresses": "hyperty://b.ex/1"}, "'addresses'"),
+        ({"addresses": []}, "'addresses'"),
+        ({"addresses": ["hyperty://b.ex/1", 1]}, "'addresses'"),
+        ({"addresses": ["nonsense"]}, "'addresses'"),
+        ({"addresses": ["hyperty://b.ex/1"] * 257}, "'addresses'"),
         ({"iat": NOW, "exp": NOW + 86_401}, "longer than"),
         ({"nbf": "soon"}, "'nbf'"),
     ],
@@ -249,6 +272,10 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 anything = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
-@given(st.dictionaries(st.sampled_from([*GOOD, "nbf", "azp", "roles", "runtime", "cnf"]), anything))
+@given(
+    st.dictionaries(
+        st.sampled_from([*GOOD, "nbf", "azp", "roles", "runtime", "addresses", "cnf"]), anything
+    )
+)
 def test_every_claimed_token_is_judged(changed):
     assert isinstance(judged(**changed), Identity | Unacceptable)

@@ -23,6 +23,13 @@ class Joining:
         name = name or f"r{next(NUMBERS)}"
         return FORMS[form or self.form](self.node.urls, DOMAIN, name)
 
+    def abroad(self, domain: str, form: str | None = None, name: str | None = None) -> WirePeer:
+        """Make a peer that has not come yet and says that its runtime is of another domain."""
+        peer = self.named(form, name)
+        peer.runtime = peer.runtime.replace(f"://{DOMAIN}/", f"://{domain}/")
+        peer.inside = peer.inside.replace(f"://{DOMAIN}/", f"://{domain}/")
+        return peer
+
     async def outsider(self, form: str | None = None, name: str | None = None) -> WirePeer:
         """Connect, and say nothing."""
         return await self.connect(self.named(form, name))

@@ -83,11 +83,8 @@ def runtime(domain, url, *more):
 
 
 @asynccontextmanager
-async def two_domains(topology, trace=None, asks="triangle"):
-    """Only the node of a.ex has a way to the other; in the triangle the runtimes have both.
-
-    Who asks from here does so by the topology `asks`.
-    """
+async def two_domains(topology, trace=None):
+    """Only the node of a.ex has a way to the other; in the triangle the runtimes have both."""
     places = [free_place(), free_place()]
     urls = [f"ws://{place}/link" for place in places]
     kept = () if trace is None else ("--trace", str(trace))
@@ -109,7 +106,7 @@ async def two_domains(topology, trace=None, asks="triangle"):
             name="asker",
             node=urls[0],
             nodes={"b.ex": urls[1]},
-            topology=Topology(asks),
+            topology=Topology(topology),
         )
         caller = Caller()
         here = await enter(open_runtime(config, network, NULL_TRACER))

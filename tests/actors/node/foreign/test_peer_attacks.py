@@ -118,14 +118,14 @@ async def test_use_of_this_node_by_a_runtime_of_its_domain_is_no_offence_of_the_
         await rx.ask("read", HX, DR, resource=HX)
         peer = await world.peer(NODE)
         for _ in range(2 * PEER_OFFENCES):
-            assert (await peer.ask("read", HX, DR, resource=HX)).code == 401
+            assert (await peer.ask("read", HX, DR, resource=HX)).code == 404
         assert (await world.states())[NODE] == "open"
 
 
 async def test_an_address_taken_before_its_node_connected_is_released(autojump_clock):
     read = {"type": "read", "from": HX, "to": DR, "body": {"resource": HX}}
     async with open_world(allow_legacy=True) as world:
-        thief = await plain_peer(world)
+        thief = await plain_peer(world, RX)
         assert (await thief.ask(id=1, **read))["body"]["code"] == 404
         peer = await world.peer(NODE)
         assert (await thief.ask(id=2, **read))["body"]["code"] == 401

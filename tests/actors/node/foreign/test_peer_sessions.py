@@ -39,14 +39,37 @@ async def test_a_node_sends_only_as_its_own_domain(autojump_clock, from_):
         assert await ra.silence()
 
 
-async def test_a_node_cannot_send_as_the_holder_of_a_session_here(autojump_clock):
+async def test_a_route_wins_over_sessions_and_bindings_of_runtimes(autojump_clock):
+    """MN-13, MN-18: what a runtime calls itself proves nothing, once its domain can be reached."""
     async with open_world() as world:
-        _, address = await hyperty_of(world)
+        ra, address = await hyperty_of(world)
+        runtime = await world.peer(RX)
+        assert (await runtime.ask("read", HX, DR, resource=HX)).code == 404
+        peer = await world.peer(NODE)
+        for own in (HX, f"{RX}/registry"):
+            await peer.post("read", own, address)
+            assert (await ra.hear()).from_ == own
+            await ra.post("read", address, own)
+            assert (await peer.hear()).to == own
+        assert (await runtime.ask("read", HX, address)).code == 401
+        assert await ra.silence()
+        assert RX not in await world.states()
+        answer = await (await world.outsider(RX)).control("open", runtimeURL=RX)
+        assert answer.code == 403
+
+
+async def test_without_logins_a_domain_whose_node_was_here_is_not_left_to_its_runtimes(
+    autojump_clock,
+):
+    async with open_world() as world:
         runtime = await world.peer(RX)
         await runtime.ask("read", HX, DR, resource=HX)
-        peer = await world.peer(NODE)
-        assert (await peer.ask("read", HX, address)).code == 401
-        assert (await peer.ask("read", f"{RX}/registry", address)).code == 401
+        peer, ra = await world.peer(NODE), await world.peer(RA)
+        await peer.control("close")
+        assert (await ra.ask("read", f"{RA}/ua", HX)).code == 404
+        assert (await runtime.ask("read", HX, f"{RA}/ua")).code == 401
+        answer = await (await world.outsider(RX)).control("open", runtimeURL=RX)
+        assert answer.code == 403
 
 
 async def test_answers_return_over_the_session_that_asked(autojump_clock):

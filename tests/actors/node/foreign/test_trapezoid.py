@@ -68,7 +68,8 @@ async def test_both_directions_have_a_stub_each_and_answers_return_where_they_ca
 
 
 async def test_in_the_triangle_no_node_has_a_stub(autojump_clock):
-    async with open_two(DomainOptions(topology=Topology.TRIANGLE)) as world:
+    options = DomainOptions(topology=Topology.TRIANGLE, a_knows={}, b_knows={})
+    async with open_two(options) as world:
         assert (await world.a.ask(world.b)).code == 200
         assert (await world.b.ask(world.a)).code == 200
         assert states(world.a) == states(world.b) == []

@@ -366,6 +366,31 @@ async def test_nobody_speaks_as_others_or_consents_for_them_at_another_node(auto
         assert not [one for one in stranger.heard if one.type is MessageType.UPDATE]
 
 
+@pytest.mark.parametrize("ours", [0, 1])
+async def test_a_route_at_one_node_wins_at_each(ours, autojump_clock):
+    """SEC-16: over what a runtime of that domain has bound and opened at another node."""
+    peer_url, hyperty = "domain://msg-node.b.ex", "hyperty://b.ex/hx"
+    async with open_group() as world:
+        one, two = world.nodes
+        runtime = await one.peer("hyperty-runtime://b.ex/rx")
+        assert (await runtime.ask("read", hyperty, DR, resource=hyperty)).code == 404
+        peer, ra = await two.peer(peer_url), await world.nodes[ours].peer(RA)
+
+        async def is_followed():
+            outsider = await one.outsider("hyperty-runtime://b.ex/ry")
+            answer = await outsider.control("open", runtimeURL="hyperty-runtime://b.ex/ry")
+            await outsider.link.aclose()
+            return answer.code == 403
+
+        await world.until(is_followed)
+        for to in (hyperty, "hyperty-runtime://b.ex/rx/p2phandler/1"):
+            await ra.post("read", f"{RA}/ua", to)
+            with trio.fail_after(10):
+                assert (await peer.hear()).to == to
+        assert (await runtime.ask("read", hyperty, f"{RA}/ua")).code == 401
+        assert await ra.silence(1)
+
+
 async def test_a_used_token_is_known_until_it_is_over_by_the_slowest_clock(autojump_clock):
     """SEC-45, SEC-04."""
     use = Use(b"d" * 32, 360.0)

@@ -94,7 +94,9 @@ async def code_from_elsewhere(peer, number: int) -> int:
 async def test_a_denied_message_binds_no_address_of_another_domain(tmp_path, autojump_clock):
     """MN-13: who may not speak does not get hold of the name it would have spoken by."""
     async with open_world(allow_legacy=True, **policed(tmp_path, LATE)) as world:
-        denied, other = await plain_peer(world, RB), await plain_peer(world, RA)
+        denied, other = [
+            await plain_peer(world, f"hyperty-runtime://b.ex/{name}") for name in ("x", "y")
+        ]
 
         assert await code_from_elsewhere(denied, 101) == 403
         assert await code_from_elsewhere(other, 1) == 404

@@ -33,11 +33,9 @@ async def test_nothing_comes_from_or_goes_to_the_blacklist(autojump_clock):
         elsewhere = await plain_peer(world, "hyperty-runtime://good.example/r")
         ra = await world.peer(RA)
 
-        answer = await elsewhere.ask(
-            id=1, type="create", from_="hyperty://spam.example/x", to=f"{RA}/ua", body={}
-        )
-        assert answer["body"]["code"] == 403
-        assert answer["body"]["description"] == "this node takes nothing from your domain"
+        answer = await opened(await world.outsider("hyperty-runtime://spam.example/r"), None)
+        assert answer.code == 403
+        assert answer.body["description"] == "this node takes nothing from your domain"
         assert (await ra.ask("create", f"{RA}/ua", "hyperty://scam.example/x")).code == 403
         assert (await ra.ask("create", f"{RA}/ua", "hyperty://good.example/x")).code == 404
         answer = await elsewhere.ask(
@@ -78,7 +76,11 @@ async def test_objects_are_created_in_office_hours(at, code, zone, autojump_cloc
     [
         ({"iss": OURS, "sub": ALICE}, RA, ""),
         ({"iss": THEIRS, "sub": EVE}, RA, "only users of idp.example"),
-        ({"iss": OURS, "sub": ALICE}, "hyperty-runtime://b.example/r", "only users of"),
+        (
+            {"iss": "https://idp.b.example", "sub": EVE},
+            "hyperty-runtime://b.example/r",
+            "only users of",
+        ),
         (None, RA, "log in first"),
     ],
 )

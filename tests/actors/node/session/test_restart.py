@@ -180,3 +180,19 @@ async def test_messages_carry_the_login_token_of_a_stored_session_too(path):
         assert (await again.ask("create", *sent, idToken=login_token)).code == 404
         assert (await again.ask("create", *sent, idToken="another")).code == 401
     assert login_token.encode() not in path.read_bytes()
+
+
+async def test_the_stated_addresses_of_a_login_outlive_the_node(path):
+    """MN-18: a runtime of another domain speaks for them, and for no others."""
+    issuer, rx, mine = Issuer(), "hyperty-runtime://b.ex/rx", "hyperty://b.ex/mine"
+    provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
+    login = Login(provider=provider, clock=lambda: 0.0)
+    token = issuer.token(iss="https://idp.b.ex", sub="user://b.ex/bob", addresses=[mine])
+    async with open_world(state=path, login=login) as world:
+        first = await world.outsider(rx)
+        assert (await login_with(first, token)).code == 200
+    async with open_world(state=path, login=login) as world:
+        again = await world.outsider(rx)
+        assert (await again.control("re-open", runtimeURL=rx, token=first.token)).code == 200
+        assert (await again.ask("read", mine, f"{RA}/ua")).code == 404
+        assert (await again.ask("read", "hyperty://b.ex/other", f"{RA}/ua")).code == 401
