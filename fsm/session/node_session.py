@@ -254,7 +254,7 @@ class NodeSessionCore:
     def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
         if self._is_owner(asked.credentials):
             return self._renew(asked, now)
-        if asked.is_unproved and self.link is None:
+        if asked.is_unproved and (asked.is_shared or self.link is None):
             if self._reopened_token:
                 return self._resume(asked, self._reopened_token, now)
             if not self._digest:

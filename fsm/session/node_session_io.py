@@ -139,6 +139,7 @@ class OpenAsked:
         is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
             without logins: while detached, a session that was opened so is given to
             the next peer that opens so.
+        is_shared: Whether it is given so, too, while another link has it.
         is_fixed: Whether the token stays the same, and the session ends with the node: upstream's
             stubs expect that.
         key: Thumbprint of the key that the link has proven; None: none.
@@ -150,6 +151,7 @@ class OpenAsked:
     liveness: Liveness = Liveness.PINGED
     credentials: Credentials | None = None
     is_unproved: bool = False
+    is_shared: bool = False
     is_fixed: bool = False
     key: str | None = None
 

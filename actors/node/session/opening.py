@@ -309,6 +309,7 @@ class Opening:
             liveness,
             credentials,
             is_unproved=is_upstream and not self._has_login,
+            is_shared=self._exchange.tables.rights.names is Names.LOOSE,
             is_fixed=is_upstream,
             key=request.key,
         )

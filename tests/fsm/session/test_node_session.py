@@ -1,5 +1,6 @@
 """The node's side of a session, without a node (I-M1..I-M4, I-M12)."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,6 +162,31 @@ def test_upstreams_open_takes_no_session_from_a_link():
     core.feed(unproved(1, fresh=TOKEN), 0.0)
 
     assert [one.code for one in core.feed(unproved(2), 1.0)] == [409]
+
+
+@pytest.mark.parametrize("first", ["open", "claim"])
+def test_where_names_are_loose_upstreams_open_takes_the_session_from_a_link(first):
+    """C-84, as upstream's own node does it."""
+    core = NodeSessionCore("k", R)
+    core.feed(unproved(1, fresh=TOKEN) if first == "open" else ClaimAsked(1), 0.0)
+
+    cut, lost, back, granted = core.feed(attrs.evolve(unproved(2), is_shared=True), 1.0)
+
+    assert (cut.link, lost.new, back.new, granted.link) == (1, "detached", "open", 2)
+    assert granted.token == (TOKEN if first == "open" else "f" * 64)
+    assert core.link == 2
+
+
+def test_where_names_are_loose_upstreams_open_takes_no_session_that_was_opened_otherwise():
+    """I-M2, S2."""
+    shared = attrs.evolve(unproved(2), is_shared=True)
+    assert [one.code for one in opened().feed(shared, 1.0)] == [409]
+    core = NodeSessionCore("k", R)
+    core.feed(OpenAsked(1, None, TOKEN, credentials=Credentials("u", "i", 99.0)), 0.0)
+    assert [one.code for one in core.feed(shared, 1.0)] == [409]
+    core = NodeSessionCore("k", R)
+    core.feed(unproved(1, fresh=TOKEN), 0.0)
+    assert [one.code for one in core.feed(OpenAsked(2, None, "f" * 64), 1.0)] == [409]
 
 
 def test_upstreams_open_gets_no_session_that_was_opened_otherwise():
