@@ -1,8 +1,9 @@
 """The observer's end of a data object: a copy that follows version by version.
 
-Changes are applied strictly in order; a gap makes the copy stale until the whole
-object was read (SYN-17, I-D3). Nothing is applied before the snapshot (I-D5). A read
-that fails is made again after a pause; a read without an answer when its time is over.
+Changes are applied strictly in order; a gap, or a change that does not fit the value, makes the
+copy stale until the whole object was read (SYN-17, I-D3). Nothing is applied before the snapshot
+(I-D5). A read that fails is made again after a pause; a read without an answer when its time is
+over.
 
 A last change that is lost leaves no gap, and the loss of the object's end leaves no sign at
 all. So the reporter repeats its last change, and a live copy that gets no message for long
@@ -23,7 +24,7 @@ import attrs
 from fsm.engine import NOTHING, Entity, Step
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, State, Trigger
 from fsm.sync.value.json import json_size
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import changed, is_applicable
 from specs.bodies.sync import Change, DataObject, Snapshot
 from specs.jsonvalue import JsonObject, frozen_object
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
@@ -302,9 +303,10 @@ class ObserverCore:
             # The state, its wait and the read under way stay as they are.
             self._keep(version, change)
             return [self._entity.step(Trigger.CHANGED)]
-        if version > self._version + 1:
+        gap = self._gap(change)
+        if gap:
             self._keep(version, change)
-            step = self._step(Trigger.CHANGED, now, f"{version} came after {self._version}")
+            step = self._step(Trigger.CHANGED, now, gap)
             self._read_at = now + pause
             return [step] if pause else [step, self._read()]
         step = self._entity.step(Trigger.CHANGED)
@@ -312,6 +314,18 @@ class ObserverCore:
         if version <= self._version:
             return [step]
         return [step, *self._apply(change, now)]
+
+    def _gap(self, change: Change) -> str:
+        """Return why a change does not lead on from the value; empty: it does, or is late."""
+        version, has = change.version, self._version
+        if version > has + 1:
+            return f"{version} came after {has}"
+        is_next = version == has + 1
+        return (
+            f"{version} does not fit {has}"
+            if is_next and not is_applicable(self._data, change)
+            else ""
+        )
 
     def _become(self, version: int, data: JsonObject) -> None:
         """Take a whole value, which has come in one message."""

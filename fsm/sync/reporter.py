@@ -45,7 +45,7 @@ from fsm.sync.reporter_io import (
     UnsubscribeAsked,
     Vacated,
 )
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import changed, published_change
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.jsonvalue import ABSENT, value_at
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
@@ -356,15 +356,8 @@ class ReporterCore:
     def _change(self, by: str, change: ChangeObject) -> list[ReporterEffect]:
         version = self._object.version + 1
         data = changed(self._object.data, change)
+        published = published_change(self._object.data, data, change, version, by)
         self._object = attrs.evolve(self._object, version=version, data=data)
-        published = Change(
-            version,
-            change.attribute,
-            change.value,
-            change.attribute_type,
-            change.operation,
-            source=by,
-        )
         return [Published(published)]
 
     def _end(

@@ -301,7 +301,9 @@ class Subscription:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-@ruled(Needs("operation", "attribute_type"), Needs("operation", "value"))
+@ruled(
+    Needs("operation", "attribute_type"), Needs("operation", "value"), Needs("index", "operation")
+)
 class Change:
     """One change of a data object (M-40).
 
@@ -310,6 +312,9 @@ class Change:
         attribute: Dotted path; absent: `value` is the whole new value.
         value: New value; absent removes the attribute.
         operation: `add` or `remove` elements of an array.
+        index: Where in the array (ours): `add` inserts before this element; absent: there was no
+            array. `remove` removes the elements of `value`, which stand from it on, or as many
+            as `value` says; 0: the last one, which is it.
     """
 
     version: Version
@@ -321,6 +326,7 @@ class Change:
     operation: Annotated[str, Operation] | None = None
     last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
     source: Address | None = None
+    index: Annotated[int, Whole(0, MAX_ID)] | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -4,6 +4,7 @@ A session remembers one `Dialect`. Messages inside the process stay in normal
 form; `emit` writes them for the peer at the very edge (N3).
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -33,6 +34,13 @@ _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _SUBSCRIPTION: Final = "/subscription"
 _CHANGES: Final = "/changes"
 _OBJECT_SLASHES: Final = 3
+_ARRAY: Final = "array"
+_ADD: Final = "add"
+_REMOVE: Final = "remove"
+_URL: Final = "://"
+_PLACE: Final = re.compile("[0-9]{1,9}")
+_NOWHERE: Final = 999_999_999
+"""A place behind the last element of any list that fits into a message."""
 _REGISTRY: Final = f"domain://{REGISTRY_HOST}"
 _HYPERTY_PATH: Final = "/hyperty/"
 """Upstream's runtime writes it before the address of a hyperty that it unregisters."""
@@ -58,7 +66,8 @@ class Dialect:
         via_text: It writes `via` as one address, and compares it with its own (C-07).
         is_upstream: It has the habits of upstream's runtime, which no message of its own shows:
             it reads the observer of a subscription from `subscriber` (C-10), knows all children of
-            an object by the one address `O/children/` (C-11), and takes no object without a name.
+            an object by the one address `O/children/` (C-11), takes no object without a name,
+            and names a place in a list as the last segment of a path (C-35).
         from_zero: It counts the versions of its data objects from 0.
         names: Its own addresses as it wrote them last, by their canonical text, where that is
             another: an answer goes to exactly the `from` of its request. Dialects that differ in
@@ -192,8 +201,8 @@ def _is_of_object(address: str) -> bool:
 def meant(message: Message, dialect: Dialect) -> Message:
     """Return what a message of a peer in upstream's forms means.
 
-    Versions of data objects count from 1 (SYN-16), and a hyperty is unregistered by its address
-    alone (M-23).
+    Versions of data objects count from 1 (SYN-16), changes of lists name the list and the place
+    apart (M-40), and a hyperty is unregistered by its address alone (M-23).
 
     Args:
         message: The message, in normal form.
@@ -201,12 +210,72 @@ def meant(message: Message, dialect: Dialect) -> Message:
     """
     if dialect.from_zero:
         message = _from_one(message)
+    if message.type is MessageType.UPDATE and message.to == message.from_ + _CHANGES:
+        message = attrs.evolve(message, body=_normal_change(message.body))
     resource = message.body.get("resource")
     is_path = isinstance(resource, str) and resource.startswith(_HYPERTY_PATH)
     if is_path and message.type is MessageType.UPDATE and message.to.startswith(_REGISTRY):
         named = str(resource).removeprefix(_HYPERTY_PATH)
         return attrs.evolve(message, body={**message.body, "resource": named})
     return message
+
+
+def _normal_change(body: JsonObject) -> JsonObject:
+    """Bring a change of an attribute into normal form; one without a sure meaning fits no value.
+
+    Upstream's runtime names the place in a list as the last segment of the path. It writes a single
+    element as it is, and removes the last element without saying how many. What it means by a
+    list that is added is unsure: its own observers add the elements, its reporter the list.
+    """
+    path, operation = body.get("attribute"), body.get("operation")
+    if not isinstance(path, str):
+        return body
+    is_null = operation is None and "value" in body and body["value"] is None
+    is_splice = body.get("attributeType") == _ARRAY and operation in {_ADD, _REMOVE}
+    if is_null or _URL in path:
+        return _unfit(body)
+    return _normal_splice(body, path, operation) if is_splice else body
+
+
+def _normal_splice(body: JsonObject, path: str, operation: Json) -> JsonObject:
+    name, _, place = path.rpartition(".")
+    value, has_value, is_add = body.get("value"), "value" in body, operation == _ADD
+    if not name or not _PLACE.fullmatch(place):
+        return _unfit(body)
+    rest: JsonObject = {**body, "attribute": name}
+    if is_add and has_value and not isinstance(value, list):
+        return {**rest, "value": [value], "index": int(place)}
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if not is_add and (is_count or not has_value):
+        return {**rest, "value": value if has_value else 0, "index": int(place)}
+    return _unfit(body)
+
+
+def _unfit(body: JsonObject) -> JsonObject:
+    """Return a change that fits no value: a copy reads the object instead."""
+    array = {"attributeType": _ARRAY, "operation": _REMOVE}
+    return {**body, **array, "value": 0, "index": _NOWHERE}
+
+
+def _spelt_change(body: JsonObject) -> JsonObject:
+    """Write a change of a list as upstream's runtime applies it: a splice at a place."""
+    path = body.get("attribute")
+    if body.get("attributeType") != _ARRAY or not isinstance(path, str):
+        return body
+    index, value, operation = body.get("index"), body.get("value"), body.get("operation")
+    elements: list[Json] = value if isinstance(value, list) else [value]
+    rest: JsonObject = {key: each for key, each in body.items() if key != "index"}
+    if operation == _ADD and index is None:
+        return {key: each for key, each in rest.items() if key != "operation"}
+    if operation == _ADD:
+        is_single = len(elements) == 1 and not isinstance(elements[0], list)
+        added: Json = elements[0] if is_single else elements
+        rest["value"] = added
+    elif operation == _REMOVE and index is not None:
+        rest["value"] = len(elements) if isinstance(value, list) else value or 1
+    else:
+        return body
+    return {**rest, "attribute": f"{path}.{index}"}
 
 
 def _from_one(message: Message) -> Message:
@@ -271,7 +340,9 @@ def is_emitted_plain(message: Message, dialect: Dialect) -> bool:
         return False
     if not dialect.is_upstream:
         return True
-    has_habit = message.type in _PATH_TYPES or isinstance(message.body.get("value"), dict)
+    body = message.body
+    has_habit = message.type in _PATH_TYPES or isinstance(body.get("value"), dict)
+    has_habit = has_habit or "operation" in body
     return not (has_habit or is_all_children(from_) or is_all_children(to))
 
 
@@ -316,6 +387,8 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
             spelt[key] = value
     if dialect.is_upstream:
         _add_habits(message, spelt)
+        if message.type is MessageType.UPDATE and message.to == message.from_ + _CHANGES:
+            return _spelt_change(spelt)
     return spelt
 
 

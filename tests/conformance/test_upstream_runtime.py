@@ -67,6 +67,9 @@ class Script:
         line, _, self._unread = self._unread.partition(b"\n")
         return json.loads(line)
 
+    async def go_on(self):
+        await self.process.stdin.send_all(b"next\n")
+
     async def ended(self):
         assert await self.process.wait() == 0
 
@@ -76,7 +79,8 @@ async def script(node, form, file, mode, *more):
     url = node.ready["legacy_url" if form == "plain" else "session_url"]
     words = [NODE_JS, "--experimental-websocket", "--no-warnings", str(HERE / file), mode]
     start = trio.lowlevel.open_process
-    process = await start([*words, form, url, DOMAIN, *more], stdout=subprocess.PIPE)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = await start([*words, form, url, DOMAIN, *more], **pipes)
     try:
         with trio.fail_after(PATIENCE):
             yield Script(process)
@@ -85,6 +89,7 @@ async def script(node, form, file, mode, *more):
             if process.returncode is None:
                 process.kill()
             await process.wait()
+            await process.stdin.aclose()
             await process.stdout.aclose()
 
 
@@ -127,6 +132,52 @@ async def test_a_runtime_of_ours_observes_an_object_of_upstreams(node, door):
             await copy.wait_for(lambda value: value["n"] == 3)
         assert await running.fact() == {"done": True}
         await running.ended()
+
+
+@DOORS
+async def test_lists_that_upstreams_runtime_changes_are_the_same_at_an_observer_of_ours(node, door):
+    """After each write of JavaScript, at any place and depth; what is unsure is read again."""
+    async with script(node, door, "runtime.mjs", "lists") as running, ours(node) as hyperty:
+        url = (await running.fact())["object"]
+        async with hyperty.observe(url) as copy:
+            while (fact := await running.fact()) != {"last": True}:
+                await copy.wait_for(lambda _, fact=fact: copy.version >= fact["version"])
+                assert copy.value == fact["data"]
+                await running.go_on()
+        assert await running.fact() == {"done": True}
+        await running.ended()
+
+
+@DOORS
+async def test_lists_that_a_runtime_of_ours_changes_are_the_same_at_upstreams_observer(node, door):
+    value = {"list": [1, 2, 3, 2], "deep": [{"names": ["a", "b"]}], "pairs": [[1], [2]], "n": 0}
+    async with ours(node) as hyperty, hyperty.report("comm", value) as thing:
+        async with script(node, door, "runtime.mjs", "follow", thing.url) as running:
+            assert await running.fact() == {"observes": True}
+            for write in (
+                thing.add("list", 4),
+                thing.add("list", 5, [6], {"seven": 7}),
+                thing.add("deep.0.names", "c"),
+                thing.remove("deep.0.names.0"),
+                thing.discard("list", 2),
+                thing.discard("list", 4, 5),
+                thing.discard("list", "absent"),
+                thing.remove("list.0"),
+                thing.add("pairs.1", 9),
+                thing.add("pairs", [8]),
+                thing.discard("pairs", [1]),
+                thing.set("pairs.0.0", 0),
+                thing.add("made", 1, 2),
+                thing.set("new.way", [1]),
+                thing.remove("no.way"),
+                thing.discard("nothing", 1),
+                thing.set("n", {"x": 1}),
+                thing.set("n", 3),
+            ):
+                version = await write
+                assert await running.fact() == {"data": dict(thing.value), "version": version}
+            assert await running.fact() == {"done": True}
+            await running.ended()
 
 
 @pytest.mark.parametrize(("door", "times"), [("plain", 2), ("session", 5)])

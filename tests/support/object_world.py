@@ -118,7 +118,12 @@ def found(at, part):
 
 
 def put(at, key, present, change):
-    if change.operation == "add":
+    if change.index is not None:
+        at[key] = list(present)
+        adds, value = change.operation == "add", change.value
+        gone, new = (0, value) if adds else (len(value) if isinstance(value, list) else value, [])
+        at[key][change.index : change.index + gone] = new
+    elif change.operation == "add":
         at[key] = [*(present if isinstance(present, list) else []), *change.value]
     elif change.operation == "remove":
         if isinstance(present, list):

@@ -9,7 +9,7 @@ import { BadMessageError, byteLength, checkSize, isObject, jsonOf, sorted } from
 /**
  * One change. Without `attribute` it is the whole value; without `value` it removes.
  * @typedef {{version?: number, attribute?: string, value?: Json, attributeType?: string,
- *   operation?: string, source?: string}} Change
+ *   operation?: string, source?: string, index?: number}} Change
  */
 
 /**
@@ -74,12 +74,16 @@ export function checkPath(path) {
  * @param {JsonObject} body
  * @returns {Change & {version: number} | null}
  */
-export function changeIn({ version, attribute, ...change }) {
+export function changeIn({ version, attribute, index, ...change }) {
   if (!Number.isInteger(version)) return null;
   const path = attribute ?? undefined;
+  const place = index ?? undefined;
+  if (place !== undefined && (!Number.isSafeInteger(place) || Number(place) < 0 || !change.operation)) {
+    throw new BadMessageError("a place in a list is a whole number, and something is done there");
+  }
   if (path !== undefined && typeof path !== "string") throw new BadMessageError("an attribute is named by a text");
   checkPath(path);
-  return /** @type {Change & {version: number}} */ ({ ...change, version, attribute: path });
+  return /** @type {Change & {version: number}} */ ({ ...change, version, attribute: path, index: place });
 }
 
 /**
@@ -159,6 +163,119 @@ function withoutAll(elements, gone) {
 // ---- changes
 
 /**
+ * Return whether a published change fits a value: else the value is not its predecessor.
+ *
+ * @param {JsonObject} value
+ * @param {Change} change
+ */
+export function isApplicable(value, { attribute, value: brought, attributeType, operation, index }) {
+  if (attribute === undefined) return isObject(brought);
+  /** @type {Json | undefined} */
+  let here = value;
+  for (const segment of attribute.split(".")) {
+    if (Array.isArray(here) && indexIn(here, segment) < 0) return false;
+    if (typeof here !== "object" || here === null) return here === undefined && index === undefined;
+    here = part(here, segment);
+  }
+  if (attributeType !== "array" || (operation ?? null) === null) return true;
+  if (!Array.isArray(here)) return here === undefined && index === undefined;
+  if (index === undefined) return true;
+  if (operation === "add") return index <= here.length;
+  const count = Array.isArray(brought) ? brought.length : brought;
+  if (!Number.isSafeInteger(count) || Number(count) < 0) return false;
+  return count === 0 ? index === here.length - 1 : index + Number(count) <= here.length;
+}
+
+/**
+ * Return a change in a form that every peer can apply: `published_change` in
+ * `fsm/sync/value/value.py` explains it.
+ *
+ * @param {JsonObject} before
+ * @param {JsonObject} after
+ * @param {Change} asked
+ * @returns {Change}
+ */
+export function publishedChange(before, after, asked) {
+  if (asked.attribute === undefined) return { value: after };
+  const steps = asked.attribute.split(".");
+  const depth = nameable(before, steps);
+  return (depth === steps.length && listChange(before, asked)) || settled(before, after, steps, depth);
+}
+
+/**
+ * Return a change of a place that can be named; null: the place has to be set instead.
+ *
+ * @param {JsonObject} before
+ * @param {Change} asked
+ * @returns {Change | null}
+ */
+function listChange(before, { attribute = "", value, attributeType, operation }) {
+  const end = attribute.lastIndexOf(".");
+  const way = attribute.slice(0, Math.max(end, 0));
+  if (attributeType !== "array" || (operation ?? null) === null) {
+    const isElement = end >= 0 && Array.isArray(valueAt(before, way));
+    if ((value ?? null) === null && isElement) return cut(way, Number(attribute.slice(end + 1)), 1);
+    return { attribute, value, attributeType };
+  }
+  const place = valueAt(before, attribute);
+  const elements = Array.isArray(value) ? value : [value ?? null];
+  const array = { attribute, value: elements, attributeType, operation };
+  if (place === undefined && operation === "add") return array;
+  if (!Array.isArray(place)) return null;
+  if (operation === "add") return { ...array, index: place.length };
+  const keys = new Set(elements.map(sorted));
+  const gone = [...place.keys()].filter((number) => keys.has(sorted(place[number])));
+  if (!gone.length) return { ...array, value: [], operation: "add", index: place.length };
+  if (gone[gone.length - 1] - gone[0] !== gone.length - 1) return null;
+  return gone.length === elements.length ? { ...array, index: gone[0] } : cut(attribute, gone[0], gone.length);
+}
+
+/**
+ * @param {string} attribute
+ * @param {number} index
+ * @param {number} value how many elements go
+ */
+const cut = (attribute, index, value) =>
+  ({ attribute, value, attributeType: "array", operation: "remove", index });
+
+/**
+ * Return how many steps of a path lead through what stands in a value; the last may be new.
+ *
+ * @param {JsonObject} value
+ * @param {string[]} steps
+ */
+function nameable(value, steps) {
+  /** @type {Json | undefined} */
+  let here = value;
+  for (const [depth, step] of steps.entries()) {
+    if (typeof here !== "object" || here === null || step.includes("://")) return depth;
+    if (Array.isArray(here) && indexIn(here, step) < 0) return depth;
+    here = part(here, step);
+  }
+  return steps.length;
+}
+
+/**
+ * Return a change that sets or removes the nearest place on a path that can be named.
+ *
+ * @param {JsonObject} before
+ * @param {JsonObject} after
+ * @param {string[]} steps
+ * @param {number} most how many steps can be named
+ * @returns {Change}
+ */
+function settled(before, after, steps, most) {
+  for (let depth = most; depth > 0; depth -= 1) {
+    const attribute = steps.slice(0, depth).join(".");
+    const value = valueAt(after, attribute);
+    const holder = depth > 1 ? valueAt(before, steps.slice(0, depth - 1).join(".")) : before;
+    if (value === undefined && isObject(holder)) return { attribute };
+    if ((value ?? null) !== null) return { attribute, value };
+  }
+  return { value: after };
+}
+
+/**
  * Return a value after one change; it shares what the change did not touch.
  *
  * @param {JsonObject} value
@@ -212,9 +329,15 @@ function afterwards(present, [name, ...rest], change) {
  * @param {Change} change
  * @returns {Json | undefined}
  */
-function changedHere(present, { value = null, attributeType, operation }) {
-  if (attributeType !== "array" || operation === undefined) return value ?? undefined;
+function changedHere(present, { value = null, attributeType, operation, index }) {
+  if (attributeType !== "array" || (operation ?? null) === null) return value ?? undefined;
   const elements = Array.isArray(value) ? value : [value];
+  if (index !== undefined && !(operation === "remove" && Array.isArray(value))) {
+    if (!Array.isArray(present)) return present;
+    const gone = operation === "add" ? 0 : Math.max(Number(value), 1);
+    const more = operation === "add" ? elements : [];
+    return [...present.slice(0, index), ...more, ...present.slice(index + gone)];
+  }
   if (operation === "add") return [...(Array.isArray(present) ? present : []), ...elements];
   return Array.isArray(present) ? withoutAll(present, elements) : present;
 }
@@ -243,10 +366,13 @@ export function canBeSet(value, path) {
  * @param {Change} change
  * @returns {ObjectChange}
  */
-export function described(before, after, { attribute: path, value = null, operation, version = 0 }) {
+export function described(before, after, change) {
+  const { attribute, value = null, operation, version = 0, index } = change;
   const whole = { path: "", old: before, new: after, version };
-  if (path === undefined) return whole;
-  const isRemoval = value === null && operation === undefined;
+  if (attribute === undefined) return whole;
+  const isElement = index !== undefined && operation === "remove" && (value === 0 || value === 1);
+  const isRemoval = isElement || (value === null && operation === undefined);
+  const path = isElement ? `${attribute}.${index}` : attribute;
   const now = isRemoval ? null : valueAt(after, path) ?? null;
   if (now === null && !isRemoval && same(before, after)) return whole;
   return { path, old: valueAt(before, path) ?? null, new: now, version };

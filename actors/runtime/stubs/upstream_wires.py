@@ -1,7 +1,7 @@
 """Common parts of the wires of both forms of upstream's nodes (protocol page 11).
 
 A message is a frame. A node is spoken to as its own stubs spell: `runtime://`, `via` as
-one address. Ids and the name of a path's list differ from node to node, so that a profile
+one address, changes of lists as splices. Ids and the name of a path's list differ from node to node, so that a profile
 may say which. Answers are read like all input, by the same decoder.
 
 `/stub/connect?runtimeURL=`: upstream's plain form; the link is the session.
@@ -33,7 +33,7 @@ from actors.runtime.stubs.wire import Asked, Item, NodeWire, read_options
 from fsm.session.stub_client_io import SessionAnswered
 from specs.addresses.address import session_manager
 from specs.bodies.word import SessionMethod
-from specs.dialects.dialect import Dialect, spell
+from specs.dialects.dialect import Dialect, meant, spell
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
@@ -68,6 +68,7 @@ def dialect_for(stub: str, options: JsonObject) -> Dialect:
         runtime_alias=True,
         list_key=chosen[_PATHS],
         via_text=True,
+        is_upstream=True,
     )
 
 
@@ -132,8 +133,10 @@ class PlainWire(LegacyWire):
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
         line = decode_line(frame)
-        if isinstance(line, BadLine) or line.from_ != self._manager or not line.is_response:
+        if isinstance(line, BadLine):
             return (line,)
+        if line.from_ != self._manager or not line.is_response:
+            return (meant(line, self._dialect),)
         # Our node says why it shows a stub out; upstream's have no such address.
         if line.code <= LAST_SUCCESS:
             return ()
@@ -175,7 +178,8 @@ class SessionWire(LegacyWire):
         except BadMessageError:
             return (decode_line(frame),)
         if raw.get("from") != _MANAGER:
-            return (decode_object(frame, raw),)
+            item = decode_object(frame, raw)
+            return (meant(item, self._dialect) if isinstance(item, Message) else item,)
         answer = self._answered(raw)
         return (_no_message(frame),) if answer is None else (answer,)
 

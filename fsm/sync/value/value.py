@@ -35,6 +35,8 @@ __all__ = [
     "check_path",
     "described",
     "difference",
+    "is_applicable",
+    "published_change",
     "same",
     "without",
     "without_attribute",
@@ -57,6 +59,7 @@ def check_path(path: str | None) -> None:
 _ARRAY: Final = AttributeType.ARRAY.value
 _ADD: Final = Operation.ADD.value
 _REMOVE: Final = Operation.REMOVE.value
+_URL: Final = "://"
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True)
 _Place: TypeAlias = "Json | Absence"
@@ -77,6 +80,139 @@ def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
         return change.value if isinstance(change.value, dict) else value
     after = _after(value, change.attribute.split("."), change)
     return after if isinstance(after, dict) else value
+
+
+def is_applicable(value: JsonObject, change: Change) -> bool:
+    """Return whether a published change fits a value: else the value is not its predecessor.
+
+    Missing objects on the path are made; all else has to stand where the change says.
+
+    Args:
+        value: The value before.
+        change: The change.
+    """
+    if change.attribute is None:
+        return isinstance(change.value, dict)
+    here: _Place = value
+    for segment in change.attribute.split("."):
+        if isinstance(here, list):
+            index = index_in(here, segment)
+            if index is None:
+                return False
+            here = here[index]
+        elif isinstance(here, dict):
+            here = here.get(segment, ABSENT)
+        else:
+            return isinstance(here, Absence) and change.index is None
+    if not _is_of_array(change):
+        return True
+    if not isinstance(here, list):
+        return isinstance(here, Absence) and change.index is None
+    return change.index is None or _is_within(here, change.index, change)
+
+
+def _is_within(elements: list[Json], index: int, change: Change) -> bool:
+    """Return whether a list has the elements that a change inserts before, or removes."""
+    if change.operation == _ADD:
+        return index <= len(elements)
+    count = len(change.value) if isinstance(change.value, list) else change.value
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        return False
+    return index + count <= len(elements) if count else index == len(elements) - 1
+
+
+def published_change(
+    before: JsonObject, after: JsonObject, asked: ChangeObject, version: int, by: str
+) -> Change:
+    """Return a change in a form that every peer can apply to the value before.
+
+    A peer in upstream's form makes nothing on the way to an attribute, removes elements of lists
+    by their numbers only, and reads a URL in a path as one segment.
+
+    Args:
+        before: The whole value before the change.
+        after: The whole value after the change.
+        asked: The change, as the reporter requested it.
+        version: Version of the object after the change.
+        by: Address of the reporter.
+    """
+    if asked.attribute is None:
+        return Change(version, value=after, source=by)
+    steps = asked.attribute.split(".")
+    change: Change | None = None
+    if _nameable(before, steps) == len(steps):
+        change = _list_change(before, asked, version, by)
+    return change or _settled(before, after, steps, version, by)
+
+
+def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str) -> Change | None:
+    """Return a change of a place that can be named; None: the place has to be set instead."""
+    path = asked.attribute or ""
+    way, _, name = path.rpartition(".")
+    if not _is_of_array(asked):
+        if asked.value is None and isinstance(value_at(before, way), list):
+            return _cut(way, int(name), 1, version, by)
+        return Change(version, path, asked.value, asked.attribute_type, source=by)
+    place = value_at(before, path)
+    value: list[Json] = asked.value if isinstance(asked.value, list) else [asked.value]
+    if isinstance(place, Absence) and asked.operation == _ADD:
+        return Change(version, path, value, _ARRAY, _ADD, source=by)
+    if not isinstance(place, list):
+        return None
+    if asked.operation == _ADD:
+        return Change(version, path, value, _ARRAY, _ADD, source=by, index=len(place))
+    return _removed(path, place, value, version, by)
+
+
+def _removed(
+    path: str, place: list[Json], elements: list[Json], version: int, by: str
+) -> Change | None:
+    """Return a change that removes elements that stand side by side; None: they do not."""
+    keys = {_key(each) for each in elements}
+    gone = [number for number, each in enumerate(place) if _key(each) in keys]
+    if not gone:
+        return Change(version, path, [], _ARRAY, _ADD, source=by, index=len(place))
+    if gone[-1] - gone[0] != len(gone) - 1:
+        return None
+    if len(gone) != len(elements):
+        return _cut(path, gone[0], len(gone), version, by)
+    return Change(version, path, elements, _ARRAY, _REMOVE, source=by, index=gone[0])
+
+
+def _cut(path: str, index: int, count: int, version: int, by: str) -> Change:
+    return Change(version, path, count, _ARRAY, _REMOVE, source=by, index=index)
+
+
+def _nameable(value: JsonObject, steps: list[str]) -> int:
+    """Return how many steps of a path lead through what stands in a value; the last may be new."""
+    here: _Place = value
+    for depth, step in enumerate(steps):
+        if not isinstance(here, dict | list) or _URL in step:
+            return depth
+        if isinstance(here, list) and index_in(here, step) is None:
+            return depth
+        here = value_at(here, step)
+    return len(steps)
+
+
+def _settled(
+    before: JsonObject, after: JsonObject, steps: list[str], version: int, by: str
+) -> Change:
+    """Return a change that sets or removes the nearest place on a path that can be named."""
+    for depth in range(_nameable(before, steps), 0, -1):
+        path = ".".join(steps[:depth])
+        new = value_at(after, path)
+        holder = value_at(before, ".".join(steps[: depth - 1])) if depth > 1 else before
+        if isinstance(new, Absence):
+            if isinstance(holder, dict):
+                return Change(version, path, source=by)
+        elif new is not None:
+            return Change(version, path, new, source=by)
+    return Change(version, value=after, source=by)
+
+
+def _is_of_array(change: Change | ChangeObject) -> bool:
+    return change.attribute_type == _ARRAY and change.operation is not None
 
 
 def without_attribute(value: Json, path: str) -> Json:
@@ -192,18 +328,35 @@ def _in_list(
 
 
 def _changed_here(present: _Place, change: Change | ChangeObject) -> _Place:
-    if change.attribute_type == _ARRAY and change.operation is not None:
+    if _is_of_array(change):
         return _changed_array(present, change)
     return ABSENT if change.value is None else change.value
 
 
 def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
     elements: list[Json] = change.value if isinstance(change.value, list) else [change.value]
+    is_by_value = change.operation == _REMOVE and isinstance(change.value, list)
+    if isinstance(change, Change) and change.index is not None and not is_by_value:
+        return _changed_at(present, change.index, change.operation, change.value)
     if change.operation == _ADD:
         return [*(present if isinstance(present, list) else ()), *elements]
     if not isinstance(present, list):
         return present
     return without(present, elements)
+
+
+def _changed_at(present: _Place, index: int, operation: str | None, value: Json) -> _Place:
+    """Insert elements before one, or remove some from one on."""
+    if not isinstance(present, list):
+        return present
+    if operation == _ADD:
+        return [
+            *present[:index],
+            *(value if isinstance(value, list) else [value]),
+            *present[index:],
+        ]
+    count = value if isinstance(value, int) else 0
+    return [*present[:index], *present[index + max(count, 1) :]]
 
 
 @final
@@ -250,6 +403,8 @@ def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectCh
     if path is None:
         return ObjectChange("", before, after, change.version)
     is_removal = change.value is None and change.operation is None
+    if change.index is not None and change.operation == _REMOVE and change.value in (0, 1):
+        path, is_removal = f"{path}.{change.index}", True
     new = None if is_removal else _at(after, path)
     if new is None and not is_removal and same(before, after):
         return ObjectChange("", before, after, change.version)

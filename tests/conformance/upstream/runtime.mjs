@@ -130,11 +130,21 @@ class DataObject {
     return this.metadata.url;
   }
 
-  /** A change that is not newer is left out; nobody asks for what is between. */
-  change({ version, attribute, value }) {
+  /**
+   * A change that is not newer is left out; nobody asks for what is between. A path leads through
+   * what is there; in a list elements are spliced at its last segment.
+   */
+  change({ version, attribute, attributeType, operation, ...body }) {
     if (this.version + 1 > version) throw new Error(`version ${version} after ${this.version}`);
     this.version = version;
-    this.data[attribute] = value;
+    const way = attribute.split('.');
+    const last = way.pop();
+    const holder = way.reduce((here, name) => here[name], this.data);
+    if (attributeType === 'array' && operation === 'add') {
+      Array.prototype.splice.apply(holder, [last, 0].concat(body.value));
+    } else if (attributeType === 'array' && operation === 'remove') holder.splice(last, body.value);
+    else if ('value' in body || attributeType === 'array') holder[last] = body.value;
+    else delete holder[last];
   }
 }
 
@@ -233,12 +243,37 @@ class Runtime {
     this.bus.answer(message, { code: 200, schema: metadata.schema, value });
   }
 
+  /** What is written into the value is published, as upstream's watcher of the value sees it. */
   set(object, attribute, value) {
+    object.data[attribute] = value;
+    this.publish(object, { attribute, value });
+  }
+
+  publish(object, change) {
     const { url, hyperty } = object;
-    object.change({ version: object.version + 1, attribute, value });
+    object.version += 1;
     const lastModified = new Date().toISOString();
-    const body = { version: object.version, source: hyperty, attribute, value, lastModified };
+    const body = { version: object.version, source: hyperty, ...change, lastModified };
     this.bus.post({ type: 'update', from: url, to: `${url}/changes`, body });
+  }
+
+  /** Return an array of the value; what JavaScript does to it, one by one, is published. */
+  watched(object, path) {
+    const published = (name, change) =>
+      this.publish(object, { attribute: `${path}.${String(name)}`, attributeType: 'array', ...change });
+    return new Proxy(path.split('.').reduce((here, name) => here[name], object.data), {
+      set: (target, name, value) => {
+        const isNew = target[name] === undefined;
+        target[name] = value;
+        if (name !== 'length') published(name, isNew ? { value, operation: 'add' } : { value });
+        return true;
+      },
+      deleteProperty: (target, name) => {
+        delete target[name];
+        published(name, { operation: 'remove' });
+        return true;
+      },
+    });
   }
 
   async observe(hyperty, url) {
@@ -337,8 +372,57 @@ async function report(form, url, domain) {
   say({ done: true });
 }
 
+/** A reporter whose lists change in all ways of JavaScript, and of older runtimes of upstream. */
+async function lists(form, url, domain) {
+  const alice = await new Runtime(form, url, domain, 'alice').start();
+  const value = { list: [1], deep: [{ names: ['a', 'b'] }], pairs: [[1], [2]], n: 0 };
+  const mine = await alice.report(await alice.deploy(`user://${domain}/alice`), value);
+  say({ object: mine.url });
+  await until(() => mine.observers.length === 1, 'an observer');
+  const list = alice.watched(mine, 'list');
+  const names = alice.watched(mine, 'deep.0.names');
+  const steps = [
+    () => list.push(2), () => list.unshift(0), () => list.splice(1, 0, 7, 8), () => list.pop(),
+    () => list.shift(), () => list.splice(1, 1), () => names.push('c'), () => names.splice(0, 1),
+    () => list.push(null), () => list.push({ inner: [1] }), () => alice.set(mine, 'n', null),
+    // A list in a list: what observers are to make of it, only the object itself says.
+    () => alice.watched(mine, 'pairs').push([3]), () => alice.watched(mine, 'pairs.0').push(9),
+    // A hole, and what comes behind the end.
+    () => { delete list[0]; }, () => { list[9] = 'far'; },
+    // Older runtimes splice several elements at once, and say how many are removed.
+    () => {
+      mine.data.list.splice(1, 2);
+      alice.publish(mine, { attribute: 'list.1', attributeType: 'array', operation: 'remove', value: 2 });
+    },
+  ];
+  const lines = process.stdin[Symbol.asyncIterator]();
+  for (const step of steps) {
+    step();
+    const { data, version } = JSON.parse(JSON.stringify({ data: mine.data, version: mine.version }));
+    say({ data, version: version + 1 });
+    if ((await lines.next()).done) throw new Error('the other end has ended');
+  }
+  process.stdin.destroy();
+  say({ last: true });
+  await until(() => mine.observers.length === 0, 'the end of the observer');
+  await alice.stop();
+  say({ done: true });
+}
+
+/** An observer of lists that somebody else changes, until its `n` is 3. */
+async function follow(form, url, domain, object) {
+  const bob = await new Runtime(form, url, domain, 'bob').start();
+  const copy = await bob.observe(await bob.deploy(`user://${domain}/bob`), object);
+  copy.onChange = () => say({ data: copy.data, version: copy.version });
+  say({ observes: true });
+  await until(() => copy.data.n === 3, 'the last change');
+  await bob.leave(copy);
+  await bob.stop();
+  say({ done: true });
+}
+
 export { Runtime, Stub, check, say, until };
 
-const MODES = { pair, observe, report };
+const MODES = { pair, observe, report, lists, follow };
 const [, main, mode, ...words] = process.argv;
 if (main.endsWith('/runtime.mjs')) await MODES[mode](...words);

@@ -334,7 +334,9 @@ def test_objects_are_never_changed_in_place():
 def test_one_attribute_is_deleted_by_a_change_of_its_own(path, left):
     """MSG-13, M-46: observers see it as the next version."""
     core = reporter(a=None, b=[1, 2])
-    assert said(core.feed(RemovalAsked(HA, path))) == [Published(Change(2, path, source=HA))]
+    element = Change(2, "b", 1, "array", "remove", source=HA, index=0)
+    change = element if path == "b.0" else Change(2, path, source=HA)
+    assert said(core.feed(RemovalAsked(HA, path))) == [Published(change)]
     assert (core.snapshot.version, core.snapshot.data) == (2, left)
     assert changed({"a": None, "b": [1, 2]}, Change(2, path)) == left
 

@@ -5,7 +5,7 @@
 
 import { EARLY_CHANGES, GONE_READS, QUIET, READ_PAUSE, REPEAT_LAST, VALUE_BYTES } from "../constants.js";
 import { Entity } from "../machine.js";
-import { changed, freeze, jsonSize } from "../value.js";
+import { changed, freeze, isApplicable, jsonSize } from "../value.js";
 
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 /** @typedef {import("../value.js").Change} Change */
@@ -151,15 +151,28 @@ export class ObserverCore {
       this.#keep(change);
       return [this.#entity.step("changed")];
     }
-    if (version > this.version + 1) {
+    const gap = this.#gap(change);
+    if (gap) {
       this.#keep(change);
-      const step = this.#step("changed", now, `${version} came after ${this.version}`);
+      const step = this.#step("changed", now, gap);
       this.#readAt = now + pause;
       return pause ? [step] : [step, this.#read()];
     }
     const step = this.#entity.step("changed");
     this.#hear(now);
     return version <= this.version ? [step] : [step, ...this.#apply(change, now)];
+  }
+
+  /**
+   * Return why a change does not lead on from the value; empty: it does, or is late.
+   *
+   * @param {Published} change
+   */
+  #gap(change) {
+    const { version } = change;
+    if (version > this.version + 1) return `${version} came after ${this.version}`;
+    const isNext = version === this.version + 1;
+    return isNext && !isApplicable(this.data, change) ? `${version} does not fit ${this.version}` : "";
   }
 
   /**

@@ -6,7 +6,7 @@
 import { runtimeOf } from "../address.js";
 import { CODES, MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED } from "../constants.js";
 import { Entity } from "../machine.js";
-import { changed, freeze, valueAt } from "../value.js";
+import { changed, freeze, publishedChange, valueAt } from "../value.js";
 
 /** @typedef {import("../json.js").Json} Json */
 /** @typedef {import("../json.js").JsonObject} JsonObject */
@@ -423,9 +423,12 @@ export class ReporterCore {
    */
   #change(by, { attribute, value = null, attributeType, operation }) {
     const version = this.#object.version + 1;
+    const before = this.#object.data;
     const brought = value === null ? undefined : freeze(value);
-    const change = { version, attribute, value: brought, attributeType, operation, source: by };
-    this.#object = { ...this.#object, version, data: freeze(changed(this.#object.data, change)) };
+    const asked = { attribute, value: brought, attributeType, operation };
+    const data = freeze(changed(before, asked));
+    this.#object = { ...this.#object, version, data };
+    const change = { ...publishedChange(before, data, asked), version, source: by };
     return [{ do: "published", change }];
   }
 
