@@ -151,33 +151,36 @@ async def test_lists_that_upstreams_runtime_changes_are_the_same_at_an_observer_
 @DOORS
 async def test_lists_that_a_runtime_of_ours_changes_are_the_same_at_upstreams_observer(node, door):
     value = {"list": [1, 2, 3, 2], "deep": [{"names": ["a", "b"]}], "pairs": [[1], [2]], "n": 0}
-    async with ours(node) as hyperty, hyperty.report("comm", value) as thing:
-        async with script(node, door, "runtime.mjs", "follow", thing.url) as running:
-            assert await running.fact() == {"observes": True}
-            for write in (
-                thing.add("list", 4),
-                thing.add("list", 5, [6], {"seven": 7}),
-                thing.add("deep.0.names", "c"),
-                thing.remove("deep.0.names.0"),
-                thing.discard("list", 2),
-                thing.discard("list", 4, 5),
-                thing.discard("list", "absent"),
-                thing.remove("list.0"),
-                thing.add("pairs.1", 9),
-                thing.add("pairs", [8]),
-                thing.discard("pairs", [1]),
-                thing.set("pairs.0.0", 0),
-                thing.add("made", 1, 2),
-                thing.set("new.way", [1]),
-                thing.remove("no.way"),
-                thing.discard("nothing", 1),
-                thing.set("n", {"x": 1}),
-                thing.set("n", 3),
-            ):
-                version = await write
-                assert await running.fact() == {"data": dict(thing.value), "version": version}
-            assert await running.fact() == {"done": True}
-            await running.ended()
+    async with (
+        ours(node) as hyperty,
+        hyperty.report("comm", value) as thing,
+        script(node, door, "runtime.mjs", "follow", thing.url) as running,
+    ):
+        assert await running.fact() == {"observes": True}
+        for write in (
+            thing.add("list", 4),
+            thing.add("list", 5, [6], {"seven": 7}),
+            thing.add("deep.0.names", "c"),
+            thing.remove("deep.0.names.0"),
+            thing.discard("list", 2),
+            thing.discard("list", 4, 5),
+            thing.discard("list", "absent"),
+            thing.remove("list.0"),
+            thing.add("pairs.1", 9),
+            thing.add("pairs", [8]),
+            thing.discard("pairs", [1]),
+            thing.set("pairs.0.0", 0),
+            thing.add("made", 1, 2),
+            thing.set("new.way", [1]),
+            thing.remove("no.way"),
+            thing.discard("nothing", 1),
+            thing.set("n", {"x": 1}),
+            thing.set("n", 3),
+        ):
+            version = await write
+            assert await running.fact() == {"data": dict(thing.value), "version": version}
+        assert await running.fact() == {"done": True}
+        await running.ended()
 
 
 @pytest.mark.parametrize(("door", "times"), [("plain", 2), ("session", 5)])

@@ -1,8 +1,8 @@
 """Common parts of the wires of both forms of upstream's nodes (protocol page 11).
 
 A message is a frame. A node is spoken to as its own stubs spell: `runtime://`, `via` as
-one address, changes of lists as splices. Ids and the name of a path's list differ from node to node, so that a profile
-may say which. Answers are read like all input, by the same decoder.
+one address, changes of lists as splices. Ids and the name of a path's list differ from node to
+node, so that a profile may say which. Answers are read like all input, by the same decoder.
 
 `/stub/connect?runtimeURL=`: upstream's plain form; the link is the session.
 

@@ -145,7 +145,7 @@ async def test_an_observer_is_sent_what_its_reporter_changes(autojump_clock):
             await thing.remove("t")
             found = await take(changes)
             assert [reported(each) for each in found] == [
-                ("place.floor", None, 2, 2),
+                ("place", None, {"floor": 2}, 2),
                 ("log", [], ["a"], 3),
                 ("t", 20, None, 4),
             ]
