@@ -18,6 +18,7 @@ from specs.dialects.normalise import (
     REGISTRY_HOST,
     lists_paths,
     normal_address,
+    sender_address,
 )
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadUrlError
@@ -158,7 +159,7 @@ def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
     if not known.is_upstream or not isinstance(from_, str):
         return known.names
     try:
-        normal = normal_address(from_)
+        normal = sender_address(from_)
     except BadUrlError:
         return known.names
     is_plain = from_ == normal and scheme_of(normal) != RUNTIME_SCHEME

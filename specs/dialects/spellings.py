@@ -36,6 +36,9 @@ STATUS_WORDS: Final = frozenset(
 LIST_KEYS: Final = ("resources", "subscribe", "unsubscribe", "resource")
 """Keys under which a path message lists its addresses; the first is ours (N8)."""
 
+_OBJECT: Final = "resource"
+"""Under which key upstream names an object beside the list of its parts."""
+
 _FREED: Final = "childrenResources"
 """Under which key addresses that are to be freed are listed (M-20)."""
 
@@ -132,7 +135,8 @@ def record_status(body: JsonObject) -> JsonObject:
 def freed(body: JsonObject) -> JsonObject:
     """Name what is to be freed by `resource`, a key, or `childrenResources`, a flat list (N14).
 
-    Old peers put both into `value`, a key into a list, and blocks into a list of lists.
+    Old peers put both into `value`, a key into a list, and blocks into a list of lists. Upstream's
+    runtime names an object and, beside it, the names of its children, which are freed with it.
 
     Raises:
         BadMessageError: Two blocks are named, or several keys.
@@ -148,7 +152,10 @@ def freed(body: JsonObject) -> JsonObject:
         if len(flat) > MAX_LIST:
             why = f"{_FREED} lists more than {MAX_LIST} addresses"
             raise BadMessageError(why, Code.TOO_LARGE)
-        normal = {**normal, _FREED: flat}
+        listed, normal = flat, {**normal, _FREED: flat}
+    is_object = isinstance(normal.get("resource"), str) and "://" in str(normal["resource"])
+    if is_object and isinstance(listed, list) and not any("/" in str(one) for one in listed):
+        return {name: each for name, each in normal.items() if name != _FREED}
     return normal
 
 
@@ -179,10 +186,15 @@ def path_list(body: JsonObject) -> JsonObject:
         return body
     first_key, first = given[0]
     for key, listed in given[1:]:
-        if listed != first:
+        if listed != first and not (key == _OBJECT and _is_object_of(listed, first)):
             raise BadMessageError(f"{first_key} and {key} list different addresses")
     rest: JsonObject = {k: v for k, v in body.items() if k not in LIST_KEYS}
     return {**rest, "resources": first}
+
+
+def _is_object_of(named: list[Json], listed: list[Json]) -> bool:
+    """Return whether a path message names beside its list the object that all of it is part of."""
+    return len(named) == 1 and all(f"{one}/".startswith(f"{named[0]}/") for one in listed)
 
 
 def seed_list(body: JsonObject) -> JsonObject:

@@ -20,7 +20,7 @@ from tests.support.report_world import Open
 
 HERE = Path(__file__).with_name("upstream")
 NODE_JS = shutil.which("node")
-CHECKS = 29
+CHECKS = 32
 PATIENCE = 25
 
 

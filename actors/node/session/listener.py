@@ -203,7 +203,7 @@ class Connection(Actor[Nudge]):
                 self._is_listening = False
                 await self._bus.tell(Arrived(self._number, items))
                 self._is_listening = True
-                malformed = len([item for item in items if isinstance(item, BadLine)])
+                malformed = [item for item in items if isinstance(item, BadLine)]
                 if malformed and not self._bears(malformed):
                     await self._bus.tell(Misbehaved(self._number))
                     return
@@ -237,9 +237,16 @@ class Connection(Actor[Nudge]):
             frame = self._link.arrived() if len(items) < self._at_once else None
         return items
 
-    def _bears(self, malformed: int) -> bool:
-        self._errors = self._errors or ErrorWindow(self._bounds.limits.max_malformed)
-        return self._errors.add(malformed, trio.current_time())
+    def _bears(self, malformed: Sequence[BadLine]) -> bool:
+        """Return whether the link may stay; the first malformed message of it is logged."""
+        about = {"runtime": self._port.runtime, "link": self._link.name}
+        if self._errors is None:
+            self._errors = ErrorWindow(self._bounds.limits.max_malformed)
+            _log.warning("malformed message", **about, why=malformed[0].error.reason)
+        is_borne = self._errors.add(len(malformed), trio.current_time())
+        if not is_borne:
+            _log.warning("too many malformed messages", **about, why=malformed[-1].error.reason)
+        return is_borne
 
     # ---- the heartbeat (R8)
 

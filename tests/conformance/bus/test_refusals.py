@@ -54,6 +54,19 @@ async def test_a_message_that_kills_upstreams_nodes_is_refused_and_the_session_k
     assert await peer.allocate()
 
 
+async def test_the_first_malformed_message_of_a_link_is_logged_with_its_reason(join, node):
+    """OBS-06: also that of a message which names nobody who could be answered."""
+    peer = await join()
+    message = {"id": peer.shown_id(77), "type": "read", "from": "no address", "to": peer.node}
+    for _ in range(3):
+        await peer.raw(json.dumps(message).encode())
+    assert await peer.rest() == []
+    lines = node.log.read_text().splitlines()
+    logged = [line for line in lines if "malformed message" in line and peer.inside in line]
+    assert len(logged) == 1
+    assert "from" in logged[0]
+
+
 @pytest.mark.parametrize("missing", ["id", "type", "from", "to", "body"])
 @pytest.mark.parametrize("part", ["sm", "address-allocation", "session"])
 async def test_a_missing_field_does_not_affect_other_messages(join, missing, part):

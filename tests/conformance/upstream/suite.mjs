@@ -130,6 +130,37 @@ const subscription = {
   },
 };
 
+// What runtime-core and the performance suites write beside: an object and its parts, the names of
+// children, a quote behind an address.
+const odd = {
+  'odd: an object beside its parts': () =>
+    connected(async (peer) => {
+      const url = `comm://${domain}/${crypto.randomUUID()}`;
+      const resources = [`${url}/changes`, `${url}/children/resources`];
+      const body = { resources, source: ASKER };
+      await peer.ok('subscribe', `${RUNTIME}/sm`, `${NODE}/sm`, body);
+      await peer.ok('unsubscribe', `${RUNTIME}/sm`, `${NODE}/sm`, { ...body, resource: url });
+      const elsewhere = { ...body, resource: `comm://${domain}/another` };
+      const { code, desc } = await peer.ask('unsubscribe', `${RUNTIME}/sm`, `${NODE}/sm`, elsewhere);
+      check(code === 400, `${code} ${desc}`);
+    }),
+  'odd: names of children beside an object': () =>
+    connected(async (peer) => {
+      const to = `${NODE}/object-address-allocation`;
+      const wanted = { scheme: 'comm', value: { number: 1 } };
+      const { value: { allocated: [url] } } = await peer.ok('create', ASKER, to, wanted);
+      const childrenResources = [['resources']];
+      await peer.ok('delete', `${RUNTIME}/sm`, to, { resource: url, childrenResources });
+      await peer.ok('delete', `${RUNTIME}/sm`, to, { resource: url, childrenResources: ['resources'] });
+    }),
+  'odd: a quote behind the sender': () =>
+    connected(async (peer) => {
+      const to = `${NODE}/hyperty-address-allocation`;
+      const wanted = { scheme: 'hyperty', value: { number: 1 } };
+      for (let round = 0; round < 30; round += 1) await peer.ok('create', `${ASKER}"`, to, wanted);
+    }),
+};
+
 const CHECKS = {
   'connection: there and away': () => connected(),
   'connection: again': () => connected(),
@@ -137,6 +168,7 @@ const CHECKS = {
     connected(() => connected(undefined, `runtime://${domain}/2`)),
   ...allocation('hyperty', 'address-allocation'),
   ...allocation('comm', 'address-allocation'),
+  ...odd,
   ...registration,
   ...subscription,
 };
