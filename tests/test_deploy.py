@@ -1,0 +1,71 @@
+"""The files in `deploy` install all of the product, and give up what cannot start."""
+
+import configparser
+import subprocess
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from actors.cli.command_error import ExitCode
+
+ROOT = Path(__file__).parents[1]
+UNITS = ["protofly-node.service", "protofly-runtime@.service"]
+
+
+def tracked():
+    """Return the paths of all files that an image could hold."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout.split("\n")
+
+
+def installed():
+    """Return the paths of the files that a wheel holds."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    packages = {pattern.rstrip("*") for pattern in tool["packages"]["find"]["include"]}
+    for path in tracked():
+        package, _, inside = path.partition("/")
+        patterns = [*tool["package-data"].get(package, ()), *tool["package-data"]["*"]]
+        is_data = any(fnmatch(inside, pattern.replace("**/", "*")) for pattern in patterns)
+        if package in packages and (is_data or path.endswith(".py")):
+            yield path
+
+
+def copied():
+    """Return the files and folders that are copied for the build."""
+    for line in (ROOT / "deploy" / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            *sources, target = line.split()[1:]
+            names = [target] if len(sources) == 1 else [f"{target}{Path(s).name}" for s in sources]
+            for source, name in zip(sources, names, strict=True):
+                if target != "./" and not target.startswith("requirements"):
+                    assert name == source, line
+                yield source
+
+
+def test_the_image_has_all_of_the_product_the_dashboard_too():
+    sources = list(copied())
+    files = list(installed())
+    assert "web/dashboard/main.js" in files
+    missing = [
+        file
+        for file in files
+        if not any(file == source or file.startswith(f"{source}/") for source in sources)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_ends_with_a_wrong_configuration(name):
+    """Only the status of the main process counts: one of a check before it would start it anew."""
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read(ROOT / "deploy" / name)
+    service, limits = unit["Service"], unit["Unit"]
+    assert "ExecStartPre" not in service
+    status = {int(word) for word in service["RestartPreventExitStatus"].split()}
+    assert {int(ExitCode.CONFIGURATION), 2} <= status
+    burst, pause = int(limits["StartLimitBurst"]), int(service["RestartSec"])
+    assert 0 < burst * pause < int(limits["StartLimitIntervalSec"])
