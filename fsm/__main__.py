@@ -8,6 +8,7 @@ from fsm.commands.check import check_machines
 from fsm.commands.judge import judge_traces
 from fsm.commands.shared import (
     UsageError,
+    echo,
     json_option,
     machine_named,
     machines_named,
@@ -43,7 +44,7 @@ def list_machines(*, wants_json: bool) -> None:
     if wants_json:
         print_json(*(summary_json(table) for table in tables))
     else:
-        click.echo(summary_text(tables))
+        echo(summary_text(tables))
 
 
 @cli.command()
@@ -54,7 +55,7 @@ def show(machine: Table, *, wants_json: bool) -> None:
     if wants_json:
         print_json(as_json(machine))
     else:
-        click.echo(as_text(machine))
+        echo(as_text(machine))
 
 
 @cli.command(name="draw")
@@ -89,7 +90,7 @@ def document(output: Path | None) -> None:
 
 def _write(text: str, output: Path | None) -> None:
     if output is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         output.write_text(text, encoding="utf-8")

@@ -20,6 +20,7 @@ from spark.errors import SparkMissingError, TraceMissingError
 from spark.findings import DIAGRAMS
 from specs.claims import CATALOGUE, Claim
 from specs.errors import ProtoflyError
+from specs.plain_text import one_line, visible
 
 __all__ = ["Exit", "claims_page", "main"]
 
@@ -236,7 +237,7 @@ def validate(  # noqa: PLR0913 - one for each option
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
     for line in outcome.as_json() if as_json else outcome.as_text():
-        print(line)
+        print(visible(line))
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
 
 
@@ -317,7 +318,7 @@ def export(
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
-    print(f"{form}: {written}", file=sys.stderr)
+    print(visible(f"{form}: {written}"), file=sys.stderr)
 
 
 @main.command()
@@ -378,7 +379,7 @@ def watch(
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
     for line in outcome.as_json() if as_json else outcome.as_text():
-        print(line)
+        print(visible(line))
     sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
 
 
@@ -389,7 +390,7 @@ def claims() -> None:
 
 
 def _print_now(line: str) -> None:
-    print(line, flush=True)
+    print(visible(line), flush=True)
 
 
 class _Progress:
@@ -400,7 +401,8 @@ class _Progress:
 
     def print(self, line: str) -> None:
         if line != self._last:
-            text = f"\r\x1b[K{line}" if sys.stderr.isatty() else f"{line}\n"
+            shown = one_line(line)
+            text = f"\r\x1b[K{shown}" if sys.stderr.isatty() else f"{shown}\n"
             print(text, end="", file=sys.stderr, flush=True)
         self._last = line
 
@@ -439,7 +441,7 @@ def _work(name: str = "spark.run") -> ModuleType:
 
 
 def _fail(error: ProtoflyError, code: Exit) -> NoReturn:
-    print(f"Error: {error}", file=sys.stderr)
+    print(f"Error: {visible(str(error))}", file=sys.stderr)
     sys.exit(code)
 
 

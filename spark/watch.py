@@ -28,10 +28,11 @@ from spark.errors import WatchStateError, failures_told
 from spark.findings import Broken, Findings, Step
 from spark.pipeline import Question, claim_names, validate, violation_of
 from spark.report.files import verdict_object, violation_object
-from spark.report.words import broken_line, claim_label, count, inert, summary
+from spark.report.words import broken_line, claim_label, count, summary
 from spark.schemas import SAID, What
 from spark.session import Cluster, Effort, open_session
 from spark.stream import AcrossFold, FolderFold, TraceSource, sizes_of
+from specs.plain_text import visible
 
 __all__ = ["Cluster", "Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
 
@@ -265,7 +266,7 @@ class Reported:
         if self.as_json:
             self.violation(json.dumps(violation_object(broken), separators=(",", ":")))
         else:
-            self.violation(inert(f"{claim_label(broken.claim)}: {broken_line(broken)}"))
+            self.violation(visible(f"{claim_label(broken.claim)}: {broken_line(broken)}"))
 
 
 @final

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError
+from actors.cli.echo import echo
 from actors.cli.group import SUMMARIES, did_you_mean
 from actors.kit.log import get_logger
 
@@ -110,7 +111,7 @@ def warn_unknown(ctx: click.Context) -> None:
     known = {f"{prefix}{(one.name or '').upper()}" for one in ctx.command.params}
     for name in sorted(os.environ):
         if name.startswith(prefix) and name not in known:
-            click.echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
+            echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
 
 
 def _shape_wanted(option: click.Parameter, value: object) -> str:

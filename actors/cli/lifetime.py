@@ -19,6 +19,7 @@ import trio
 from actors.cli.command_error import ExitCode
 from actors.kit.log import get_logger, prepare_log
 from specs.limits.protocol import DRAIN_TIMEOUT
+from specs.plain_text import one_line
 
 __all__ = ["serve", "until_parent_ends"]
 
@@ -73,7 +74,7 @@ class KillTimer:
 
 def _blow(code: ExitCode, why: str) -> None:
     # Past all buffers and locks: their holder may be what hangs.
-    os.write(2, f"protofly: {why}\n".encode())
+    os.write(2, f"protofly: {one_line(why)}\n".encode())
     os._exit(code)
 
 

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
+from actors.cli.echo import echo
 from actors.cli.output import open_tracer
 from actors.kit import plain_urls
 from actors.kit.back_ends.ice import IceFileError, IcePlan, read_ice
@@ -435,7 +436,7 @@ def client_tls(
         options = {"--ca": ca, "--tls-cert": cert, "--tls-key": key}
         raise wrong_file(exc, options) from exc
     if key is not None and is_open_to_others(key):
-        click.echo(f"protofly: {open_key(key)}", err=True)
+        echo(f"protofly: {open_key(key)}", err=True)
     return context
 
 

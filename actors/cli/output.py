@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import click
 import orjson
 
+from actors.cli.echo import echo
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.kit.trace_file import open_trace
 
-__all__ = ["open_tracer", "plain", "say", "say_ready"]
+__all__ = ["open_tracer", "say", "say_ready"]
 
 
 @asynccontextmanager
@@ -36,15 +36,9 @@ async def open_tracer(
         yield tracer
 
 
-def plain(text: str) -> str:
-    """Return a text of others as a terminal may show it: without control characters."""
-    return "".join(one if one.isprintable() else "?" for one in text)
-
-
 def say(schema: str, **fields: object) -> None:
     """Print one object of a schema, at once."""
-    line = orjson.dumps({"schema": f"protofly.{schema}/1", **fields})
-    click.echo(line)
+    echo(orjson.dumps({"schema": f"protofly.{schema}/1", **fields}).decode())
 
 
 def say_ready(role: str, domain: str, **fields: object) -> None:

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import loaded, read_options, read_tables
+from actors.cli.echo import echo
 from actors.kit.log import Level, Style, configure_log, get_logger
 from specs.errors import ProtoflyError
 
@@ -81,7 +82,7 @@ class _OptionFile:
             fresh = self._read()
         except CommandError as error:
             _log.error("options kept", file=str(self._path), why=str(error))
-            click.echo(f"protofly: {error}; all options stay as they are", err=True)
+            echo(f"protofly: {error}; all options stay as they are", err=True)
             return
         names = self._named.keys() | fresh.keys()
         changed = {one for one in names if self._named.get(one) != fresh.get(one)}
@@ -158,7 +159,7 @@ class _OptionFile:
         log = _log.warning if restart or refused else _log.info
         lists = {"taken": taken, "restart": restart, "hidden": hidden, "refused": refused}
         log("options changed", file=str(self._path), **{k: _listed(v) for k, v in lists.items()})
-        click.echo(f"protofly: {self._path}: {'; '.join(parts)}", err=True)
+        echo(f"protofly: {self._path}: {'; '.join(parts)}", err=True)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from actors.cli.config_file import (
     read_tables,
     warn_unknown,
 )
+from actors.cli.echo import echo
 from actors.cli.failure import dry_run
 from actors.cli.group import SUMMARIES, command_of
 from actors.cli.options import if_given
@@ -161,9 +162,9 @@ def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
         for one in found:
             say("option", command=name, **attrs.asdict(one))
         return ExitCode.OK
-    click.echo(f"[{name}]")
+    echo(f"[{name}]")
     for one in found:
-        click.echo(_line(one) + (_comment(one) if origin else ""))
+        echo(_line(one) + (_comment(one) if origin else ""))
     return ExitCode.OK
 
 
@@ -183,12 +184,12 @@ def check(*, file: Path, ports: bool) -> int:
         for name, table in tables.items():
             wrong += [*_Trial(file, command_of(name)).findings(table)]
     for line in dict.fromkeys(shown.getvalue().splitlines()):
-        click.echo(line, err=True)
+        echo(line, err=True)
     for error in wrong:
-        click.echo(f"protofly: {error}", err=True)
+        echo(f"protofly: {error}", err=True)
     if wrong:
         return ExitCode.CONFIGURATION
-    click.echo(f"{file} is in order: {', '.join(tables) or 'it says nothing'}")
+    echo(f"{file} is in order: {', '.join(tables) or 'it says nothing'}")
     return ExitCode.OK
 
 

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
+from actors.cli.echo import echo
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
 from actors.cli.options import Count, check_place, monitor_option
@@ -112,7 +113,7 @@ def _say_page(url: str) -> None:
 
 
 def _show_page(url: str) -> None:
-    click.echo(f"Open this page in two windows of a browser; Ctrl-C ends it:\n\n  {url}\n")
+    echo(f"Open this page in two windows of a browser; Ctrl-C ends it:\n\n  {url}\n")
 
 
 def _check_judge() -> None:

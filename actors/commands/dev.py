@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
+from actors.cli.echo import echo
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
 from actors.cli.options import Count, check_domain, check_place, log_option, places_from
@@ -328,31 +329,29 @@ class _Text(_Shown):
         rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for kind, name, value in rows:
-            click.echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
-        click.echo("\nTry in another terminal:")
+            echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
+        echo("\nTry in another terminal:")
         program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
         file = shlex.quote(_near(files.config))
         for name in environment.runtimes:
-            click.echo(f"  {program} find --config {file} user://{files.domain}/{name}")
+            echo(f"  {program} find --config {file} user://{files.domain}/{name}")
         for one in environment.deployments:
             to = f"user://{files.domain}/{one.runtime} {one.source.name}"
-            click.echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
-        click.echo(
+            echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
+        echo(
             f"  {program} runtime --config {file} --name carol --hyperty echo=actors.hyperties:Echo"
             "\n\nA hyperty is loaded again when its file changes. Ctrl-C ends everything."
         )
 
     @override
     def reloaded(self, deployment: Deployment) -> None:
-        click.echo(f"{deployment.source.name} is reloaded: {deployment.url}")
+        echo(f"{deployment.source.name} is reloaded: {deployment.url}")
 
     @override
     def refused(self, deployment: Deployment, why: str, details: str) -> None:
-        click.echo(
-            f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}"
-        )
+        echo(f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}")
         if details:
-            click.echo(details)
+            echo(details)
 
 
 def _near(path: Path) -> str:

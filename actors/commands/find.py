@@ -9,13 +9,15 @@ import click
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.echo import echo
 from actors.cli.options import check_address, check_user, if_given
-from actors.cli.output import plain, say
+from actors.cli.output import say
 from actors.commands.temporary_runtime import TemporaryRuntime, registry_option, temporary_runtime
 from actors.runtime.runtime import Runtime
 from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs.errors import BadUrlError
 from specs.limits.discovery import FOUND_AT_ONCE
+from specs.plain_text import one_line
 
 __all__ = ["command"]
 
@@ -39,7 +41,7 @@ class _Table:
             self._widths = [max(pair) for pair in zip(self._widths, map(len, cells), strict=True)]
         for cells in rows:
             padded = (cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True))
-            click.echo("  ".join(padded).rstrip())
+            echo("  ".join(padded).rstrip())
 
 
 @final
@@ -63,7 +65,7 @@ class _Search:
         entries = await search.first(FOUND_AT_ONCE + 1)
         _Table(*_HEAD).print([_row(entry) for entry in entries[:FOUND_AT_ONCE]])
         if len(entries) > FOUND_AT_ONCE:
-            click.echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
+            echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
         return _found(len(entries))
 
     async def watch(self, runtime: Runtime) -> ExitCode:
@@ -95,7 +97,7 @@ class _Record:
     async def print(self, runtime: Runtime) -> ExitCode:
         """Read and print it."""
         value = await runtime.discoverer.record(self.address, self.attribute)
-        click.echo(json.dumps(value))
+        echo(json.dumps(value))
         return ExitCode.OK
 
 
@@ -112,7 +114,7 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
     lists = (",".join(texts) for texts in (entry.resources, entry.schemas))
     cells = (entry.status, entry.name, entry.user, *lists, entry.url)
     # The values come from other users.
-    return tuple(plain(cell) if cell else _NONE for cell in cells)
+    return tuple(one_line(cell) if cell else _NONE for cell in cells)
 
 
 @click.command("find")

@@ -8,6 +8,7 @@ import trio.testing
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
+from actors.cli.echo import echo
 from actors.cli.failure import run
 from actors.cli.options import log_option
 from actors.cli.output import say
@@ -54,7 +55,7 @@ def command(
     scenarios = _chosen(_read(files), wanted)
     if is_only_checked:
         for scenario in scenarios:
-            click.echo(f"{scenario.name} can be played, {len(scenario.steps)} steps")
+            echo(f"{scenario.name} can be played, {len(scenario.steps)} steps")
         return ExitCode.OK
     show = _print_json if as_json else _print_text
     outcomes = [_play(scenario, show) for scenario in scenarios]
@@ -92,13 +93,13 @@ def _play(scenario: Scenario, show: Callable[[Outcome], None]) -> Outcome:
 def _print_text(outcome: Outcome) -> None:
     difference = outcome.difference
     if difference is None:
-        click.echo(f"{outcome.scenario} passed, {outcome.steps} steps")
+        echo(f"{outcome.scenario} passed, {outcome.steps} steps")
         return
     where = f" at step {difference.number}" if difference.number else ""
-    click.echo(f"{outcome.scenario} differs{where}")
-    click.echo(f"  expected: {difference.expected}")
+    echo(f"{outcome.scenario} differs{where}")
+    echo(f"  expected: {difference.expected}")
     for one in difference.seen or ("nothing like it",):
-        click.echo(f"  seen:     {one}")
+        echo(f"  seen:     {one}")
 
 
 def _print_json(outcome: Outcome) -> None:

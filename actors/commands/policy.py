@@ -12,6 +12,7 @@ import orjson
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.echo import echo
 from actors.cli.options import check_address, check_domain, if_given
 from actors.cli.output import say
 from actors.cli.policies import DEFAULTS, check_zone
@@ -123,7 +124,7 @@ def command() -> None:
 @command.command("schema")
 def show_schema() -> int:
     """Print the JSON Schema of policy files."""
-    click.echo(SCHEMA_FILE.read_text(), nl=False)
+    echo(SCHEMA_FILE.read_text(), nl=False)
     return ExitCode.OK
 
 
@@ -147,9 +148,9 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
             explanation = [attrs.asdict(remark) for remark in remarks]
             say("policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=explanation)
             continue
-        click.echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
+        echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
         for remark in remarks:
-            click.echo(f"  {remark.path} {remark.what}")
+            echo(f"  {remark.path} {remark.what}")
     return ExitCode.FAILED if is_odd else ExitCode.OK
 
 
@@ -269,7 +270,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
     if as_json:
         say("policy-explain", **explanation_json(explanation))
     else:
-        click.echo("\n".join(explanation_lines(explanation)))
+        echo("\n".join(explanation_lines(explanation)))
     return ExitCode.OK
 
 

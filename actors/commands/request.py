@@ -9,7 +9,7 @@ import orjson
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_address
-from actors.cli.output import plain, say
+from actors.cli.output import say
 from actors.commands.temporary_runtime import (
     TemporaryRuntime,
     exit_code,
@@ -22,6 +22,7 @@ from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
+from specs.plain_text import one_line
 from specs.reply_code import LAST_SUCCESS
 
 __all__ = ["command"]
@@ -112,7 +113,7 @@ async def _ask_user(
 ) -> ExitCode:
     search = runtime.discoverer.discover(user=user, name=name, domain=registry)
     found = await search.first(MAX_LIST)
-    what = f"{plain(name)!r} of {user}"
+    what = f"{one_line(name)!r} of {user}"
     where = f"the registry of {registry}" if registry else "the registry"
     if not found:
         raise CommandError(

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-import click
-
 from actors.cli.command_error import CommandError
+from actors.cli.echo import echo
 from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
 from specs.limits.node import JWKS_BYTES
@@ -28,7 +27,7 @@ def read_signer(path: Path) -> SigningKey:
             signer = read_key(file.read(JWKS_BYTES))
             if os.fstat(file.fileno()).st_mode & _OTHERS:
                 warning = "so others can sign as its owner; run chmod 600 on it"
-                click.echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
+                echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
             return signer
     except OSError as exc:
         raise CommandError(

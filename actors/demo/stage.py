@@ -23,11 +23,13 @@ import orjson
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.echo import echo
 from actors.demo.script import ACTS, SCHEMA, Beat, Line, What, first_act, read_line
 from fsm.judge.manifest import Manifest, Participant
 from specs.addresses.address import RUNTIME_SCHEME, message_node
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
+from specs.plain_text import visible
 
 __all__ = [
     "Director",
@@ -65,9 +67,9 @@ def show_plain(line: Line, act: int) -> None:
         act: Number of the act, from 1.
     """
     if line.what is What.ACT:
-        click.echo(f"{act}  {line.text}")
+        echo(f"{act}  {line.text}")
     else:
-        click.echo(f"   {line.who:<6} {line.text}")
+        echo(f"   {line.who:<6} {line.text}")
 
 
 def show_json(line: Line, act: int) -> None:
@@ -78,7 +80,7 @@ def show_json(line: Line, act: int) -> None:
         act: Number of the act, from 1.
     """
     fields = {"who": line.who, "what": line.what, "act": act, "beat": line.beat, "text": line.text}
-    click.echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **fields}))
+    echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **fields}).decode())
 
 
 def show_coloured(line: Line, act: int) -> None:
@@ -88,13 +90,14 @@ def show_coloured(line: Line, act: int) -> None:
         line: The line.
         act: Number of the act, from 1.
     """
+    plain = visible(line.text)
     if line.what is What.ACT:
-        click.echo()
-        click.secho(f"{act}  {line.text}", bold=True, underline=True)
+        echo()
+        click.secho(f"{act}  {plain}", bold=True, underline=True)
         return
     who = click.style(f"{line.who:<6}", fg=_COLOURS.get(line.who))
     width = max(shutil.get_terminal_size().columns - _INDENT, _NARROWEST)
-    first, *more = textwrap.wrap(line.text, width, break_on_hyphens=False) or [""]
+    first, *more = textwrap.wrap(plain, width, break_on_hyphens=False) or [""]
     click.echo(f"   {who} {_styled(line.what, first)}")
     for text in more:
         click.echo(" " * _INDENT + _styled(line.what, text))

@@ -19,6 +19,8 @@ from typing import Final, TextIO, final
 
 from typing_extensions import override
 
+from specs.plain_text import one_line, visible
+
 __all__ = ["Level", "Log", "Style", "configure_log", "get_logger", "prepare_log", "shared_fields"]
 
 
@@ -95,6 +97,7 @@ class Log:
         error = fields.pop("exc_info", None)
         fields = {**_shared.get({}), **fields}
         text = f"{event} {_renderer(None)(None, '', dict(fields))}" if fields else event
+        text = visible(text)
         extra = {"event": event, "fields": fields}
         exc_info = error if isinstance(error, BaseException) else None
         self._logger.log(level, text, exc_info=exc_info, extra=extra, stacklevel=_WRAPPERS)
@@ -157,6 +160,9 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         event: dict[str, object] = {"event": getattr(record, "event", None) or record.getMessage()}
         event |= getattr(record, "fields", {})
+        if self._layout is Style.CONSOLE:
+            # Its own colours come later: what others have chosen cannot be looked at then.
+            event = {name: _plain(each) for name, each in event.items()}
         event["level"] = record.levelname.lower()
         event["timestamp"] = datetime.fromtimestamp(record.created, UTC).isoformat()
         # Tracebacks are plain: the ones with local variables would show tokens.
@@ -164,8 +170,14 @@ class _Lines(logging.Formatter):
         trace = "" if error is None else "".join(traceback.format_exception(error)).rstrip()
         if trace and self._layout is Style.JSON:
             event["exception"], trace = trace, ""
-        line = _renderer(self._layout)(None, "", event)
-        return f"{line}\n{trace}" if trace else str(line)
+        line = str(_renderer(self._layout)(None, "", event))
+        line = line if self._layout is Style.CONSOLE else visible(line)
+        return f"{line}\n{visible(trace)}" if trace else line
+
+
+def _plain(value: object) -> object:
+    """Return a field with nothing in it that a terminal would obey."""
+    return value if isinstance(value, int | float | None) else one_line(str(value))
 
 
 @final

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from fsm.commands.product import Asked, check_product, product_options
-from fsm.commands.shared import UsageError, counted, json_option, machines_named, print_json
+from fsm.commands.shared import UsageError, counted, echo, json_option, machines_named, print_json
 from fsm.errors import CensusError
 from fsm.machine_list import MACHINES
 from fsm.static_check import (
@@ -84,9 +84,9 @@ def check_machines(
         )
     else:
         for finding in found:
-            click.echo(f"{finding.machine}: {finding.rule}: {finding.subject}: {finding.detail}")
+            echo(f"{finding.machine}: {finding.rule}: {finding.subject}: {finding.detail}")
         checked = counted(len(machines), "machine")
-        click.echo(f"{checked} checked, {counted(len(found), 'finding')}")
+        echo(f"{checked} checked, {counted(len(found), 'finding')}")
     ctx.exit(1 if found else 0)
 
 
@@ -101,7 +101,7 @@ def _refuse(ctx: click.Context, option: str, why: str) -> None:
 def _fired(machines: Sequence[Table]) -> Iterator[Finding]:
     missing = [package for package in MACHINE_USERS if not _sources(package)]
     if missing:
-        click.echo(
+        echo(
             f"the sources of {' and '.join(missing)} are not installed here: "
             "whether every trigger is fired was not checked",
             err=True,

@@ -9,7 +9,7 @@ import attrs
 import click
 
 from fsm.commands.progress import progress_of_reading
-from fsm.commands.shared import UsageError, counted, json_option, print_json
+from fsm.commands.shared import UsageError, counted, echo, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import clock_lines
@@ -90,7 +90,7 @@ def judge_traces(
         print_json(*_as_json(judged, found, flaws, verdict))
     else:
         for line in _as_text(judged, found, flaws, verdict):
-            click.echo(line)
+            echo(line)
     ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
 
 

@@ -15,7 +15,7 @@ import attrs
 import click
 
 from fsm.commands.progress import Progress, progress_of
-from fsm.commands.shared import UsageError, counted, print_json
+from fsm.commands.shared import UsageError, counted, echo, print_json
 from fsm.product.composition import Bounds, Plan
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.evidence import scenario_of, sequence_diagram, trace_of
@@ -115,7 +115,7 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
         reports = pool.map(partial(_report, wanted), [plan.name for plan in plans])
         for done, (text, holds) in enumerate(reports, 1):
             progress.clear()
-            click.echo(text, nl=False)
+            echo(text, nl=False)
             failed += not holds
             progress.set(done, count)
     return failed
@@ -165,7 +165,7 @@ def _check(plan: Plan, wanted: _Wanted, progress: Progress | None = None) -> boo
         print_json(*_json(plan, found, seconds))
     else:
         for text in _words(plan, found, seconds):
-            click.echo(text)
+            echo(text)
     if wanted.asked["output"] is not None:
         _write_all(wanted.asked["output"], plan, found)
     return found.holds

@@ -9,6 +9,7 @@ from fsm.errors import UnknownMachineError
 from fsm.machine_list import MACHINES, table_named
 from fsm.table import Table
 from specs.jsonvalue import JsonObject
+from specs.plain_text import visible
 
 __all__ = ["UsageError", "counted", "json_option", "machine_named", "machines_named", "print_json"]
 
@@ -56,7 +57,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text, in which traces may have chosen parts; all output of commands goes here.
+
+    Args:
+        text: The text; line breaks in it are ours.
+        nl: Whether the line ends with it.
+        err: Whether it goes to standard error.
+    """
+    click.echo(visible(text), nl=nl, err=err)
+
+
 def print_json(*values: JsonObject) -> None:
     """Print one JSON object per line."""
     for value in values:
-        click.echo(json.dumps(value, ensure_ascii=False))
+        echo(json.dumps(value, ensure_ascii=False))

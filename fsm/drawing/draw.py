@@ -34,6 +34,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 
 from fsm.errors import LayoutError
 from fsm.table import ALWAYS, Table, Transition
+from specs.plain_text import one_line
 from specs.trace import ABSENT
 
 __all__ = [
@@ -302,7 +303,7 @@ def _illegal(table: Table, old: str, cause: str, new: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    escaped = one_line(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 

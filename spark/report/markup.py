@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from spark.report.words import inert
+from specs.plain_text import visible
 
 __all__ = [
     "anchor", "cell", "code", "details", "headed", "number", "section", "table", "text", "word",
@@ -17,7 +17,7 @@ __all__ = [
 
 def text(told: str) -> str:
     """Return a text of a trace as HTML: no markup, and no mark that reorders what follows."""
-    return escape(inert(told))
+    return escape(visible(told))
 
 
 def anchor(title: str) -> str:

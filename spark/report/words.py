@@ -1,6 +1,5 @@
 """Findings in words that people read: in the report, on the terminal."""
 
-import re
 from typing import Final
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
@@ -8,10 +7,11 @@ from fsm.judge.crossings import clock_lines
 from fsm.judge.trace_line import STEP_TEXTS, Flaw, Verdict
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims import CLAIMS
+from specs.plain_text import visible
 
 __all__ = [
     "BY_NOBODY", "CLAIM", "CLAIM_ID", "VERDICT", "broken_line", "checked", "claim_label", "count",
-    "duration", "inert", "machine_line", "node_line", "row_name", "summary",
+    "duration", "machine_line", "node_line", "row_name", "summary",
 ]  # fmt: skip
 
 CLAIM: Final = {claim.value: text for claim, text in STEP_TEXTS.items()} | {
@@ -43,21 +43,6 @@ _FLAW: Final = {
 
 _MINUTE: Final = 60.0
 _SECOND: Final = 1.0
-
-
-_ACTIVE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-"""Characters that command a terminal, or turn the order of what follows."""
-
-
-def inert(text: str) -> str:
-    """Return a text of a trace with its commands to the reader's screen spelt out.
-
-    Args:
-        text: Any text.
-    """
-    return _ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def count(number: int, noun: str) -> str:
@@ -145,7 +130,7 @@ def summary(findings: Findings) -> list[str]:
     lines += [f"first {claim_label(broken.claim)}: {broken_line(broken)}" for broken in found.first]
     lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]
     lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
-    return [inert(line) for line in lines]
+    return [visible(line) for line in lines]
 
 
 def claim_label(name: str) -> str:

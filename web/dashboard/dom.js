@@ -2,6 +2,14 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** What is no text, as in `specs/plain_text.py`: controls, marks of direction, invisible ones. */
+const ACTIVE = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{d800}-\u{dfff}\u{e0000}-\u{e007f}]/gu;
+
+/** A text that others may have chosen, with nothing in it that changes how the rest is shown. */
+export const plain = (text) => String(text).replace(ACTIVE, (found) =>
+  Array.from({ length: found.length }, (_, at) =>
+    `\\u${found.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""));
+
 /**
  * Make an element.
  * @param {string} tag name of the element
@@ -20,17 +28,18 @@ export function svg(tag, set = {}, ...children) {
 function fill(element, set, children) {
   for (const [name, value] of Object.entries(set)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "text") element.textContent = String(value);
+    if (name === "text") element.textContent = plain(value);
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : plain(value));
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  const shown = children.filter((child) => child !== null && child !== undefined && child !== false);
+  element.append(...shown.map((child) => (typeof child === "string" ? plain(child) : child)));
   return element;
 }
 
 /** Set a text, and touch the page only if it is another one. */
 export function say(element, text) {
-  const wanted = String(text);
+  const wanted = plain(text);
   if (element.textContent !== wanted) element.textContent = wanted;
 }
 
@@ -187,7 +196,7 @@ export class DataTable {
       if (line.was[place] === value) return;
       line.was[place] = value;
       if (column.cell) line.cells[place].replaceChildren(column.cell(row));
-      else line.cells[place].textContent = typeof value === "number" ? count(value) : String(value);
+      else line.cells[place].textContent = typeof value === "number" ? count(value) : plain(value);
     });
   }
 

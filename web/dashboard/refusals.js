@@ -1,7 +1,7 @@
 /** Why was this refused? By the id of a message, or the address of one of its ends. */
 
 import { REFUSALS_KEPT } from "../src/constants.js";
-import { DataTable, card, clock, count, el, empty, field, plural, runtimeLink, say, shortName } from "./dom.js";
+import { DataTable, card, clock, count, el, empty, field, plain, plural, runtimeLink, say, shortName } from "./dom.js";
 
 export const GROUNDS = {
   form: ["Form", "The message does not have the form that the protocol prescribes."],
@@ -128,7 +128,7 @@ export function openRefusals(root, { model, connection, announce, argument }) {
       drops.set(dropped);
       if (isAsked) announce(`${refused.length} refusals, ${dropped.length} drops`);
     } catch (problem) {
-      error.textContent = problem.message;
+      error.textContent = plain(problem.message);
     }
   }
   look(Boolean(argument));

@@ -12,6 +12,7 @@ import trio
 
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
+from actors.cli.echo import echo
 from actors.cli.failure import Needs, run
 from actors.cli.lifetime import serve, until_parent_ends
 from actors.cli.options import (
@@ -278,4 +279,4 @@ def _announce(config: NodeConfig, node: Node) -> None:
 
 def _remark(config: NodeConfig) -> None:
     for remark in config.remarks:
-        click.echo(f"protofly: {remark}", err=True)
+        echo(f"protofly: {remark}", err=True)

@@ -26,6 +26,7 @@ from actors.catalogue.seal import (
 )
 from actors.catalogue.source import LISTING, Source, source_at
 from actors.cli.command_error import ExitCode
+from actors.cli.echo import echo
 from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors
@@ -156,4 +157,4 @@ def _table(fields: Sequence[dict[str, object]]) -> None:
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())

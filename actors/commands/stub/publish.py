@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder, Offer
+from actors.cli.echo import echo
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors, into_option, read_bytes
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
@@ -51,7 +52,7 @@ def command(*, file: Path, into: Path, keys: Path | None, package: Path | None) 
     promised = descriptor.source_package
     if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
         why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
-        click.echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
+        echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
     say(
         "stub-published",
         address=entry.address,

@@ -12,6 +12,7 @@ from actors.catalogue.inspection import Believed, Inspection, inspect
 from actors.catalogue.source import MemorySource, Source, package_path, source_at
 from actors.catalogue.trust_file import read_trust
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.echo import echo
 from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors, read_bytes
@@ -93,4 +94,4 @@ def _print_json(inspection: Inspection) -> None:
 
 def _print(inspection: Inspection) -> None:
     for check in inspection.checks:
-        click.echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
+        echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from actors.cli.echo import echo
 from actors.cli.options import Quantity, check_address, check_domain, if_given
 from actors.commands.signer import read_signer
 from actors.keys.key_set import BadKeysError
@@ -148,7 +149,7 @@ def command(  # noqa: PLR0913 - one for each option
         addresses=[*address] or None,
         cnf=None if for_key is None else {"jkt": for_key},
     )
-    click.echo(signer.signed(claims))
+    echo(signer.signed(claims))
 
 
 def _given(**claims: Json) -> JsonObject:

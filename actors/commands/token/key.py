@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from actors.cli.command_error import CommandError
+from actors.cli.echo import echo
 from actors.cli.options import FILE
 from actors.keys.key_file import KeyFileError, open_key_file
 
@@ -21,6 +22,6 @@ def command(*, file: Path) -> None:
     only.
     """
     try:
-        click.echo(open_key_file(file).thumbprint)
+        echo(open_key_file(file).thumbprint)
     except KeyFileError as exc:
         raise CommandError(f"{exc}; name another FILE") from exc

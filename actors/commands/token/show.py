@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.echo import echo
 from actors.cli.failure import run
 from actors.cli.options import Quantity, check_domain, if_given
 from actors.cli.output import say
@@ -82,7 +83,7 @@ def command(
         ) from exc
     if jwks is None:
         _show(read, {"verified": False})
-        click.echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
+        echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
         return ExitCode.OK
     terms = terms_of(domain or "", clients=client, life=max_token_life)
     return run(partial(_verify, read, key_source(jwks), terms))

@@ -46,6 +46,7 @@ from specs.limits.foreign_code import (
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, RETRY_AFTER
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, refuse
+from specs.plain_text import one_line, visible
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 
@@ -325,9 +326,9 @@ class _Processes:
     def raised(self, item: PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
         trace = item.rest[-SANDBOX_FAULT:].decode(errors="replace")
-        lines = ["".join(map(_shown, line)) for line in trace.split("\n")]
+        lines = visible(trace).split("\n")
         correlation, handler = (
-            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (item.text, item.get("handler"))
+            one_line(text[:SANDBOX_REASON]) for text in (item.text, item.get("handler"))
         )
         error = next((line for line in reversed(lines) if line.strip()), "")
         self._tools.life.noted(correlation, handler, error, exception="\n".join(lines))
@@ -419,8 +420,3 @@ class SandboxedHyperty(SandboxHost[Delivery]):
     @override
     async def stop(self) -> None:
         await self._mail.give_up(f"the hyperty is gone: {self.why}")
-
-
-def _shown(character: str) -> str:
-    """Return a character from a sandbox as a log may show it: without terminal controls."""
-    return character if character.isprintable() else "?"
