@@ -19,30 +19,38 @@ from actors.modules import imported
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess, CatalogueStore
-    from actors.catalogue.source import Places, read_places
+    from actors.catalogue.errors import TrustFileError
+    from actors.catalogue.source import BadPlaceError, Places, read_places
     from actors.catalogue.trust_file import Trust, read_trust
     from actors.deployed import Deployed, DeployedApart
     from actors.embedded_node import open_node
     from actors.embedding import Runtime, open_runtime
-    from actors.http.config import HttpConfig, ShownCatalogue
+    from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError, ShownCatalogue
+    from actors.keys.key_file import KeyFileError
+    from actors.keys.key_set import BadKeysError
     from actors.keys.push import PushError, PushKeys
     from actors.keys.signing import SigningKey, read_key
-    from actors.kit.back_ends.ice import IcePlan, ListedServer, read_ice
+    from actors.kit.back_ends.answers import BackEndError
+    from actors.kit.back_ends.ice import IceFileError, IcePlan, ListedServer, read_ice
     from actors.kit.counters import Drop, DropLedger
-    from actors.kit.http_client import ServerUrl
+    from actors.kit.errors import ActorStoppedError, RestartLimitError, TraceDirectoryError
+    from actors.kit.http_client import HttpError, HttpUrlError, ServerUrl
     from actors.kit.ids import IdSource
+    from actors.kit.plain_urls import PlainUrlError
     from actors.node.app import Node
     from actors.node.config import Endpoint, ForeignPlan, NodeConfig
     from actors.node.connectors.back_ends import BackEnds
     from actors.node.connectors.global_registry import GlobalRecords
     from actors.node.connectors.push import PushConfig
     from actors.node.connectors.quality import QualityBroker
+    from actors.node.errors import AddressTakenError, RegistryFileError, StateFileError
     from actors.node.limits import NodeLimits
+    from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
     from actors.node.login.provider import Admission, IdentityProvider, Login, ProviderMaker
-    from actors.pipe.errors import SandboxError
+    from actors.pipe.errors import SandboxEndedError, SandboxError
     from actors.pipe.plan import Spawn, TokenSource
-    from actors.policy.config import PolicyConfig
-    from actors.runtime.bus.pipeline import Interceptor, Objection
+    from actors.policy.config import PolicyConfig, PolicyFileError
+    from actors.runtime.bus.pipeline import Interceptor, Objection, StagePlaceError
     from actors.runtime.config import RuntimeConfig
     from actors.runtime.discovery.identity_gui import IdentityGui
     from actors.runtime.discovery.search import RecordSearch, SearchError, Watching
@@ -66,6 +74,8 @@ if TYPE_CHECKING:
     from actors.runtime.policy import Policy
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
+    from actors.runtime.store.file import StoreFileError
+    from actors.runtime.stubs.catalogue import NotInCatalogueError, WrongKindError
     from actors.runtime.stubs.credentials import (
         Credentials,
         CredentialsError,
@@ -90,22 +100,40 @@ if TYPE_CHECKING:
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
-    from specs.errors import AnswerError, ProtoflyError
+    from specs.errors import AnswerError, BadMessageError, BadUrlError, ProtoflyError
     from specs.identity import SenderIdentity, VouchedBy
     from specs.jsonvalue import Json, JsonInput, JsonObject
     from specs.message import Message, MessageType
     from specs.reply_code import Code, DropReason
     from specs.routing import Check, Direction
+    from transports.errors import (
+        CertificateError,
+        DialError,
+        FrameTooLargeError,
+        LinkBrokenError,
+        LinkClosedError,
+        LinkError,
+        ListenError,
+    )
     from transports.link import Kind, Link
+    from transports.tls import TlsFileError
 
 __all__ = [
+    "ActorStoppedError",
+    "AddressTakenError",
     "Admission",
     "Algorithm",
     "AllocationError",
     "AnswerError",
+    "BackEndError",
     "BackEnds",
+    "BadKeysError",
+    "BadMessageError",
+    "BadPlaceError",
+    "BadUrlError",
     "CatalogueAccess",
     "CatalogueStore",
+    "CertificateError",
     "Change",
     "Check",
     "Child",
@@ -117,6 +145,7 @@ __all__ = [
     "Delegated",
     "Deployed",
     "DeployedApart",
+    "DialError",
     "Direction",
     "Drop",
     "DropLedger",
@@ -127,13 +156,18 @@ __all__ = [
     "ForeignPlan",
     "ForwardRefusedError",
     "FoundEntry",
+    "FrameTooLargeError",
     "GivenToken",
     "GlobalRecords",
     "HttpConfig",
+    "HttpError",
+    "HttpPlaceError",
+    "HttpUrlError",
     "Hyperty",
     "HypertyFailedError",
     "HypertyLoadError",
     "HypertyState",
+    "IceFileError",
     "IcePlan",
     "IdSource",
     "IdentityGui",
@@ -144,12 +178,18 @@ __all__ = [
     "Json",
     "JsonInput",
     "JsonObject",
+    "KeyFileError",
     "Kind",
     "Link",
+    "LinkBrokenError",
+    "LinkClosedError",
+    "LinkError",
     "LinkPolicy",
     "ListedServer",
+    "ListenError",
     "LoadStep",
     "Login",
+    "LoginRefusedError",
     "Message",
     "MessageType",
     "Names",
@@ -157,6 +197,7 @@ __all__ = [
     "Node",
     "NodeConfig",
     "NodeLimits",
+    "NotInCatalogueError",
     "NotJsonError",
     "OAuthCredentials",
     "ObjectChange",
@@ -168,14 +209,18 @@ __all__ = [
     "ObserverJoined",
     "ObserverLeft",
     "ObserverMove",
+    "OpenMetricsError",
     "P2pUse",
     "P2pWait",
     "PeerPolicy",
     "Places",
+    "PlainUrlError",
     "Policy",
     "PolicyConfig",
+    "PolicyFileError",
     "PolicySet",
     "ProtoflyError",
+    "ProviderAwayError",
     "ProviderMaker",
     "PushConfig",
     "PushError",
@@ -185,12 +230,15 @@ __all__ = [
     "RecordSearch",
     "Refused",
     "RegistrationError",
+    "RegistryFileError",
     "RelayLimits",
     "ReleaseError",
     "ReportedObject",
+    "RestartLimitError",
     "Result",
     "Runtime",
     "RuntimeConfig",
+    "SandboxEndedError",
     "SandboxError",
     "SandboxTotals",
     "SchemaError",
@@ -201,14 +249,22 @@ __all__ = [
     "ShownCatalogue",
     "SigningKey",
     "Spawn",
+    "StagePlaceError",
+    "StateFileError",
+    "StoreFileError",
+    "TlsFileError",
     "TokenCommand",
     "TokenFile",
     "TokenSource",
     "Topology",
+    "TraceDirectoryError",
     "Trust",
+    "TrustFileError",
     "UnknownMachineError",
+    "UsedTokensError",
     "VouchedBy",
     "Watching",
+    "WrongKindError",
     "handles",
     "open_node",
     "open_runtime",
@@ -222,26 +278,31 @@ __all__ = [
 _PLACES: Final = MappingProxyType(
     {
         "actors.catalogue.client": ("CatalogueAccess", "CatalogueStore"),
-        "actors.catalogue.source": ("Places", "read_places"),
+        "actors.catalogue.source": ("Places", "read_places", "BadPlaceError"),
         "actors.catalogue.trust_file": ("Trust", "read_trust"),
         "actors.embedded_node": ("open_node",),
         "actors.embedding": ("Runtime", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
-        "actors.http.config": ("HttpConfig", "ShownCatalogue"),
+        "actors.http.config": (
+            "HttpConfig",
+            "ShownCatalogue",
+            "HttpPlaceError",
+            "OpenMetricsError",
+        ),
         "actors.keys.signing": ("SigningKey", "read_key"),
-        "actors.kit.back_ends.ice": ("IcePlan", "ListedServer", "read_ice"),
+        "actors.kit.back_ends.ice": ("IcePlan", "ListedServer", "read_ice", "IceFileError"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("Endpoint", "ForeignPlan", "NodeConfig"),
-        "actors.kit.http_client": ("ServerUrl",),
+        "actors.kit.http_client": ("ServerUrl", "HttpError", "HttpUrlError"),
         "actors.kit.ids": ("IdSource",),
         "actors.node.connectors.global_registry": ("GlobalRecords",),
         "actors.node.connectors.quality": ("QualityBroker",),
         "actors.node.limits": ("NodeLimits",),
         "actors.node.login.provider": ("Admission", "IdentityProvider", "Login", "ProviderMaker"),
         "actors.pipe.plan": ("Spawn", "TokenSource"),
-        "actors.pipe.errors": ("SandboxError",),
-        "actors.policy.config": ("PolicyConfig",),
+        "actors.pipe.errors": ("SandboxError", "SandboxEndedError"),
+        "actors.policy.config": ("PolicyConfig", "PolicyFileError"),
         "actors.node.connectors.back_ends": ("BackEnds",),
         "actors.node.connectors.push": ("PushConfig",),
         "actors.keys.push": ("PushError", "PushKeys"),
@@ -270,7 +331,7 @@ _PLACES: Final = MappingProxyType(
             "Invited",
             "Refused",
         ),
-        "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
+        "actors.runtime.bus.pipeline": ("Interceptor", "Objection", "StagePlaceError"),
         "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy": ("Policy",),
@@ -293,13 +354,33 @@ _PLACES: Final = MappingProxyType(
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "fsm.registry.discovery": ("Change", "EntryChange", "FoundEntry"),
-        "specs.errors": ("AnswerError", "ProtoflyError"),
+        "specs.errors": ("AnswerError", "ProtoflyError", "BadMessageError", "BadUrlError"),
         "specs.identity": ("SenderIdentity", "VouchedBy"),
         "specs.jsonvalue": ("Json", "JsonInput", "JsonObject"),
         "specs.message": ("Message", "MessageType"),
         "specs.reply_code": ("Code", "DropReason"),
         "specs.routing": ("Check", "Direction"),
         "transports.link": ("Kind", "Link"),
+        "actors.kit.errors": ("ActorStoppedError", "RestartLimitError", "TraceDirectoryError"),
+        "actors.node.errors": ("AddressTakenError", "RegistryFileError", "StateFileError"),
+        "actors.kit.back_ends.answers": ("BackEndError",),
+        "actors.keys.key_set": ("BadKeysError",),
+        "transports.errors": (
+            "CertificateError",
+            "DialError",
+            "FrameTooLargeError",
+            "LinkBrokenError",
+            "LinkClosedError",
+            "LinkError",
+            "ListenError",
+        ),
+        "actors.keys.key_file": ("KeyFileError",),
+        "actors.node.login.errors": ("LoginRefusedError", "ProviderAwayError", "UsedTokensError"),
+        "actors.runtime.stubs.catalogue": ("NotInCatalogueError", "WrongKindError"),
+        "actors.kit.plain_urls": ("PlainUrlError",),
+        "actors.runtime.store.file": ("StoreFileError",),
+        "transports.tls": ("TlsFileError",),
+        "actors.catalogue.errors": ("TrustFileError",),
     }
 )
 """The module that defines each exported name."""

@@ -33,7 +33,7 @@ class UndeclaredTransitionError(ProtoflyError):
 
 
 @final
-class UnknownMachineError(ProtoflyError):
+class UnknownMachineError(ProtoflyError, public=True):
     """No machine has this name: use the nearest name, which the error has.
 
     Attributes:

@@ -5,13 +5,29 @@ Errors are split by the party that must act. Each layer adds its own leaves unde
 """
 
 from pathlib import Path
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
+
+from typing_extensions import override
 
 from specs.reply_code import Code
 
+_PUBLIC: Final = "actors"
+"""The module from which programs take the names of errors."""
+
 
 class ProtoflyError(Exception):
-    """Root of all errors of this project; never raised itself."""
+    """Root of all errors of this project; never raised itself.
+
+    Those with `public=True` are names of `actors`, and show that as their module.
+    """
+
+    __module__ = _PUBLIC
+
+    @override
+    def __init_subclass__(cls, *, public: bool = False) -> None:
+        super().__init_subclass__()
+        if public:
+            cls.__module__ = _PUBLIC
 
 
 class ReasonError(ProtoflyError):
@@ -52,7 +68,7 @@ class SpecError(ProtoflyError):
 
 
 @final
-class BadUrlError(ProtoflyError):
+class BadUrlError(ProtoflyError, public=True):
     """A peer or a user wrote something that is no address: refuse it.
 
     Attributes:
@@ -67,7 +83,7 @@ class BadUrlError(ProtoflyError):
 
 
 @final
-class BadMessageError(ProtoflyError):
+class BadMessageError(ProtoflyError, public=True):
     """A peer sent something that is no message: refuse it.
 
     Attributes:
@@ -82,7 +98,7 @@ class BadMessageError(ProtoflyError):
 
 
 @final
-class AnswerError(ProtoflyError):
+class AnswerError(ProtoflyError, public=True):
     """The answer to a request is a refusal; raised by `Message.raise_for_code`.
 
     Attributes:

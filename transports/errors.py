@@ -57,12 +57,12 @@ class CloseReason(Enum):
             return cls.DONE
 
 
-class LinkError(ProtoflyError):
+class LinkError(ProtoflyError, public=True):
     """Base of the errors of links; never raised itself."""
 
 
 @final
-class LinkClosedError(LinkError):
+class LinkClosedError(LinkError, public=True):
     """This end has closed the link or listener: the caller is late.
 
     Attributes:
@@ -74,7 +74,7 @@ class LinkClosedError(LinkError):
         self.link = link
 
 
-class LinkBrokenError(LinkError):
+class LinkBrokenError(LinkError, public=True):
     """The other end is gone; the link cannot be used any more.
 
     Attributes:
@@ -89,7 +89,7 @@ class LinkBrokenError(LinkError):
 
 
 @final
-class FrameTooLargeError(LinkBrokenError):
+class FrameTooLargeError(LinkBrokenError, public=True):
     """A frame is larger than `MAX_FRAME_BYTES`.
 
     From `send`: the frame is ours, nothing was sent, the link works on.
@@ -112,7 +112,7 @@ class FrameTooSlowError(LinkBrokenError):
 _EVERYWHERE: Final = re.compile(r"(?:[a-z]+://)?(?P<host>0\.0\.0\.0|\[::\])(?=[:/]|$)")
 
 
-class DialError(LinkError):
+class DialError(LinkError, public=True):
     """No link could be opened.
 
     The reason says so if the address is one to listen at, and none to dial.
@@ -127,12 +127,12 @@ class DialError(LinkError):
 
 
 @final
-class CertificateError(DialError):
+class CertificateError(DialError, public=True):
     """The server could not prove by its certificate that it is the one that was dialled."""
 
 
 @final
-class ListenError(LinkError):
+class ListenError(LinkError, public=True):
     """An address cannot be listened on."""
 
     def __init__(self, where: str, reason: str) -> None:

@@ -40,7 +40,7 @@ _OTHERS: Final = 0o077
 
 
 @final
-class TlsFileError(ProtoflyError):
+class TlsFileError(ProtoflyError, public=True):
     """A file of certificates or keys cannot be used.
 
     Attributes:

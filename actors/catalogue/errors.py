@@ -87,7 +87,7 @@ class RefusedDescriptorError(ProtoflyError):
 
 
 @final
-class TrustFileError(PlaceError):
+class TrustFileError(PlaceError, public=True):
     """The file of trusted signers cannot be used: the operator must act."""
 
     summary = "cannot use the trust file {}"

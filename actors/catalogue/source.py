@@ -232,7 +232,7 @@ _NONE: Final[Mapping[str, Maker]] = MappingProxyType({})
 
 
 @final
-class BadPlaceError(PlaceError):
+class BadPlaceError(PlaceError, public=True):
     """A text names neither a catalogue directory nor a catalogue server."""
 
     summary = "{!r} is no catalogue"

@@ -33,6 +33,7 @@ from actors.catalogue.errors import TrustFileError
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.arguments import PathInput, as_path
 from actors.kit.http_client import HttpUrlError, ServerUrl
+from actors.kit.toml import read_toml
 from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
@@ -130,7 +131,7 @@ def read_trust(path: PathInput) -> Trust:
     """
     path = as_path(path, "the trust file")
     try:
-        content: dict[str, object] = tomllib.loads(path.read_text())
+        content: dict[str, object] = read_toml(path.read_text())
     except OSError as exc:
         raise TrustFileError(path, exc.strerror or "it cannot be read") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:

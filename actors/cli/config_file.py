@@ -17,6 +17,7 @@ from actors.cli.command_error import CommandError
 from actors.cli.echo import echo
 from actors.cli.group import SUMMARIES, did_you_mean
 from actors.kit.log import get_logger
+from actors.kit.toml import read_toml
 
 __all__ = [
     "CONFIG",
@@ -200,7 +201,7 @@ def read_tables(path: Path) -> tuple[dict[str, object], list[CommandError]]:
 
 def _tables(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text())
+        return read_toml(path.read_text())
     except OSError as exc:
         raise CommandError(
             f"cannot read {path}: {exc.strerror}; name another file with --config"

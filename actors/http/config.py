@@ -42,7 +42,7 @@ class HttpConfig:
 
 
 @final
-class OpenMetricsError(ProtoflyError):
+class OpenMetricsError(ProtoflyError, public=True):
     """Every client that reaches the address could read the metrics."""
 
     def __init__(self, where: str) -> None:
@@ -51,7 +51,7 @@ class OpenMetricsError(ProtoflyError):
 
 
 @final
-class HttpPlaceError(PlaceError):
+class HttpPlaceError(PlaceError, public=True):
     """The address for health and metrics cannot be used."""
 
     summary = "cannot serve health and metrics on {}"

@@ -23,7 +23,7 @@ _SUFFIX_BYTES: Final = 6
 
 
 @final
-class KeyFileError(PlaceError):
+class KeyFileError(PlaceError, public=True):
     """The file of a runtime's key cannot be used: the operator must act."""
 
     summary = "cannot use the key file {}"

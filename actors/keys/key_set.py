@@ -93,7 +93,7 @@ REGISTRY: Final = _Registry()
 
 
 @final
-class BadKeysError(ReasonError):
+class BadKeysError(ReasonError, public=True):
     """A text is no set of keys: its author must act."""
 
     summary = "no set of keys"

@@ -43,7 +43,7 @@ _HOURS: Final = 12 * 3600
 
 
 @final
-class PushError(ReasonError):
+class PushError(ReasonError, public=True):
     """A text is no message to this device, or a key is no key of a device."""
 
     summary = "no push message"

@@ -17,7 +17,7 @@ __all__ = [
 
 
 @final
-class ActorStoppedError(ProtoflyError):
+class ActorStoppedError(ProtoflyError, public=True):
     """The actor is gone, or went before it answered.
 
     Raised by a restart too: what the actor had in hand then is lost, and the
@@ -72,7 +72,7 @@ class ReplyTwiceError(ProtoflyError):
 
 
 @final
-class RestartLimitError(ProtoflyError):
+class RestartLimitError(ProtoflyError, public=True):
     """A child crashed too often: its supervisor gives up and says so above.
 
     Attributes:
@@ -86,7 +86,7 @@ class RestartLimitError(ProtoflyError):
 
 
 @final
-class TraceDirectoryError(ProtoflyError):
+class TraceDirectoryError(ProtoflyError, public=True):
     """No trace can be kept there: the user must name another directory."""
 
     def __init__(self, path: Path, reason: str) -> None:

@@ -52,13 +52,13 @@ Dial: TypeAlias = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
 
 
 @final
-class HttpUrlError(PlaceError):
+class HttpUrlError(PlaceError, public=True):
     """A text names no HTTP server."""
 
     summary = "{!r} names no HTTP server"
 
 
-class HttpError(PlaceError):
+class HttpError(PlaceError, public=True):
     """The server could not be asked, or what it answered cannot be used."""
 
     summary = "the server {} cannot be asked"

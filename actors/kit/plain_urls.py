@@ -14,7 +14,7 @@ _log = get_logger("actors.kit")
 
 
 @final
-class PlainUrlError(ProtoflyError, ValueError):
+class PlainUrlError(ProtoflyError, ValueError, public=True):
     """A URL leads to another machine without TLS.
 
     Attributes:

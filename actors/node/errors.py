@@ -12,21 +12,21 @@ __all__ = [
 
 
 @final
-class RegistryFileError(PlaceError):
+class RegistryFileError(PlaceError, public=True):
     """The file of the domain registry cannot be used."""
 
     summary = "cannot use the registry file {}"
 
 
 @final
-class StateFileError(PlaceError):
+class StateFileError(PlaceError, public=True):
     """The file of the node's sessions cannot be used."""
 
     summary = "cannot use the state file {}"
 
 
 @final
-class AddressTakenError(ProtoflyError):
+class AddressTakenError(ProtoflyError, public=True):
     """Two parts of a node want to answer at one address."""
 
     def __init__(self, address: str, part: str, holder: str) -> None:

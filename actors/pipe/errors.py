@@ -15,14 +15,14 @@ class PipeError(ReasonError):
 
 
 @final
-class SandboxError(ReasonError):
+class SandboxError(ReasonError, public=True):
     """A sandbox process did not start, or its content did not."""
 
     summary = "no sandbox"
 
 
 @final
-class SandboxEndedError(ReasonError):
+class SandboxEndedError(ReasonError, public=True):
     """A sandbox process ended without a request."""
 
     summary = "its sandbox has ended"

@@ -15,7 +15,7 @@ __all__ = ["PolicyConfig", "PolicyFileError"]
 
 
 @final
-class PolicyFileError(PlaceError):
+class PolicyFileError(PlaceError, public=True):
     """A policy file cannot be used, so no file takes effect; the reason says what to do."""
 
     summary = "cannot use the policy file {}"

@@ -3,7 +3,6 @@
 Policies are read from files of TOML or JSON, one policy set each, and again while the process runs.
 """
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, final
@@ -13,6 +12,7 @@ import orjson
 import trio
 
 from actors.kit.log import get_logger
+from actors.kit.toml import read_toml
 from actors.policy.config import PolicyConfig, PolicyFileError
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError
@@ -86,7 +86,7 @@ def _document(path: Path) -> object:
         raise PolicyFileError(path, what)
     is_json = path.suffix == _JSON
     try:
-        return orjson.loads(content) if is_json else tomllib.loads(content.decode())
+        return orjson.loads(content) if is_json else read_toml(content.decode())
     except RecursionError as exc:
         raise PolicyFileError(path, "its tables or lists are nested too deep") from exc
     except ValueError as exc:

@@ -26,7 +26,7 @@ _TABLE: Final = "forwards"
 
 
 @final
-class ForwardRefusedError(ProtoflyError):
+class ForwardRefusedError(ProtoflyError, public=True):
     """A forward rule or an alias cannot be added.
 
     Attributes:

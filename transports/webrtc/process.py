@@ -199,7 +199,10 @@ class WebRtcProcess:
         ours.setblocking(False)  # noqa: FBT003 - the standard library's signature
         command = [sys.executable, "-I", "-c", _MAIN, str(_ROOT)]
         try:
-            process = await trio.lowlevel.open_process(command, stdin=theirs, env={})
+            # It ends with its pipe, and not by a Ctrl-C that is meant for its parent.
+            process = await trio.lowlevel.open_process(
+                command, stdin=theirs, env={}, start_new_session=True
+            )
         except OSError as exc:
             ours.close()
             raise DialError(Kind.WEBRTC, "the process of WebRTC cannot be started") from exc

@@ -16,7 +16,7 @@ _SHOWN: Final = 200
 
 
 @final
-class BackEndError(ReasonError):
+class BackEndError(ReasonError, public=True):
     """A back end sent an answer that cannot be used."""
 
     summary = "the back end failed"

@@ -32,6 +32,7 @@ import attrs
 
 from actors.kit.arguments import PathInput, as_path
 from actors.kit.log import get_logger
+from actors.kit.toml import read_toml
 from specs.bodies.session import IceServer, IceServers, TurnServer
 from specs.errors import PlaceError
 from specs.limits.p2p import ICE_FILE_BYTES, ICE_TTL, ICE_TTL_LEAST, ICE_TTL_MOST, LISTED_SERVERS
@@ -53,7 +54,7 @@ _OTHERS: Final = 0o077
 
 
 @final
-class IceFileError(PlaceError):
+class IceFileError(PlaceError, public=True):
     """The file of the servers of STUN and TURN cannot be used: the operator must act."""
 
     summary = "cannot use the list of servers {}"
@@ -173,7 +174,7 @@ def read_ice(path: PathInput) -> IcePlan:
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
-            content: dict[str, object] = tomllib.loads(file.read(ICE_FILE_BYTES).decode())
+            content: dict[str, object] = read_toml(file.read(ICE_FILE_BYTES).decode())
     except OSError as exc:
         raise IceFileError(path, exc.strerror or "it cannot be read") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:

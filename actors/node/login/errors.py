@@ -12,14 +12,14 @@ __all__ = [
 
 
 @final
-class LoginRefusedError(ReasonError):
+class LoginRefusedError(ReasonError, public=True):
     """An identity provider refuses these credentials; the reason is for their sender."""
 
     summary = "login refused"
 
 
 @final
-class ProviderAwayError(ReasonError):
+class ProviderAwayError(ReasonError, public=True):
     """An identity provider cannot be asked at the moment.
 
     The answer to the login has the reason.
@@ -29,7 +29,7 @@ class ProviderAwayError(ReasonError):
 
 
 @final
-class UsedTokensError(PlaceError):
+class UsedTokensError(PlaceError, public=True):
     """The file of used tokens cannot be used: the operator must act."""
 
     summary = "cannot use the file of used tokens {}"

@@ -28,7 +28,7 @@ __all__ = ["NO_INTERCEPTORS", "Interceptor", "Objection", "Pipelines", "StagePla
 
 
 @final
-class StagePlaceError(ProtoflyError):
+class StagePlaceError(ProtoflyError, public=True):
     """A stage of the application names a place where none may stand.
 
     Attributes:

@@ -70,7 +70,7 @@ class RegistryReader:
 
 
 @final
-class SearchError(ProtoflyError):
+class SearchError(ProtoflyError, public=True):
     """A registry did not answer a search or read, or refused it.
 
     Attributes:

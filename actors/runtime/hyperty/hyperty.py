@@ -3,9 +3,11 @@
 A lifecycle goes through all restarts of a deployed hyperty, as its handle shows it.
 """
 
+import inspect
 import secrets
 from abc import ABC
 from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
 from enum import StrEnum
 from traceback import format_exception_only
 from typing import ClassVar, Final, TypeAlias, TypeVarTuple, final
@@ -71,7 +73,7 @@ class HypertyState(StrEnum):
 
 
 @final
-class HypertyFailedError(ProtoflyError):
+class HypertyFailedError(ProtoflyError, public=True):
     """A hyperty crashed too often, and its runtime has given it up.
 
     Attributes:
@@ -235,7 +237,7 @@ Ts = TypeVarTuple("Ts")
 
 
 @final
-class Refused(ProtoflyError):  # noqa: N818 - it is an answer, not a failure
+class Refused(ProtoflyError, public=True):  # noqa: N818 - it is an answer, not a failure
     """Raised by a handler of a hyperty to answer with a refusal.
 
     Attributes:
@@ -303,6 +305,7 @@ class Hyperty(HypertyClient, ABC):
     @override
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
+        _check_hooks(cls)
         cls.handlers = handlers_of(cls)
 
     @override
@@ -453,3 +456,29 @@ def recorded_schema(make: HypertyMaker) -> JsonObject | None:
     if isinstance(make, type) and issubclass(make, Hyperty):
         schema = make.message_schema()
     return schema if json_size(schema) <= MESSAGE_SCHEMA_BYTES else None
+
+
+_HOOKS: Final = frozenset(
+    {"started", "on_request", "on_event", "on_subscribe", "on_invited", "on_delegated"}
+)
+_NEARLY: Final = 0.8
+"""Likeness of a name to that of a hook, from which on it is a slip (0 to 1; ours)."""
+
+
+def _check_hooks(made: type) -> None:
+    """Refuse a class whose hooks would never be called, or not be awaited.
+
+    Raises:
+        TypeError: A hook is no async function, or a method is named nearly like one.
+    """
+    for name, method in vars(made).items():
+        if not inspect.isfunction(method):
+            continue
+        where = f"{made.__name__}.{name}"
+        if name in _HOOKS and not inspect.iscoroutinefunction(method):
+            raise TypeError(f"{where} has to be an async function")
+        if name not in _HOOKS and name.startswith("on"):
+            hook = "started" if name in {"on_start", "on_started"} else ""
+            near = [hook] if hook else get_close_matches(name, sorted(_HOOKS), 1, _NEARLY)
+            if near:
+                raise TypeError(f"{where} is never called; did you mean {near[0]}?")

@@ -187,7 +187,7 @@ _FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @final
-class NoCodeError(ProtoflyError):
+class NoCodeError(ProtoflyError, public=True):
     """Another process cannot import the class of a hyperty.
 
     Attributes:

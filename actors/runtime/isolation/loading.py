@@ -53,7 +53,7 @@ class LoadStep(StrEnum):
 
 
 @final
-class HypertyLoadError(ProtoflyError):
+class HypertyLoadError(ProtoflyError, public=True):
     """A hyperty of a catalogue was not deployed; all completed steps were undone.
 
     Attributes:

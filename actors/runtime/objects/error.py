@@ -18,7 +18,7 @@ _ADVICE: Final = {
 
 
 @final
-class ObjectError(ProtoflyError):
+class ObjectError(ProtoflyError, public=True):
     """A data object cannot be reported, changed or observed.
 
     Attributes:
@@ -40,7 +40,7 @@ class ObjectError(ProtoflyError):
 
 
 @final
-class SchemaError(ProtoflyError, ValueError):
+class SchemaError(ProtoflyError, ValueError, public=True):
     """A value does not obey the schema of its data object, or the schema is not a JSON Schema.
 
     The value was not written, and no observer was notified.

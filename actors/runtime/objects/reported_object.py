@@ -5,7 +5,6 @@ ask the sync manager to resume, store, release and delete objects (SYN-25, M-51,
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final, final
 
 import trio
@@ -28,7 +27,7 @@ from specs.bodies.sync import (
     Snapshot,
 )
 from specs.bodies.word import AttributeType, Operation
-from specs.jsonvalue import Json, JsonInput, JsonObject
+from specs.jsonvalue import Json, JsonInput, JsonObject, frozen_object
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -145,6 +144,8 @@ class ReportedObject:
         self.schema: Final = created.schema
         self.name: Final = created.value.name
         self._writes = writes
+        self._seen: JsonObject | None = None
+        self._value = frozen_object({})
         self._children = Children.of(context, url)
 
     @override
@@ -174,8 +175,11 @@ class ReportedObject:
 
     @property
     def value(self) -> Mapping[str, Json]:
-        """The value with all writes, published or not; its parts must not be changed in place."""
-        return MappingProxyType(self._writes.now)
+        """The value with all writes, published or not; a copy of it (`copy.deepcopy`) is plain."""
+        now = self._writes.now
+        if self._seen is not now:
+            self._seen, self._value = now, frozen_object(now)
+        return self._value
 
     async def flush(self) -> int:
         """Wait until all writes so far are published, and return the published version.

@@ -34,7 +34,7 @@ __all__ = [
 
 
 @final
-class AllocationError(ProtoflyError):
+class AllocationError(ProtoflyError, public=True):
     """The node allocated no addresses, or did not take them back.
 
     Attributes:

@@ -34,7 +34,7 @@ __all__ = [
 
 
 @final
-class RegistrationError(ProtoflyError):
+class RegistrationError(ProtoflyError, public=True):
     """The domain registry did not take a record.
 
     Attributes:

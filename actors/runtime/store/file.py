@@ -213,7 +213,7 @@ def whole(rest: Rest) -> Iterator[Keep]:
 
 
 @final
-class StoreFileError(PlaceError):
+class StoreFileError(PlaceError, public=True):
     """The file in which a runtime stores data objects cannot be used."""
 
     summary = "cannot use the store {}"

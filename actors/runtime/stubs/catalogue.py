@@ -88,7 +88,7 @@ class HypertyFound:
 
 
 @final
-class NotInCatalogueError(ProtoflyError):
+class NotInCatalogueError(ProtoflyError, public=True):
     """A catalogue address has no descriptor, so no stub can be deployed for it.
 
     Attributes:
@@ -103,7 +103,7 @@ class NotInCatalogueError(ProtoflyError):
 
 
 @final
-class WrongKindError(ProtoflyError):
+class WrongKindError(ProtoflyError, public=True):
     """A descriptor is of another kind of stub than is to be deployed.
 
     Attributes:

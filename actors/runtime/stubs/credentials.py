@@ -47,7 +47,7 @@ __all__ = [
 
 
 @final
-class SessionError(ProtoflyError):
+class SessionError(ProtoflyError, public=True):
     """The node of the domain gives a runtime no session.
 
     Attributes:
@@ -62,7 +62,7 @@ class SessionError(ProtoflyError):
 
 
 @final
-class ReleaseError(ProtoflyError):
+class ReleaseError(ProtoflyError, public=True):
     """The node does not give back a name of a runtime.
 
     Attributes:
@@ -147,7 +147,7 @@ _log = get_logger("actors.runtime")
 
 
 @final
-class CredentialsError(ProtoflyError):
+class CredentialsError(ProtoflyError, public=True):
     """No login token can be had: the operator of the runtime must act, or time.
 
     Args:

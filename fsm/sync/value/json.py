@@ -61,7 +61,7 @@ Unpack: TypeAlias = Callable[[object], object]
 
 
 @final
-class NotJsonError(ProtoflyError, ValueError):
+class NotJsonError(ProtoflyError, ValueError, public=True):
     """Something cannot be written as JSON and read again as what it was.
 
     Attributes:

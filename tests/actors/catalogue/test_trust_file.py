@@ -82,6 +82,7 @@ def test_without_a_star_the_others_are_not_trusted(write):
     ("text", "said"),
     [
         ("[", "it is no TOML"),
+        ("\ufeff[domains]\n", "byte order mark"),
         ("domain = 1", "the file says 'domain', which has no meaning"),
         ("domains = 1", "'domains' is no table"),
         ("[domains]\nx = 1", "is no table"),

@@ -254,3 +254,12 @@ def test_a_port_in_use_is_found_if_that_is_asked_for(tmp_path):
 def made(folder):
     folder.mkdir()
     return folder
+
+
+def test_a_byte_order_mark_is_named(tmp_path):
+    """Editors of Windows write one, and none shows it."""
+    file = tmp_path / "node.toml"
+    file.write_text(f"\ufeff{FILE}")
+    ended = typed("config", "check", str(file))
+    assert ended.status == ExitCode.CONFIGURATION
+    assert "byte order mark" in "\n".join(ended.err)

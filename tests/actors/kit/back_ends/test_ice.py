@@ -56,6 +56,7 @@ def test_a_list_without_turn_has_no_relay():
     ("text", "why"),
     [
         ("server = [", "it is no TOML"),
+        ("\ufeff[[server]]\n", "byte order mark"),
         ("ttl = 60", "no list of tables"),
         ("[[server]]", "server 1: urls is no list"),
         ("[[server]]\nurls = []", "all of STUN or all of TURN"),
