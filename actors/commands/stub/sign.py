@@ -12,6 +12,7 @@ from actors.catalogue.archive import pack
 from actors.catalogue.memory import write_whole
 from actors.catalogue.publishing import Publisher, packaged, signed_draft
 from actors.catalogue.seal import SealType, read_descriptor, read_seal
+from actors.catalogue.upstream_draft import adopted
 from actors.cli.command_error import CommandError
 from actors.cli.options import Count, Quantity, check_domain
 from actors.cli.output import say
@@ -131,10 +132,13 @@ def command(  # noqa: PLR0913 - one for each option
     """Sign the descriptor in the JSON file DRAFT.
 
     Counter, expiry and the names of its place are filled in where DRAFT does not say them;
-    an option says more than DRAFT does.
+    an option says more than DRAFT does. A file of upstream's catalogue is a draft, too, if it
+    describes a data schema, or a stub or hyperty without its code.
     A package is written beside the descriptor, with .zip as its ending.
     """
     place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
+    with explained_errors():
+        said = adopted(place, said)
     fields = _dated(said, counter, days, machine)
     code = _Code(package, entry_point, publisher, publisher_key).said()
     with explained_errors():

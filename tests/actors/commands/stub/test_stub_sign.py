@@ -1,6 +1,7 @@
 """`python -m actors stub sign`: what is signed, and what is not (CAT-01..09, S16)."""
 
 import json
+from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
@@ -220,3 +221,53 @@ def test_what_are_no_public_keys_is_not_signed(publisher, content):
 
     assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
     assert not (publisher.folder / "d.jws").exists()
+
+
+# ---- files of upstream's catalogues
+
+SCHEMA = {
+    "$schema": "http://json-schema.org/draft-04/schema#",
+    "type": "object",
+    "properties": {"scheme": {"constant": "comm"}, "children": {"constant": ["message"]}},
+}
+OF_UPSTREAM = {
+    "sourcePackage": {
+        "sourceCode": b64encode(json.dumps(SCHEMA).encode()).decode(),
+        "sourceCodeClassname": "Chat", "encoding": "base64", "signature": "",
+    },
+    "cguid": 1, "type": "DataSchemas", "version": "0.1", "description": "of a chat",
+    "objectName": "Chat", "configuration": {"iceServers": [{"urls": ["stun:a.ex"]}]},
+    "sourcePackageURL": "/sourcePackage", "language": "JSON-Schema", "signature": "",
+    "messageSchemas": "", "dataObjects": [], "accessControlPolicy": "somePolicy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("configuration", [{"iceServers": [{"urls": ["stun:a.ex"]}]}, [], {}])
+@pytest.mark.parametrize("many", [True, False])
+def test_a_data_schema_of_upstreams_catalogue_is_signed(publisher, many, configuration):
+    """CAT-05: a number as its cguid, its schema in base64, lists in its configuration."""
+    file = {**OF_UPSTREAM, "configuration": configuration}
+    publisher.write("up.json", {"Other": {}, "Chat": file} if many else file)
+    done = publisher.sign("--entry", "dataschema/Chat", draft="up.json")
+    assert done.status == ExitCode.OK, done.err
+    shown = publisher.verify("--json", where=str(publisher.folder / "d.jws"))
+    descriptor = json.loads(shown.out[-1])["descriptor"]
+    assert (descriptor["schema"], descriptor["scheme"]) == (SCHEMA, "comm")
+    assert descriptor["children"] == ["message"]
+    assert descriptor["cguid"].endswith("/.well-known/dataschema/Chat")
+    assert "sourcePackage" not in descriptor
+
+
+@pytest.mark.parametrize("kind", ["hyperty", "protocolstub"])
+def test_code_of_upstreams_catalogue_is_refused_in_a_sentence(publisher, kind):
+    publisher.write("up.json", {**OF_UPSTREAM, "language": "javascript", "type": "Hyperties"})
+    done = publisher.sign("--entry", f"{kind}/Chat", draft="up.json")
+    refused(done, "its code is in javascript, and only python can run here", done.status)
+    assert done.status != ExitCode.OK
+
+
+def test_a_source_that_is_no_schema_is_refused(publisher):
+    package = {**OF_UPSTREAM["sourcePackage"], "sourceCode": "SGVsbG8="}
+    publisher.write("up.json", {**OF_UPSTREAM, "sourcePackage": package})
+    done = publisher.sign("--entry", "dataschema/Chat", draft="up.json")
+    refused(done, "no JSON Schema in base64", done.status)
