@@ -8,7 +8,6 @@ import click
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import misconfigured
 from actors.cli.echo import echo
-from specs.plain_text import one_line
 
 __all__ = ["enter"]
 
@@ -36,5 +35,5 @@ def enter(command: click.Command, given: object = None) -> NoReturn:
 
 
 def _fail(error: CommandError) -> NoReturn:
-    echo(f"protofly: {one_line(str(error))}", err=True)
+    echo(f"protofly: {error}", err=True)
     sys.exit(error.code)

@@ -18,6 +18,7 @@ from actors.node.login.errors import UsedTokensError
 from actors.policy.config import PolicyFileError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
+from specs.plain_text import one_line
 from transports.errors import CertificateError, DialError, ListenError, LocalServerError
 from transports.urls import read_host_port
 
@@ -164,7 +165,7 @@ def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return CommandError("interrupted", ExitCode.INTERRUPTED)
-    return meant(error, _MEANING) or CommandError(str(error), ExitCode.FAILED)
+    return meant(error, _MEANING) or CommandError(one_line(str(error)), ExitCode.FAILED)
 
 
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:

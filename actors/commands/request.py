@@ -137,7 +137,9 @@ def _print(answer: Message) -> ExitCode:
     if answer.code <= LAST_SUCCESS:
         return ExitCode.OK
     why = answer.body.get("description", "no reason given")
-    raise CommandError(f"{answer.from_} answered {answer.code}: {why}", exit_code(answer.code))
+    raise CommandError(
+        f"{answer.from_} answered {answer.code}: {one_line(why)}", exit_code(answer.code)
+    )
 
 
 def _shown(answer: Message) -> dict[str, Json]:
