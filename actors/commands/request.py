@@ -136,10 +136,8 @@ def _print(answer: Message) -> ExitCode:
     say("answer", code=answer.code, sender=answer.from_, **_shown(answer))
     if answer.code <= LAST_SUCCESS:
         return ExitCode.OK
-    why = answer.body.get("description", "no reason given")
-    raise CommandError(
-        f"{answer.from_} answered {answer.code}: {one_line(why)}", exit_code(answer.code)
-    )
+    why = one_line(str(answer.body.get("description", "no reason given")))
+    raise CommandError(f"{answer.from_} answered {answer.code}: {why}", exit_code(answer.code))
 
 
 def _shown(answer: Message) -> dict[str, Json]:
