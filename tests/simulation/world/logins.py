@@ -1,6 +1,7 @@
 """Where the runtimes of a simulation get their logins: so that who died may come back.
 
-Without a login a node gives the session of a runtime to nobody else until it is forgotten.
+Without a login a node gives the session of a runtime to nobody else until it is forgotten. Each
+domain has an issuer, which states at other domains what its runtimes may speak for.
 """
 
 from typing import Final, final
@@ -8,8 +9,10 @@ from typing import Final, final
 import trio
 from joserfc.jwk import OKPKey
 
+from actors.node.config import OBJECT_SCHEMES
 from actors.node.login.provider import Admission, Login
 from actors.runtime.stubs.credentials import Credentials
+from specs.addresses.address import domain_of
 from tests.support.node.issuer import Issuer, login_by
 
 __all__ = ["Logins", "issuer", "login_of"]
@@ -49,4 +52,8 @@ class Logins(Credentials):
     async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
         self._issuer.now = trio.current_time()
-        return self._issuer.token(sub=self._user, runtime=self._url)
+        domain = domain_of(self._url)
+        stated = [f"{scheme}://{domain}" for scheme in ("hyperty", *sorted(OBJECT_SCHEMES))]
+        return self._issuer.token(
+            iss=f"https://{domain}", sub=self._user, runtime=self._url, addresses=stated
+        )
