@@ -58,7 +58,7 @@ DIAL_TIMEOUT: Final = 3.0
 """Seconds one attempt to open a transport may take (ours)."""
 
 RETRY_COOL_DOWN: Final = 5.0
-"""Seconds after a failed set-up before the next one (ours, RES-10, STB-14)."""
+"""Seconds after a failed set-up before the next one; of a link they double (ours, RES-10)."""
 
 STUB_IDLE: Final = 300.0
 """Seconds without use after which a stub of another domain is released (ours, PFY-03)."""

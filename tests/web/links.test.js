@@ -4,86 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { CLAIM_BURST, FORGERIES, MAX_LIST } from "../../web/src/constants.js";
-import { openRuntime } from "../../web/src/index.js";
-import { replyTo, stamped } from "../../web/src/message.js";
+import { replyTo } from "../../web/src/message.js";
 import { Followers } from "../../web/src/p2p/changes.js";
-import { Lists } from "../../web/src/p2p/lists.js";
-import { FakeNode, PEER, RUNTIME, settle } from "./fake_node.js";
+import { DESCRIPTOR, linked, REACHABLE, RECORD, REMOTE } from "./fake_links.js";
+import { PEER, RUNTIME, settle } from "./fake_node.js";
 import { spoilt } from "./odd.js";
-
-const REMOTE = "hyperty-runtime://a.ex/rb";
-const DESCRIPTOR = "hyperty-catalogue://catalogue.a.ex/.well-known/protocolstub/webrtc";
-const RECORD = { url: PEER, runtime: REMOTE, expires: 60, status: "live" };
-const REACHABLE = { ...RECORD, p2pHandler: `${REMOTE}/p2phandler/1`, p2pRequester: DESCRIPTOR };
-
-/** A stub of direct links that does nothing by itself. */
-class FakeStub {
-  messages = [];
-  isClosed = false;
-
-  constructor(context) {
-    Object.assign(this, context, { name: context.url });
-  }
-
-  take(message) {
-    this.messages.push(message);
-    if (message.to === this.url && message.type !== "response") queueMicrotask(() => this.port.post(replyTo(message, 200)));
-    return true;
-  }
-
-  close() {
-    this.isClosed = true;
-  }
-
-  /** Report a step of a link. */
-  report(value, link) {
-    const type = value === "created" ? "create" : "update";
-    this.port.publish(type, `${this.url}/status`, { value, resource: REMOTE, ...(link ? { link } : {}) });
-  }
-
-  /** What this runtime's registry says to the peer's, or to all that follow it. */
-  get registries() {
-    return this.messages.filter(({ to }) => to.includes("/registry"));
-  }
-
-  /** Bring a message of the peer. */
-  bring(message, link = this.url) {
-    this.arrived(stamped(message, link), link);
-  }
-
-  get orders() {
-    return this.messages.filter(({ to, type }) => to === this.url && type === "execute").map(({ body }) => body.method);
-  }
-
-  /** What registries say to each other is left out. */
-  get carried() {
-    return this.messages.filter(({ to }) => to !== this.url && !to.includes("/registry")).map(({ to, type, body }) => [to, type, body.value]);
-  }
-}
-
-async function linked(records, hasHandler = false) {
-  const node = new FakeNode();
-  node.answers = ({ to, type, body }) => {
-    if (to !== "domain://registry.a.ex" || type !== "read") return undefined;
-    return records[body.resource] ? { code: 200, value: records[body.resource] } : { code: 404 };
-  };
-  const options = { domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", key: null, trace: true };
-  const opening = openRuntime({ ...options, connect: node.connect, clock: node.clock });
-  await settle();
-  const runtime = await opening;
-  const stubs = [];
-  const make = (context) => {
-    const stub = new FakeStub(context);
-    stubs.push(stub);
-    return stub;
-  };
-  const using = runtime.registry.useLinks({ handler: hasHandler ? make : null, requester: make, descriptor: DESCRIPTOR, Lists });
-  await settle();
-  await using;
-  const deploying = runtime.deploy("echo", { request: ({ body }) => body.value });
-  await settle();
-  return { node, runtime, stubs, echo: await deploying };
-}
 
 const HERE = `${RUNTIME}/registry`;
 const THERE = `${REMOTE}/registry`;
@@ -416,4 +341,32 @@ test("without a list, messages go by the link all the same", async () => {
     assert.deepEqual([stubs[0].carried, toPeer(node)], [[[PEER, "create", 2]], ["first"]]);
     assert.equal(runtime.bus.isListenedTo(`${THERE}/changes`), false);
   }
+});
+
+test("a peer that no link leads to is tried less and less often, until one is live", async () => {
+  const { node, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  // As the record of a window that was killed, until its session ends.
+  const wanted = async (seconds) => {
+    for (let second = 0; second < seconds; second += 1) {
+      echo.send(PEER, second);
+      void echo.ask("create", PEER, { value: second });
+      await node.clock.turn(1);
+    }
+  };
+  for (let second = 0; second < 600; second += 1) {
+    await wanted(1);
+    for (const stub of stubs.filter(({ isClosed }) => !isClosed)) {
+      stub.report("created");
+      stub.report("failed");
+    }
+  }
+  assert.ok(stubs.length >= 6 && stubs.length <= 8, String(stubs.length));
+  await node.clock.turn(600);
+  await wanted(2);
+  const stub = stubs.at(-1);
+  for (const value of ["created", "in-progress", "live", "disconnected", "failed"]) stub.report(value);
+  await settle();
+  const before = stubs.length;
+  await wanted(8);
+  assert.equal(stubs.length, before + 1);
 });

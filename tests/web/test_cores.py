@@ -45,9 +45,16 @@ def test_each_attempt_to_create_a_child_is_about_the_same_child():
 
 
 @needs_node
+def test_its_link_its_requests_and_its_copies_of_objects_are_as_a_node_and_peers_see_them():
+    for name in ("page_link", "requests", "copies"):
+        node_test(f"{name}.test.js")
+
+
+@needs_node
 def test_its_registry_sets_direct_links_up_and_lets_peers_send_what_is_theirs():
     node_test("links.test.js")
     node_test("link_parts.test.js")
+    node_test("link_rights.test.js")
 
 
 @needs_node

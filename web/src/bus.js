@@ -4,7 +4,7 @@
  * Nothing here waits: what is submitted while a message is handled is handled after it, in order.
  */
 
-import { domainOf, isBelow, isInbox, lastSegment, registryOf, statusOf } from "./address.js";
+import { domainOf, isBelow, isInbox, lastSegment, registryOf, runtimeOf, schemeOf, statusOf } from "./address.js";
 import {
   CODES,
   DROPS,
@@ -245,6 +245,26 @@ export class Mailbox {
 const isOfChildren = (to) => to.includes("/children/");
 
 /**
+ * Return the object that publishes at an address; null: none does.
+ *
+ * @param {string} to
+ */
+const publisherOf = (to) => /^(.*)\/(changes|children\/[^/]+)$/s.exec(to)?.[1] ?? null;
+
+/**
+ * Return the object that an observer is to stop observing, or to observe again, as its owner or its
+ * reporter says; null: the message is nothing of the kind.
+ *
+ * @param {Message} message
+ */
+function takenOff({ type, from, body }) {
+  if (type !== "subscribe" && type !== "unsubscribe") return null;
+  if (from.endsWith("/subscription")) return from.slice(0, -"/subscription".length);
+  const isOfPart = type === "subscribe" || schemeOf(from) === "hyperty-runtime";
+  return !isOfPart && typeof body.resource === "string" ? body.resource : null;
+}
+
+/**
  * Return whether a message is for children of an object, and names none of its sender's.
  *
  * @param {Message} message
@@ -326,6 +346,11 @@ export class MessageBus {
      * @type {(link: string, address: string) => boolean}
      */
     this.isOfPeer = () => false;
+    /**
+     * Says by which link what an object publishes was asked for; null: by none (I-D1).
+     * @type {(object: string) => string | null}
+     */
+    this.eventsBy = () => null;
     /**
      * Notes that somebody has sent in the name of others.
      * @type {(by: string, address: string) => void}
@@ -512,8 +537,13 @@ export class MessageBus {
       const why = `${from} is not an address of ${by}`;
       return { reason: DROPS.UNKNOWN_SOURCE, why, code: CODES.UNAUTHENTICATED };
     }
-    if (!this.#mayReport(message, origin)) {
+    if (!this.#mayReport(message, by, origin)) {
       return { reason: DROPS.FORGED_STATUS, why: "only its owner reports a status", code: null };
+    }
+    const object = isResponse(message) ? null : publisherOf(to);
+    if (origin === "p2p-stub" && object === from && isOfChildren(to) && this.eventsBy(object) !== by) {
+      const why = `nothing of ${from} is to come by this link`;
+      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
     }
     if (isMisnamed(message)) {
       const why = "not the child reporter: only its creator creates, changes and deletes a child";
@@ -578,7 +608,12 @@ export class MessageBus {
     }
     if (origin === "local") return false;
     // Observers here and elsewhere answer from what all of them listen to (C-81).
-    if (isResponse(message) && (lastSegment(from) === "changes" || isOfChildren(from))) return true;
+    if (isResponse(message) && (lastSegment(from) === "changes" || isOfChildren(from))) {
+      // A peer answers for its own runtime only, and says so.
+      const source = textOf(message.body.source);
+      return origin === "node-stub" || !isStamped(message, by, origin) ||
+        (source === runtimeOf(source) && this.isOfPeer(by, source));
+    }
     if (this.isLocal(from)) return false;
     return origin === "node-stub" || this.isOfPeer(by, from);
   }
@@ -599,11 +634,17 @@ export class MessageBus {
 
   /**
    * @param {Message} message
+   * @param {string} by
    * @param {Origin} origin
    */
-  #mayReport(message, origin) {
+  #mayReport(message, by, origin) {
     const { from, to } = message;
     const part = lastSegment(to);
+    if (origin === "p2p-stub" && !isResponse(message)) {
+      const isOfObject = part === "changes" && schemeOf(to) !== "hyperty-runtime";
+      const object = takenOff(message) ?? (isOfObject ? publisherOf(to) : null);
+      if (object !== null) return this.eventsBy(object) === by;
+    }
     if (part === "status") return to === statusOf(from);
     if (part === "registration" && isEvent(message)) {
       return origin === "node-stub" && from === registryOf(domainOf(to));

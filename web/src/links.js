@@ -252,6 +252,8 @@ export class LinkTable {
   #remoteOf = new Map();
   /** @type {Map<string, number>} */
   #cooling = new Map();
+  /** Set-ups in a row that have led to no link. @type {Map<string, number>} */
+  #failed = new Map();
   #minted = 0;
   #isClosed = false;
 
@@ -665,6 +667,7 @@ export class LinkTable {
    * @returns {Effect[]}
    */
   #live(entry) {
+    this.#failed.delete(entry.remote);
     const steps = entry.wentLive();
     const own = entry.yielding;
     /** @type {Effect[]} */
@@ -774,14 +777,31 @@ export class LinkTable {
   }
 
   /**
+   * Begin the pause before the next set-up; it doubles while none has led to a link.
+   *
+   * @param {LinkEntry} entry
+   * @param {number} now
+   */
+  #cool({ remote, role }, now) {
+    for (const [one, until] of this.#cooling) {
+      if (until + SESSION_IDLE > now) continue;
+      this.#cooling.delete(one);
+      this.#failed.delete(one);
+    }
+    const failed = this.#failed.get(remote) ?? 0;
+    if (role === "requester") this.#failed.set(remote, failed + 1);
+    const pause = RETRY_COOL_DOWN * 2 ** Math.min(failed, RECONNECT_TRIES + 2);
+    this.#cooling.set(remote, now + Math.min(pause, SESSION_IDLE));
+  }
+
+  /**
    * @param {LinkEntry} entry
    * @param {number} now
    * @returns {Effect[]}
    */
   #removed(entry, now) {
     this.#entries.delete(entry.remote);
-    for (const [remote, until] of this.#cooling) if (until <= now) this.#cooling.delete(remote);
-    this.#cooling.set(entry.remote, now + RETRY_COOL_DOWN);
+    this.#cool(entry, now);
     for (const entity of entry.entities) this.#remoteOf.delete(entity);
     const { link, stub } = entry;
     /** @type {Effect[]} */

@@ -170,7 +170,7 @@ export const stamped = (message, stub) => ({
   body: { ...message.body, via: [...viaOf(message), stub] },
 });
 
-const HOP_FIELDS = new Set(["via", "auth", "idToken", "accessToken"]);
+const HOP_FIELDS = new Set(["via", "auth", "idToken", "accessToken", "durable"]);
 
 /**
  * Return whether two messages with the same key are the same message.

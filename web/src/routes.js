@@ -681,7 +681,7 @@ export class Links {
  */
 export function isByNode({ type, from, to, body }) {
   const isOfLinks = /^(connection:|hyperty-runtime:\/\/[^/]+\/[^/]+\/p2p(handler|requester)\/)/;
-  if (body.p2p === false || isOfLinks.test(from) || isOfLinks.test(to)) return true;
+  if (body.p2p === false || body.durable === true || isOfLinks.test(from) || isOfLinks.test(to)) return true;
   if (to.includes("/children/")) return true;
   const isPublished = type !== "response" && isBelow(to, from);
   if (isPublished || (type !== "subscribe" && type !== "unsubscribe")) return isPublished;

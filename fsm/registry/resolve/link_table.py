@@ -74,6 +74,7 @@ class LinkTable:
         self.entities = LinkEntities(self._entries, jobs)
         self.claims = LinkClaims(self.entities, records, jobs)
         self._cooling: dict[str, float] = {}
+        self._failed: dict[str, int] = {}
         self._minted = 0
         self._is_closed = False
 
@@ -165,6 +166,7 @@ class LinkTable:
         effects = self._given_up(entry, now)
         # The runtime is not to blame: a link by its own record may follow at once.
         self._cooling.pop(plan.remote, None)
+        self._failed.pop(plan.remote, None)
         return effects
 
     def _life(self, remote: str) -> Entity:
@@ -412,6 +414,7 @@ class LinkTable:
         return self._live(entry) if end is entry else self._taken_over(entry, end)
 
     def _live(self, entry: LinkEntry) -> list[Effect]:
+        self._failed.pop(entry.remote, None)
         steps = entry.went_live()
         found = self._settle(entry, resolve_job.Trigger.FOUND)
         own = entry.yielding
@@ -485,10 +488,24 @@ class LinkTable:
         removed = self._removed(entry, now)
         return removed if beside is None else [*removed, *self._begun(beside, now)]
 
+    def _cool(self, entry: LinkEntry, now: float) -> None:
+        """Begin the pause before the next set-up; it doubles while none has led to a link.
+
+        A peer that was killed has its record until its session ends: it is not tried all the time.
+        """
+        old = {one for one, until in self._cooling.items() if until + SESSION_IDLE <= now}
+        for one in old:
+            del self._cooling[one]
+            self._failed.pop(one, None)
+        failed = self._failed.get(entry.remote, 0)
+        if entry.role is Role.REQUESTER:
+            self._failed[entry.remote] = failed + 1
+        pause = RETRY_COOL_DOWN * 2.0 ** min(failed, RECONNECT_TRIES + 2)
+        self._cooling[entry.remote] = now + min(pause, SESSION_IDLE)
+
     def _removed(self, entry: LinkEntry, now: float) -> list[Effect]:
         del self._entries[entry.remote]
-        self._cooling = {one: until for one, until in self._cooling.items() if until > now}
-        self._cooling[entry.remote] = now + RETRY_COOL_DOWN
+        self._cool(entry, now)
         self.entities.forget(entry)
         self.claims.forget(entry.remote)
         none = self._settle(entry, resolve_job.Trigger.NONE)

@@ -47,6 +47,7 @@ export class SyncManager {
    */
   useLinks(links) {
     this.#context.links = links;
+    this.#context.bus.eventsBy = (object) => this.#observed.heardBy(object);
     links.childrenBy = (object) => this.#observed.linkOf(object);
     links.onChange = () => {
       this.#reported.linksChanged();

@@ -44,6 +44,8 @@ class Observed {
   isRenewed = false;
   isDeleted = false;
   hasPath = false;
+  /** The link by which changes may come; null: none. @type {string | null} */
+  heardBy = null;
   route = new ObserverRoute();
   /** Requests that wait for the path to be closed. @type {Message[]} */
   waiting = [];
@@ -196,9 +198,12 @@ export class ObservedObjects {
   async #open(there, observer) {
     const link = there.route.mayUseLinks ? this.#context.links.linkTo(there.url) : null;
     if (link !== null) {
+      // What it grants may come before the answer.
+      there.heardBy = link;
       const answer = await this.#ask(there, "subscribe", { source: observer }, link);
       if (isDecided(answer)) return { answer, link, barred: null };
     }
+    there.heardBy = null;
     let answer = await this.#setPath(there);
     if (!there.route.isWantedBy(observer)) {
       const description = "the observer left before it was subscribed";
@@ -573,6 +578,11 @@ export class ObservedObjects {
     return this.#all.get(url)?.route.used ?? null;
   }
 
+  /** @param {string} url */
+  heardBy(url) {
+    return this.#all.get(url)?.heardBy ?? null;
+  }
+
   linksChanged() {
     for (const there of this.#all.values()) this.#linkIs(there);
   }
@@ -594,6 +604,7 @@ export class ObservedObjects {
   /** @param {Observed} there */
   async #toNode(there) {
     await this.#renew(there);
+    there.heardBy = null;
     this.#moved(there, null, "done");
   }
 
@@ -608,6 +619,7 @@ export class ObservedObjects {
     /** @type {import("./routes.js").Moving} */
     let how = "refused";
     if (observer !== undefined) {
+      there.heardBy = link;
       const answer = await this.#ask(there, "subscribe", { source: observer }, link);
       how = isSuccess(answer) ? "done" : isOneOf(UNHEARD, answer) ? "unsure" : "refused";
       if (isSuccess(answer) && there.hasPath) {

@@ -8,9 +8,10 @@ from actors.runtime.app import BuiltInCatalogue
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Loader
 from specs.addresses.address import catalogue_stub
-from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN
+from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from specs.reply_code import Code
 from tests.support.runtime.domain import DOMAIN, open_domain
+from transports.link import Kind as Carrier
 
 WRONG = f"hyperty-catalogue://catalogue.{DOMAIN}/.well-known/protocolstub/Wrong"
 
@@ -90,3 +91,17 @@ async def test_a_registry_refuses_a_record_with_a_requester_of_another_kind(
     ):
         async with open_domain("alice"):
             pass
+
+
+async def test_a_peer_that_no_link_leads_to_is_tried_less_and_less_often(autojump_clock, wrong):
+    """A runtime that was killed has its record until its session ends (P2P-28)."""
+    async with open_domain("alice", "bob") as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        await reached(alice, bob, SESSION_IDLE)
+        assert entries(alice).count("placeholder") == 7
+        wrong[WRONG] = StubKind.P2P_REQUESTER
+        await reached(alice, bob, 100)
+        await alice.wait_for("live", bob)
+        # A link that was live is tried again at once.
+        domain.cut_links(Carrier.WEBSOCKET)
+        await alice.wait_for("live", bob)

@@ -1,0 +1,212 @@
+// Copies of data objects in a page: what a node brings of an object, and what a hyperty sees of it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { EARLY_CHANGES, GONE_READS, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { openRuntime } from "../../web/src/index.js";
+import "../../web/src/more.js";
+import { FakeNode, PEER, reply, settle } from "./fake_node.js";
+
+const URL = "comm://a.ex/theirs";
+const MINE = "comm://a.ex/mine";
+const SUBSCRIPTION = `${URL}/subscription`;
+const whole = (version, data, reporter = PEER) => ({ url: URL, version, data, reporter, childrenObjects: { resources: {} } });
+
+/** A page, and a node that answers as a test says: `answers` maps an address to a body, or to null. */
+async function opened(answers = {}) {
+  const node = new FakeNode();
+  const given = { [SUBSCRIPTION]: { code: 200, value: whole(1, { n: 1 }) }, ...answers };
+  node.answers = ({ to, type }) => (type === "unsubscribe" ? { code: 200 } : given[to]);
+  const opening = openRuntime({ domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", key: null, connect: node.connect, clock: node.clock });
+  await settle();
+  const runtime = await opening;
+  const deploying = runtime.deploy("observer", { subscribe() {} });
+  await settle();
+  const hyperty = await deploying;
+  let id = 100;
+  const say = async (message) => {
+    node.say({ id: (id += 1), type: "update", from: URL, to: `${URL}/changes`, ...message });
+    await settle();
+    return id;
+  };
+  const change = (version, attribute, value, more = {}) => say({ body: { version, attribute, value }, ...more });
+  const done = async (promise) => {
+    await settle();
+    return promise;
+  };
+  const said = (about) => node.said(about).length;
+  return { node, runtime, hyperty, given, say, change, done, said };
+}
+
+test("a change that comes before the object is applied after it, and the events say what was before", async () => {
+  const { node, hyperty, given, change, done, said } = await opened({ [SUBSCRIPTION]: false });
+  const observing = hyperty.observe(URL);
+  await settle();
+  await change(2, "n", 2);
+  const [asked] = node.said({ to: SUBSCRIPTION });
+  node.say(reply(asked, { code: 200, value: whole(1, { n: 1 }) }));
+  const theirs = await done(observing);
+  assert.deepEqual([theirs.value, theirs.version, said({ to: URL, type: "read" })], [{ n: 2 }, 2, 0]);
+  // A gap, and the object with an early change behind it: two events, each with its own past.
+  const seen = [];
+  theirs.on("change", ({ path, old, new: now }) => seen.push([path, old, now]));
+  given[URL] = { code: 200, value: whole(4, { n: 4 }) };
+  await change(5, "n", 5);
+  assert.deepEqual(seen, [["", { n: 2 }, { n: 4 }], ["n", 4, 5]]);
+});
+
+test("of too many early changes the newest stay", async () => {
+  const { node, hyperty, given, change, done } = await opened({ [URL]: false });
+  const theirs = await done(hyperty.observe(URL));
+  const last = EARLY_CHANGES + 10;
+  for (let version = 3; version <= last; version += 1) {
+    node.say({ id: 1000 + version, type: "update", from: URL, to: `${URL}/changes`, body: { version, attribute: "n", value: version } });
+    if (version % 100 === 0) await settle();
+  }
+  await settle();
+  assert.ok(theirs.isStale);
+  given[URL] = { code: 200, value: whole(last - 1, { n: last - 1 }) };
+  node.say(reply(node.said({ to: URL, type: "read" })[0], given[URL]));
+  await settle();
+  assert.deepEqual([theirs.version, theirs.value, theirs.isStale], [last, { n: last }, false]);
+  await change(last + 1, "n", 0);
+  assert.equal(theirs.version, last + 1);
+});
+
+test("a copy that changes would make larger than an object may be has ended", async () => {
+  const { hyperty, change, done } = await opened();
+  const theirs = await done(hyperty.observe(URL));
+  for (let version = 2; version < 6; version += 1) await change(version, `t${version}`, "x".repeat(16_000));
+  assert.equal(theirs.gone?.code, 410);
+  assert.ok(JSON.stringify(theirs.value).length < 61_440);
+});
+
+test("an object that is not found is looked for again, and is gone after some reads", async () => {
+  const { node, hyperty, done, change, said } = await opened({ [URL]: { code: 404 } });
+  const theirs = await done(hyperty.observe(URL));
+  const waiting = theirs.waitFor(({ n }) => n === 9);
+  const ended = [];
+  waiting.catch((error) => ended.push(error.code));
+  theirs.on("end", (refusal) => ended.push(refusal.code));
+  await change(3, "n", 3);
+  assert.equal(theirs.gone, null);
+  await node.clock.turn(100);
+  assert.equal(said({ to: URL, type: "read" }), GONE_READS);
+  assert.equal(theirs.gone?.code, 410);
+  assert.deepEqual(ended, [410, 410]);
+  // It may be back: it is observed again.
+  const again = await done(hyperty.observe(URL));
+  assert.deepEqual(again.value, { n: 1 });
+});
+
+for (const code of [408, 500, 503]) {
+  test(`a read that is answered ${code} is made again`, async () => {
+    const { node, hyperty, given, done, change } = await opened({ [URL]: { code } });
+    const theirs = await done(hyperty.observe(URL));
+    await change(3, "n", 3);
+    await node.clock.turn(5);
+    assert.deepEqual([theirs.gone, theirs.isStale], [null, true]);
+    given[URL] = { code: 200, value: whole(3, { n: 3 }) };
+    await node.clock.turn(2 * REPLY_TIMEOUT);
+    assert.deepEqual([theirs.value, theirs.isStale], [{ n: 3 }, false]);
+  });
+}
+
+test("an observer whose subscription is over by a read subscribes again", async () => {
+  const { node, hyperty, given, done, said } = await opened({ [URL]: { code: 401 } });
+  const theirs = await done(hyperty.observe(URL));
+  const before = said({ to: SUBSCRIPTION, type: "subscribe" });
+  given[SUBSCRIPTION] = { code: 200, value: whole(7, { n: 7 }) };
+  await node.clock.turn(QUIET + 1);
+  assert.ok(said({ to: SUBSCRIPTION, type: "subscribe" }) > before);
+  assert.deepEqual([theirs.value, theirs.gone], [{ n: 7 }, null]);
+});
+
+test("only the object itself changes a copy, and only its reporter expels an observer", async () => {
+  const { node, runtime, hyperty, given, say, change, done } = await opened();
+  const theirs = await done(hyperty.observe(URL));
+  for (const from of [PEER, `${URL}/other`, `${URL}/changes`, "comm://a.ex/other"]) await change(2, "n", "forged", { from });
+  assert.deepEqual(theirs.value, { n: 1 });
+  const expel = { type: "unsubscribe", to: hyperty.url, body: { resource: URL } };
+  for (const from of ["hyperty://a.ex/other", "hyperty-runtime://a.ex/rc/sm", URL]) {
+    const id = await say({ ...expel, from });
+    assert.equal(node.said({ type: "response", id })[0]?.body.code, 403, from);
+  }
+  assert.equal(theirs.gone, null);
+  // The object has another reporter by now, as a read says.
+  given[URL] = { code: 200, value: whole(3, { n: 3 }, "hyperty://a.ex/heir") };
+  await change(3, "n", 3);
+  assert.equal(node.said({ type: "response", id: await say({ ...expel, from: PEER }) })[0].body.code, 403);
+  await say({ ...expel, from: "hyperty://a.ex/heir" });
+  assert.equal(theirs.gone?.code, 403);
+  assert.equal(runtime.state, "live");
+});
+
+test("a copy is not changed in place, and a listener that fails leaves the others theirs", async (t) => {
+  const { hyperty, change, done } = await opened();
+  t.mock.method(console, "error", () => {});
+  const theirs = await done(hyperty.observe(URL));
+  const seen = [];
+  theirs.on("change", () => {
+    throw new Error("as told");
+  });
+  theirs.on("change", (one) => seen.push(one.new));
+  await change(2, "deep", { list: [{ n: 1 }] });
+  assert.deepEqual(seen, [{ list: [{ n: 1 }] }]);
+  assert.throws(() => theirs.value.deep.list[0].n++, TypeError);
+  assert.throws(() => theirs.value.deep.list.push(2), TypeError);
+});
+
+test("who leaves an object is left alone by it: no path, no changes, no children", async () => {
+  const { node, hyperty, say, change, done, said } = await opened();
+  const theirs = await done(hyperty.observe(URL));
+  const child = { type: "create", from: PEER, to: `${URL}/children/resources`, body: { resource: `${PEER}#1`, value: { text: "x" } } };
+  await say(child);
+  assert.equal(theirs.children.size, 1);
+  const seen = [];
+  theirs.on("change", () => seen.push("change"));
+  theirs.children.on("change", () => seen.push("child"));
+  await done(theirs.close());
+  await node.clock.turn(1);
+  assert.ok(said({ type: "unsubscribe", to: SUBSCRIPTION }), "its reporter is not told");
+  assert.ok(node.said({ type: "unsubscribe", to: "domain://msg-node.a.ex/sm" }).some(({ body }) => body.resources.includes(`${URL}/changes`)));
+  await change(2, "n", 2);
+  await say({ ...child, body: { resource: `${PEER}#2`, value: { text: "y" } } });
+  assert.deepEqual([seen, theirs.value, theirs.gone?.code], [[], { n: 1 }, 410]);
+  await assert.rejects(theirs.children.create({ text: "z" }), { code: 410 });
+});
+
+test("what a hyperty does with a child is shown once, also when the node brings it back", async () => {
+  const { node, hyperty, say, done } = await opened({ [`${URL}/children/resources`]: { code: 200 } });
+  const theirs = await done(hyperty.observe(URL));
+  const seen = [];
+  theirs.children.on("change", ({ new: now }) => seen.push(now));
+  const child = await done(theirs.children.create({ text: "a" }));
+  await done(child.update({ text: "b" }));
+  assert.deepEqual(seen, [{ text: "a" }, { text: "b" }]);
+  const written = node.said({ to: `${URL}/children/resources` });
+  for (const one of written) await say({ ...one, body: { ...one.body, value: { text: "an echo" } } });
+  assert.deepEqual([seen.length, child.value], [2, { text: "b" }]);
+});
+
+test("a write that is refused is in no value, and a reporter sees who observes", async () => {
+  const { node, hyperty, say, done } = await opened();
+  node.addresses.push(MINE);
+  const mine = await done(hyperty.report("comm", { n: 1 }, { allow: [PEER, "hyperty://a.ex/rest"] }));
+  await done(mine.set("n", 2));
+  const seen = [];
+  mine.on("observer", ({ observer, isThere }) => seen.push([observer, isThere]));
+  const joins = (observer, manager) => say({ type: "subscribe", from: `${manager}/sm`, to: `${MINE}/subscription`, body: { source: observer, renews: true } });
+  await joins(PEER, "hyperty-runtime://a.ex/rb");
+  assert.deepEqual([seen, mine.observers], [[[PEER, true]], [PEER]]);
+  await joins("hyperty://a.ex/rest", "hyperty-runtime://a.ex/rc");
+  assert.deepEqual(mine.observers, [PEER, "hyperty://a.ex/rest"]);
+  void mine.close();
+  await settle();
+  const setting = mine.set("n", 3);
+  setting.catch(() => {});
+  await settle();
+  await assert.rejects(setting, { name: "Refusal", code: 404 });
+  assert.deepEqual([mine.value, mine.version], [{ n: 2 }, 2]);
+});

@@ -1,0 +1,172 @@
+// Requests and their answers on the bus of a page: how long each waits, what comes twice or late,
+// and what is left of it afterwards.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { DEDUP_SECONDS, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { openRuntime } from "../../web/src/index.js";
+import "../../web/src/more.js";
+import { FakeNode, PEER, reply, request, settle } from "./fake_node.js";
+
+const MINE = "comm://a.ex/mine";
+
+async function opened(code = {}) {
+  const node = new FakeNode();
+  const opening = openRuntime({ domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", key: null, trace: true, connect: node.connect, clock: node.clock });
+  await settle();
+  const runtime = await opening;
+  const deploying = runtime.deploy("echo", { request: ({ body }) => body.value, ...code });
+  await settle();
+  const hyperty = await deploying;
+  const say = async (...messages) => {
+    for (const one of messages) node.say(one);
+    await settle();
+  };
+  /** Ask the peer; `outcome` is what came of it, and when. */
+  const ask = async (value, provisional) => {
+    const outcome = {};
+    const settled = (result) => Object.assign(outcome, { result, at: node.clock.now() });
+    hyperty.request(PEER, value, { provisional }).then(settled, ({ code: refused }) => settled(refused));
+    await settle();
+    return { outcome, asked: node.said({ to: PEER }).at(-1) };
+  };
+  const drops = (reason) => runtime.counters.drops.get(reason) ?? 0;
+  return { node, runtime, hyperty, say, ask, drops };
+}
+
+test("each request waits for its own time, whatever prolongs another", async () => {
+  const { node, say, ask, drops } = await opened();
+  const begun = node.clock.now();
+  const one = await ask("one");
+  await node.clock.turn(1);
+  const two = await ask("two");
+  await node.clock.turn(REPLY_TIMEOUT - 5);
+  await say(reply(one.asked, { code: 100, sequence: 1 }));
+  await node.clock.turn(6);
+  assert.deepEqual([one.outcome, two.outcome], [{}, { result: 408, at: begun + 1 + REPLY_TIMEOUT }]);
+  await say(reply(two.asked, { code: 200, value: "late" }));
+  assert.deepEqual([drops("late-response"), drops("unmatched")], [1, 0]);
+  await say(reply(one.asked, { code: 200, value: "there" }));
+  assert.equal(one.outcome.result, "there");
+  await say(reply(one.asked, { code: 200, value: "again" }), { ...reply(one.asked, { code: 200 }), id: 12345 });
+  assert.equal(drops("late-response"), 1);
+});
+
+test("an answer that two paths bring counts once, a provisional one too", async () => {
+  const { say, ask } = await opened();
+  const seen = [];
+  const { asked, outcome } = await ask(1, ({ body }) => seen.push(body.value));
+  const first = reply(asked, { code: 100, sequence: 1, value: "a" });
+  await say(first, first, reply(asked, { code: 100, sequence: 2, value: "b" }), first);
+  assert.deepEqual(seen, ["a", "b"]);
+  await say(reply(asked, { code: 200, value: "end" }), reply(asked, { code: 200, value: "other" }));
+  assert.equal(outcome.result, "end");
+});
+
+test("another request with the id of an open or answered one is refused, the same is not handled again", async () => {
+  const heard = [];
+  let answer;
+  const { node, hyperty, say } = await opened({ request: ({ body }) => (heard.push(body.value), new Promise((resolve) => (answer = () => resolve(body.value)))) });
+  const codes = () => node.said({ type: "response", id: 7 }).map(({ body }) => body.code);
+  await say(request(hyperty.url, 1), request(hyperty.url, 1));
+  assert.deepEqual([heard, codes()], [[1], []]);
+  await say(request(hyperty.url, 2));
+  assert.deepEqual([heard, codes()], [[1], [400]]);
+  answer();
+  await settle();
+  await say(request(hyperty.url, 1), request(hyperty.url, 3));
+  assert.deepEqual([heard, codes()], [[1], [400, 200, 200, 400]]);
+});
+
+test("what came long ago may come again", async () => {
+  const heard = [];
+  const { node, hyperty, say } = await opened({ event: ({ body }) => heard.push(body.value) });
+  const event = request(`${hyperty.url}/events`, "x");
+  await say(event, event);
+  assert.equal(heard.length, 1);
+  await node.clock.turn(DEDUP_SECONDS - 5);
+  await say(event);
+  assert.equal(heard.length, 1);
+  await node.clock.turn(10);
+  await say(event);
+  assert.equal(heard.length, 2);
+});
+
+test("who has too many open requests is refused, until they are answered or over", async () => {
+  const heard = [];
+  const { node, hyperty, say } = await opened({ request: ({ id }) => (heard.push(id), new Promise(() => {})) });
+  const codeOf = (id) => node.said({ type: "response", id })[0]?.body.code;
+  let id = 1000;
+  const crowd = async () => {
+    for (let nth = 0; nth < OPEN_REQUESTS; nth += 1) node.say(request(hyperty.url, nth, { id: (id += 1) }));
+    await settle();
+  };
+  await crowd();
+  await say(request(hyperty.url, "one more", { id: 5000 }));
+  assert.equal(codeOf(5000), 503);
+  assert.ok(node.said({ type: "response", id: 5000 })[0].body.retryAfter > 0);
+  // Its sender has had its 408 from its own bus: nobody else says it.
+  await node.clock.turn(REPLY_TIMEOUT + 1);
+  assert.equal(node.said({ type: "response" }).filter(({ body }) => body.code === 408).length, 0);
+  const before = heard.length;
+  await crowd();
+  assert.ok(heard.length > before, "what is over still counts as open");
+});
+
+test("requests to a hyperty that is not here leave nothing open to it", async () => {
+  const { node, runtime, hyperty, say } = await opened();
+  const { url } = hyperty;
+  const undeploying = hyperty.close();
+  await settle();
+  await undeploying;
+  let id = 1000;
+  for (let nth = 0; nth <= OPEN_REQUESTS; nth += 1) node.say(request(url, nth, { id: (id += 1) }));
+  await settle();
+  assert.equal(node.said({ type: "response", id })[0].body.code, 404);
+  node.addresses.push(url);
+  const deploying = runtime.deploy("echo", { request: ({ body }) => body.value });
+  await settle();
+  assert.equal((await deploying).url, url);
+  await say(request(url, "back", { id: 5000 }));
+  assert.equal(node.said({ type: "response", id: 5000 })[0].body.value, "back");
+});
+
+test("of several that answer from one address each is heard, and no other", async () => {
+  const { node, hyperty, say, drops } = await opened({ subscribe() {} });
+  node.addresses.push(MINE);
+  const reporting = hyperty.report("comm", { n: 1 }, { public: true });
+  await settle();
+  const mine = await reporting;
+  const runtimes = ["rb", "rc"].map((name) => `hyperty-runtime://a.ex/${name}`);
+  let id = 100;
+  for (const runtime of runtimes) {
+    const body = { source: `hyperty://a.ex/of-${runtime.slice(-2)}`, renews: true };
+    await say({ id: (id += 1), type: "subscribe", from: `${runtime}/sm`, to: `${MINE}/subscription`, body });
+  }
+  assert.equal(mine.observers.length, 2);
+  let isClosed = false;
+  const closing = mine.close().then(() => (isClosed = true));
+  await settle();
+  const [asked] = node.said({ type: "delete", to: `${MINE}/changes` });
+  await say(reply(asked, { code: 200, source: "hyperty-runtime://a.ex/rz" }));
+  assert.deepEqual([isClosed, drops("unmatched")], [false, 1]);
+  const unsubscribed = () => node.said({ type: "unsubscribe", to: "domain://msg-node.a.ex/sm" }).length;
+  const before = unsubscribed();
+  await say(reply(asked, { code: 200, source: runtimes[0] }));
+  await say(reply(asked, { code: 200, source: runtimes[0] }));
+  assert.equal(unsubscribed(), before);
+  await say(reply(asked, { code: 200, source: runtimes[1] }));
+  assert.ok(unsubscribed() > before);
+  await closing;
+  assert.equal(drops("late-response"), 0);
+});
+
+test("a runtime that closes leaves no request without an answer", async () => {
+  const { node, runtime, ask } = await opened();
+  const { outcome } = await ask(1);
+  void runtime.close();
+  await node.clock.turn(30);
+  assert.ok([410, 503].includes(outcome.result), String(outcome.result));
+  assert.ok(outcome.at < node.clock.now() - REPLY_TIMEOUT);
+});
