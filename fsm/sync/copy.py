@@ -45,6 +45,7 @@ __all__ = [
     "ReadNeeded",
     "Recalled",
     "SnapshotRead",
+    "Unreadable",
     "WithdrawnByReporter",
 ]
 
@@ -80,6 +81,14 @@ class Changed:
     """A change was published (M-40)."""
 
     change: Change
+
+
+@final
+@attrs.frozen(slots=True)
+class Unreadable:
+    """The reporter published something that is no change: what it was has to be read."""
+
+    why: str = ""
 
 
 @final
@@ -136,6 +145,7 @@ ObserverInput: TypeAlias = (
     | Recalled
     | SnapshotRead
     | Changed
+    | Unreadable
     | ReadFailed
     | NotFound
     | GivenUp
@@ -247,8 +257,8 @@ class ObserverCore:
                 return self._begin(happened, now)
             case SnapshotRead(snapshot):
                 return self._sync(snapshot, now)
-            case Changed(change):
-                return self._take(change, now)
+            case Changed() | Unreadable():
+                return self._published(happened, now)
             case ReadFailed() | NotFound():
                 return self._read_in_vain(happened, now)
             case GivenUp() | WithdrawnByReporter():
@@ -326,6 +336,16 @@ class ObserverCore:
             if is_next and not is_applicable(self._data, change)
             else ""
         )
+
+    def _published(self, happened: Changed | Unreadable, now: float) -> list[ObserverEffect]:
+        """Take a change, or read what it was: after a pause, so that no peer causes many reads."""
+        if isinstance(happened, Changed):
+            return self._take(happened.change, now)
+        if self.state is not State.LIVE:
+            return []
+        step = self._step(Trigger.CHANGED, now, happened.why)
+        self._read_at = now + READ_PAUSE
+        return [step]
 
     def _become(self, version: int, data: JsonObject) -> None:
         """Take a whole value, which has come in one message."""

@@ -113,6 +113,21 @@ for (const code of [408, 500, 503]) {
   });
 }
 
+test("after something that is no change a copy reads the object, and follows it", async () => {
+  const { node, hyperty, given, say, change, done, said } = await opened();
+  const theirs = await done(hyperty.observe(URL));
+  const odd = [{ version: "2" }, { version: 0, attribute: "n" }, { version: 2, attribute: 7 }, { version: 2, attribute: "n", operation: "add", value: [1] }];
+  for (const [at, body] of odd.entries()) {
+    given[URL] = { code: 200, value: whole(at + 2, { n: at }) };
+    await say({ body });
+    assert.deepEqual([theirs.gone, theirs.isStale], [null, true]);
+    await node.clock.turn(2);
+    assert.deepEqual([theirs.value, theirs.isStale, said({ to: URL, type: "read" })], [{ n: at }, false, at + 1]);
+  }
+  await change(odd.length + 2, "n", "on");
+  assert.deepEqual(theirs.value, { n: "on" });
+});
+
 test("an observer whose subscription is over by a read subscribes again", async () => {
   const { node, hyperty, given, done, said } = await opened({ [URL]: { code: 401 } });
   const theirs = await done(hyperty.observe(URL));

@@ -15,11 +15,16 @@ import actors
 from actors.embedded_node import open_node
 from actors.embedding import open_runtime
 from actors.kit.trace import value_digest
+from fsm.sync.copy import Applied, Changed, ObserveBegun, ObserverCore, SnapshotRead
+from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_name, runtime_name
+from specs.bodies.sync import Change, DataObject
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, MessageType
+from transports.bodies import read_body
 from transports.codec import BadLine, decode_line
 
+URL = "comm://a.ex/1"
 FILE = Path(__file__).with_name("vectors.json")
 REFUSALS = (actors.NotJsonError, actors.SchemaError, actors.ObjectError, BadMessageError)
 
@@ -71,6 +76,7 @@ async def outcomes(vectors: dict[str, Any]) -> dict[str, list[Any]]:
         return {
             "writes": written,
             "requests": [await _requested(hyperty, one) for one in vectors["requests"]],
+            "changes": [_changed(one["body"], vectors["before"]) for one in vectors["changes"]],
             "names": [_named(one) for one in vectors["names"]],
             "lines": [_read(one["text"]) for one in vectors["lines"]],
         }
@@ -113,6 +119,26 @@ async def _requested(hyperty: actors.Deployed, vector: dict[str, Any]) -> Any:
     except REFUSALS:
         return "refused"
     return answer.value if answer.ok else "refused"
+
+
+def _changed(body: Any, before: Any) -> Any:
+    copy = ObserverCore(URL, "hyperty://a.ex/o")
+    copy.feed(ObserveBegun(), 0)
+    copy.feed(
+        SnapshotRead(DataObject("hyperty://a.ex/r", "hyperty-runtime://a.ex/r", before, URL, 2)), 0
+    )
+    try:
+        body = json.loads(json.dumps(made(body)))
+        change = read_body(Message(1, MessageType.UPDATE, URL, f"{URL}/changes", body), Change)
+        check_path(change.attribute)
+    except BadMessageError:
+        return "refused"
+    effects = copy.feed(Changed(change), 0)
+    if copy.state == "stale":
+        return "read"
+    if any(isinstance(one, Applied) for one in effects):
+        return value_digest(copy.data)
+    return "ignored" if copy.state == "live" else copy.state
 
 
 def _named(vector: dict[str, str]) -> str:

@@ -5,9 +5,12 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { openRuntime } from "../../web/src/index.js";
+import { BadMessageError } from "../../web/src/json.js";
 import { readLine } from "../../web/src/message.js";
 import "../../web/src/more.js";
+import { ObserverCore } from "../../web/src/sync/copy.js";
 import { valueDigest } from "../../web/src/trace.js";
+import { changeIn } from "../../web/src/value.js";
 import { FakeNode, settle } from "./fake_node.js";
 
 const vectors = JSON.parse(readFileSync(new URL("vectors.json", import.meta.url), "utf8"));
@@ -107,6 +110,24 @@ test(`${vectors.requests.length} bodies of requests`, async () => {
     }));
   }
   compare(vectors.requests, results);
+});
+
+test(`${vectors.changes.length} changes that a reporter publishes`, () => {
+  compare(vectors.changes, vectors.changes.map(({ body }) => {
+    const copy = new ObserverCore("comm://a.ex/1", "hyperty://a.ex/o");
+    copy.feed({ on: "observe-begun" }, 0);
+    copy.feed({ on: "snapshot-read", snapshot: { version: 2, data: made(vectors.before) } }, 0);
+    try {
+      const change = changeIn(JSON.parse(JSON.stringify(made(body))));
+      const effects = copy.feed({ on: "changed", change }, 0).map((one) => one.do);
+      if (copy.state === "stale") return "read";
+      if (effects.includes("applied")) return valueDigest(copy.data);
+    } catch (error) {
+      if (error instanceof BadMessageError) return "refused";
+      throw error;
+    }
+    return copy.state === "live" ? "ignored" : copy.state;
+  }));
 });
 
 test(`${vectors.names.length} names of runtimes and domains`, async () => {

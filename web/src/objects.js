@@ -626,12 +626,11 @@ export class ObservedObject extends Emitter {
     if (from !== this.url) return;
     try {
       const change = changeIn(body);
-      if (!change) return;
       if (change.source !== undefined) this.#reporter = change.source;
       this.feed({ on: "changed", change });
     } catch (error) {
       if (!(error instanceof BadMessageError)) throw error;
-      this.#giveUp(new Refusal(CODES.GONE, `its reporter sent a change that is none: ${error}`));
+      this.feed({ on: "unreadable", why: `its reporter sent a change that is none: ${error.message}` });
     }
   }
 

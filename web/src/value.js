@@ -1,7 +1,8 @@
 /** Values of data objects, and their changes: `fsm/sync/value` explains them. */
 
-import { MAX_JSON_DEPTH, VALUE_BYTES, VALUE_DEPTH } from "./constants.js";
+import { MAX_ID, MAX_JSON_DEPTH, VALUE_BYTES, VALUE_DEPTH } from "./constants.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf, sorted } from "./json.js";
+import { address } from "./message.js";
 
 /** @typedef {import("./json.js").Json} Json */
 /** @typedef {import("./json.js").JsonObject} JsonObject */
@@ -69,21 +70,36 @@ export function checkPath(path) {
 }
 
 /**
- * Read a change that the reporter of an object has published; null: it is none.
+ * Read a change that the reporter of an object has published.
  *
  * @param {JsonObject} body
- * @returns {Change & {version: number} | null}
+ * @returns {Change & {version: number}}
  */
 export function changeIn({ version, attribute, index, ...change }) {
-  if (!Number.isInteger(version)) return null;
+  if (typeof version !== "number" || !Number.isInteger(version) || version < 1 || version > MAX_ID) {
+    throw new BadMessageError("a version is a whole number from 1");
+  }
   const path = attribute ?? undefined;
   const place = index ?? undefined;
   if (place !== undefined && (!Number.isSafeInteger(place) || Number(place) < 0 || !change.operation)) {
     throw new BadMessageError("a place in a list is a whole number, and something is done there");
   }
   if (path !== undefined && typeof path !== "string") throw new BadMessageError("an attribute is named by a text");
+  if (path === "") throw new BadMessageError("an attribute has a name");
   checkPath(path);
+  checkWords(change);
   return /** @type {Change & {version: number}} */ ({ ...change, version, attribute: path, index: place });
+}
+
+/** @param {JsonObject} change */
+function checkWords({ value = null, attributeType = null, operation = null, source = null, lastModified = null }) {
+  const isOfList = operation === null ||
+    ((operation === "add" || operation === "remove") && attributeType !== null && value !== null);
+  if (!isOfList || (attributeType !== null && attributeType !== "array")) {
+    throw new BadMessageError("an operation adds elements to an array, or removes them");
+  }
+  if (source !== null) address(source, "source");
+  if (lastModified !== null && typeof lastModified !== "string") throw new BadMessageError("lastModified is a text");
 }
 
 /**

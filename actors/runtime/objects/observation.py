@@ -37,6 +37,7 @@ from fsm.sync.copy import (
     ReadNeeded,
     Recalled,
     SnapshotRead,
+    Unreadable,
     WithdrawnByReporter,
 )
 from fsm.sync.stored import CopyForgotten, CopyKept
@@ -466,7 +467,7 @@ class _Observation:
             self._context.reported_by(self._copy.url, change.source)
             return Changed(change)
         except BadMessageError as exc:
-            return GivenUp(f"its reporter sent a change that is none: {exc.reason}")
+            return Unreadable(f"its reporter sent a change that is none: {exc.reason}")
 
     def _expelled(self) -> ObserverInput:
         """End the copy because its reporter expels the hyperty, and unsubscribe (M-45, SYN-21)."""

@@ -14,7 +14,7 @@ import { changed, freeze, isApplicable, jsonSize } from "../value.js";
 
 /**
  * @typedef {{on: "observe-begun"} | {on: "snapshot-read", snapshot: Snapshot} |
- *   {on: "changed", change: Published} | {on: "read-failed", read: number, why?: string} |
+ *   {on: "changed", change: Published} | {on: "unreadable", why?: string} | {on: "read-failed", read: number, why?: string} |
  *   {on: "not-found", read: number, why?: string} | {on: "given-up", why?: string} |
  *   {on: "withdrawn-by-reporter"} | {on: "copy-time-over"}} Input
  */
@@ -76,6 +76,8 @@ export class ObserverCore {
         return this.#sync(input.snapshot, now);
       case "changed":
         return this.#take(input.change, now);
+      case "unreadable":
+        return this.#doubt(input.why ?? "", now);
       case "read-failed":
         return this.#fail(input, now);
       case "not-found":
@@ -173,6 +175,20 @@ export class ObserverCore {
     if (version > this.version + 1) return `${version} came after ${this.version}`;
     const isNext = version === this.version + 1;
     return isNext && !isApplicable(this.data, change) ? `${version} does not fit ${this.version}` : "";
+  }
+
+  /**
+   * Read the object after a pause: something that is no change was published.
+   *
+   * @param {string} why
+   * @param {number} now
+   * @returns {Effect[]}
+   */
+  #doubt(why, now) {
+    if (this.state !== "live") return [];
+    const step = this.#step("changed", now, why);
+    this.#readAt = now + READ_PAUSE;
+    return [step];
   }
 
   /**
