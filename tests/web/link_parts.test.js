@@ -135,6 +135,17 @@ test("a peer that sends malformed lines is answered ten times, and left then", (
   assert.equal(tools.counters.drops.get("malformed"), MAX_MALFORMED + 1);
 });
 
+test("a message that has crossed the link before goes round, and one that is too large is not written", () => {
+  const arrived = [];
+  const { raw, link, tools } = liveLink({ arrived: ({ id }) => arrived.push(id) });
+  raw.onmessage({ data: JSON.stringify({ id: 1, type: "update", from: PEER, to: OWN, body: { via: [`${RUNTIME}/p2phandler/1`] } }) });
+  raw.onmessage({ data: update(2) });
+  assert.deepEqual([arrived, tools.counters.drops.get("loop")], [[2], 1]);
+  const large = { id: 1, type: "create", from: OWN, to: PEER, body: { value: Array(5).fill("x".repeat(16_000)) } };
+  assert.throws(() => link.send(large), { code: 413 });
+  assert.throws(() => link.send({ ...large, body: { value: "\ud83d" } }), { code: 400 });
+});
+
 const control = (fields) => JSON.stringify({ p2p: "behind", from: PEER, to: OWN, ...fields });
 
 /** Floods of a peer, each as frames; why the link is left then, and what is counted. */

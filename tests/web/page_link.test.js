@@ -77,6 +77,17 @@ test("a node that ends each link at once is dialled with pauses that grow", asyn
   assert.ok(node.sockets.length >= 4);
 });
 
+test("a node that takes a connection and says nothing is dialled again", async () => {
+  const node = new FakeNode();
+  let dialled = 0;
+  const silent = { bufferedAmount: 0, send() {}, close() {}, onopen: null, onmessage: null, onclose: null, onerror: null };
+  const { opening } = await opened(node, { connect: () => ((dialled += 1) === 1 ? node.connect() : { ...silent }) });
+  await opening;
+  node.cut();
+  await node.clock.turn(30);
+  assert.ok(dialled > 3, `dialled ${dialled} times`);
+});
+
 test("a message that went by this link before is not sent again", async () => {
   const { node, runtime, echo } = await echoing();
   void echo.ask("create", PEER, { value: 1, via: [STUB] });
