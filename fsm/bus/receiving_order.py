@@ -1,15 +1,17 @@
 """Order of a pair's messages at the end that receives them, for any paths (I-B7).
 
 A pair is a sender and a receiver. A sender that changes from the node to a direct link
-announces over the link which message went by the node last. Messages of the pair that the
-link brings wait until the node has brought that one; the node keeps the order of the
-messages it carries. A message that the node lost is waited for until `REPLY_TIMEOUT` after
-it was sent: by then a missing request has been answered 408.
+announces over the link which request or event, and which answer, went by the node last.
+Requests and events of the pair that the link brings wait until the node has brought that
+request, answers until it has brought that answer. The node keeps the order of each of both,
+but not of one among the other: between two domains an answer returns by the connection of its
+request. A message that the node lost is waited for until `REPLY_TIMEOUT` after it was sent:
+by then a missing request has been answered 408.
 
 The order does not depend on that time. The ids of a sender rise, so a request or event
 that comes by one path after a younger one has come by another is too late: the host refuses
 it. The ids of answers do not rise, so the announcement names those that may be under way: any
-other answer that the node brings is younger than the waiting messages, which go before it.
+other answer that the node brings is younger than the waiting answers, which go before it.
 """
 
 import math
@@ -52,9 +54,14 @@ def key_of(message: Message) -> Key:
     return instance_id(message) if message.is_response else message.id
 
 
+def _concerns(message: Message, name: "_Wait") -> bool:
+    from_, to, _, is_answers = name
+    return (message.from_, message.to, message.is_response) == (from_, to, is_answers)
+
+
 _Pair: TypeAlias = tuple[str, str]
-_Wait: TypeAlias = tuple[str, str, str]
-"""A pair, and the link whose messages wait."""
+_Wait: TypeAlias = tuple[str, str, str, bool]
+"""A pair, the link whose messages wait, and whether these are answers."""
 
 
 @attrs.define(slots=True)
@@ -89,11 +96,13 @@ class _Waiting(Generic[T]):
 
     Attributes:
         behind: The announcement.
+        last: The message that they wait for.
         until: When the messages stop waiting.
         held: The messages.
     """
 
     behind: Behind
+    last: Key
     until: float
     held: list[T] = attrs.field(factory=list)
     size: int = 0
@@ -139,20 +148,29 @@ class PairOrderCore(Generic[T]):
         """
         given = self._known((behind.from_, behind.to), link, now)
         given.links.add(link)
-        name = (behind.from_, behind.to, link)
         until = now + REPLY_TIMEOUT - behind.age
-        is_come = behind.last is None or given.has(behind.last) or until <= now
-        waiting = self._waiting.get(name)
-        is_full = self._held_bytes[link] + behind.size > HELD_BYTES
-        if is_come or is_full or (waiting is None and self._waits[link] >= ORDER_WAITS):
+        answer = behind.last if isinstance(behind.last, str) else None
+        released: list[T] = []
+        for is_answer, last in ((False, behind.top or None), (True, answer)):
+            name = (behind.from_, behind.to, link, is_answer)
+            if last is None or given.has(last) or until <= now:
+                released += self._release(name)
+            else:
+                released += self._wait(name, _Waiting(behind, last, until, size=behind.size))
+        return released
+
+    def _wait(self, name: _Wait, latest: _Waiting[T]) -> list[T]:
+        waiting, link = self._waiting.get(name), name[2]
+        is_full = self._held_bytes[link] + latest.size > HELD_BYTES
+        if is_full or (waiting is None and self._waits[link] >= ORDER_WAITS):
             return self._release(name)
         if waiting is None:
             self._waits[link] += 1
             waiting = self._waiting[name] = []
         if waiting and not waiting[-1].held:
             self._held_bytes[link] -= waiting.pop().size
-        waiting.append(_Waiting(behind, until, size=behind.size))
-        self._held_bytes[link] += behind.size
+        waiting.append(latest)
+        self._held_bytes[link] += latest.size
         return []
 
     def arrives(self, message: Message, path: str, what: T) -> list[T] | None:
@@ -170,7 +188,7 @@ class PairOrderCore(Generic[T]):
             return [what]
         if path == NODE_PATH:
             return [*self._overtaken_by(message), what]
-        name = (message.from_, message.to, path)
+        name = (message.from_, message.to, path, message.is_response)
         waiting = self._waiting.get(name)
         if waiting is None:
             return [what]
@@ -185,8 +203,7 @@ class PairOrderCore(Generic[T]):
 
     def _overtaken_by(self, message: Message) -> list[T]:
         """Return the items that wait for lost messages: this message of the node is younger."""
-        pair = (message.from_, message.to)
-        return self._release_due(pair, lambda waiting: self._is_after(waiting.behind, message))
+        return self._release_due(message, lambda waiting: self._is_after(waiting.behind, message))
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
         """Return whether the node got a message after the last one that an announcement names."""
@@ -221,8 +238,7 @@ class PairOrderCore(Generic[T]):
             path: The link that brought it, or `NODE_PATH`.
             now: Seconds on the host's clock.
         """
-        pair = (message.from_, message.to)
-        given = self._known(pair, path, now)
+        given = self._known((message.from_, message.to), path, now)
         if message.is_response:
             answer = instance_id(message)
             if answer not in given.answers:
@@ -235,9 +251,7 @@ class PairOrderCore(Generic[T]):
             given.best, given.path = message.id, path
         if not self._waiting:
             return []
-        return self._release_due(
-            pair, lambda waiting: waiting.behind.last is None or given.has(waiting.behind.last)
-        )
+        return self._release_due(message, lambda waiting: given.has(waiting.last))
 
     def expects(self, from_: str, to: str, link: str) -> None:
         """Forget the announcement of a pair by a link: the sender will be asked to repeat it.
@@ -260,7 +274,8 @@ class PairOrderCore(Generic[T]):
             link: Name of the link.
         """
         given = self._pairs.get((from_, to))
-        return given is not None and link in given.links and (from_, to, link) not in self._waiting
+        waits = any((from_, to, link, kind) in self._waiting for kind in (False, True))
+        return given is not None and link in given.links and not waits
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""
@@ -273,10 +288,17 @@ class PairOrderCore(Generic[T]):
         """Return the items that waited so long that the messages before them count as lost."""
         return self._release_due(None, lambda waiting: waiting.until <= now)
 
-    def _release_due(self, pair: _Pair | None, is_due: Callable[[_Waiting[T]], bool]) -> list[T]:
-        """Release what is due of a pair, or of all, and what came by the same link before it."""
+    def _release_due(
+        self, message: Message | None, is_due: Callable[[_Waiting[T]], bool]
+    ) -> list[T]:
+        """Release what is due, and what came by the same link before it.
+
+        Args:
+            message: Concerns those that wait for messages of its pair and kind; None: all.
+            is_due: Whether messages no longer wait.
+        """
         released: list[T] = []
-        for name in [one for one in self._waiting if pair is None or one[:2] == pair]:
+        for name in [one for one in self._waiting if message is None or _concerns(message, one)]:
             due = [number for number, one in enumerate(self._waiting[name], 1) if is_due(one)]
             if due:
                 released += self._release(name, due[-1])

@@ -4,8 +4,9 @@ A pair is a sender and a receiver; its requests, events and answers leave in the
 which they were given. The steps at a change of paths depend on the path that is left:
 
 - From the node to a direct link the first message is sent at once, and announces which
-  message went by the node last (`receiving_order` holds it at the other end until that has
-  come).
+  request or event, and which answer, went by the node last (`receiving_order` holds it at the
+  other end until those have come). Between two domains they may take different connections:
+  an answer returns by the connection of its request.
 - From a link to the node, or to another link, the first message goes through the link's
   stub. The stub gives it back when all messages before it are acknowledged, or, when the
   link is lost, together with those that were not. Later messages wait here, at most
@@ -80,12 +81,11 @@ class _Path:
     Attributes:
         route: The route in use; empty: none, or nothing is under way by it.
         at: When a message was sent last.
-        top: The highest id of the requests and events that went by the node.
         best: The highest id of the requests and events that went by any path.
         said: The last answers that went by any path.
         sent: Messages that went by the node and were not answered; without repeats, whose
             first copy may have come long ago.
-        announced: The last message in the announcement to the link in use.
+        announced: The announcement to the link in use.
         draining: The message that a link's stub is to give back.
         then: Where that message goes afterwards.
         returned: Messages that were given back, in order, each with its new route if known.
@@ -98,11 +98,10 @@ class _Path:
 
     route: str
     at: float
-    top: int = 0
     best: int = 0
     said: OrderedDict[Key, None] = attrs.field(factory=OrderedDict)
     sent: OrderedDict[Key, _Sent] = attrs.field(factory=OrderedDict)
-    announced: Key | None = None
+    announced: Behind | None = None
     draining: Key | None = None
     then: str = ""
     returned: dict[Key, Forward | None] = attrs.field(factory=dict)
@@ -166,6 +165,8 @@ class _Path:
 
     def note(self, message: Message, now: float) -> None:
         """Note that a message goes by the node."""
+        while self.sent and next(iter(self.sent.values())).at + REPLY_TIMEOUT <= now:
+            self.sent.popitem(last=False)  # nobody waits for it any more
         key = key_of(message)
         self.sent[key] = _Sent(now, message.id if message.is_response else None)
         self.sent.move_to_end(key)
@@ -174,7 +175,6 @@ class _Path:
             alike = [one for one in self.sent if isinstance(one, str) == message.is_response]
             if len(alike) > ORDER_SENT:
                 del self.sent[alike[0]]
-        self.top = self.top if message.is_response else max(self.top, message.id)
 
 
 @final
@@ -235,7 +235,7 @@ class PairPathCore:
         Args:
             message: The request, or the message.
             now: Seconds on the host's clock.
-            is_reached: Whether its receiver has answered: then all before it has come.
+            is_reached: Whether its receiver has answered: then all requests before it have come.
         """
         pair, key = (message.from_, message.to), key_of(message)
         path = self._paths.get(pair)
@@ -243,13 +243,14 @@ class PairPathCore:
             return []
         effects: list[Forward | Announce] = []
         if key in path.sent:
-            while is_reached and next(iter(path.sent)) != key:
-                path.sent.popitem(last=False)
+            earlier = list(path.sent)[: list(path.sent).index(key)] if is_reached else []
+            for request in filter(lambda one: isinstance(one, int), earlier):
+                del path.sent[request]
             del path.sent[key]
-            if key == path.announced and is_p2p_part(path.route):
-                behind = self.behind(*pair, now)
-                path.announced = behind.last
-                effects.append(Announce(behind, path.route))
+            told = path.announced
+            if told is not None and key in {told.last, told.top} and is_p2p_part(path.route):
+                path.announced = self.behind(*pair, now)
+                effects.append(Announce(path.announced, path.route))
         if key == path.draining:
             path.drained()
             self._drained.pop(pair, None)
@@ -309,10 +310,11 @@ class PairPathCore:
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)
-        last = next(reversed(path.sent))
-        age = max(0.0, now - path.sent[last].at)
+        answer = next((key for key in reversed(path.sent) if isinstance(key, str)), None)
+        top = max((key for key in path.sent if isinstance(key, int)), default=0)
+        age = max(0.0, now - next(reversed(path.sent.values())).at)
         answers = frozenset(one.answer for one in path.sent.values() if one.answer is not None)
-        return Behind(from_, to, last, path.top, age, answers)
+        return Behind(from_, to, answer or top, top, age, answers)
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""
@@ -339,9 +341,8 @@ class PairPathCore:
         is_first = path.is_new(message) or is_back
         if is_p2p_part(route) and (path.route != route or path.is_lost):
             path.is_lost = False
-            behind = self.behind(*pair, now)
-            forward = Forward(message, route, behind)
-            path.announced = behind.last
+            path.announced = self.behind(*pair, now)
+            forward = Forward(message, route, path.announced)
         elif not is_p2p_part(route) and is_first:
             path.note(message, now)
         path.route = route

@@ -50,10 +50,10 @@ class Behind:
     """An announcement: what a link brings for a pair from now on follows what went before.
 
     Attributes:
-        last: The last message that went by the node and may still be on its way; None:
-            there is none.
-        top: The highest id of the requests and events among what went by the node.
-        age: Seconds since `last` was sent.
+        last: The last answer that went by the node and may still be on its way; the last request
+            or event if there is no such answer; None: nothing is on its way.
+        top: The id of the last request or event that may still be on its way; 0: there is none.
+        age: Seconds since the last of both was sent.
         answers: Ids of the answers among what went by the node and may be on its way.
     """
 

@@ -1,8 +1,14 @@
-"""Seeds that once found a fault: answers that overtook others, a copy of a copy, a late frame."""
+"""Seeds that once found a fault: answers that overtook others, a copy of a copy, a late frame.
+
+`found` holds plans that were made small from such seeds.
+"""
+
+from pathlib import Path
 
 import pytest
 
 from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.plan import read_plan
 from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
@@ -30,3 +36,11 @@ def test_a_seed_that_found_a_defect_passes(seed):
 def test_a_seed_with_process_faults_that_found_a_defect_passes(seed):
     """I-B7."""
     assert run(plan_of(seed)).breaches == ()
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(__file__).with_name("found").glob("*.json")), ids=lambda path: path.stem
+)
+def test_a_plan_that_found_a_defect_passes(path):
+    """I-B7, I-P16."""
+    assert run(read_plan(path.read_text())).breaches == ()

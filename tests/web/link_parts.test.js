@@ -69,7 +69,7 @@ test("what one peer announces delays no messages of another, nor its own for eve
   const order = new PairOrder(clock);
   const given = [];
   const take = (link, id) => order.take({ id, type: "create", from: PEER, to: OWN, body: {} }, link, () => given.push([link, id]));
-  order.announced({ from: PEER, to: OWN, last: 1e15, age: -1e9 }, "attacker");
+  order.announced({ from: PEER, to: OWN, last: 1e15, top: 1e15, age: -1e9 }, "attacker");
   take("attacker", 1);
   take("honest", 2);
   assert.deepEqual(given, [["honest", 2]]);
@@ -77,16 +77,31 @@ test("what one peer announces delays no messages of another, nor its own for eve
   assert.deepEqual(given.at(-1), ["attacker", 1]);
 });
 
+test("a request by the node says nothing of answers, which may take another connection", () => {
+  const order = new PairOrder(new FakeClock());
+  const given = [];
+  const message = (id, type) => ({ id, type, from: PEER, to: OWN, body: type === "response" ? { code: 200 } : {} });
+  const sender = new PairOrder(new FakeClock());
+  for (const [id, type] of [[7, "response"], [2, "read"]]) sender.sent(message(id, type));
+  order.announced(sender.behind(PEER, OWN), "link");
+  order.take(message(8, "response"), "link", () => given.push("answer"));
+  order.take(message(3, "read"), "link", () => given.push("request"));
+  order.came(message(2, "read"));
+  assert.deepEqual(given, ["request"]);
+  order.came(message(7, "response"));
+  assert.deepEqual(given, ["request", "answer"]);
+});
+
 test("of one link, a bounded number of pairs and messages waits", () => {
   const order = new PairOrder(new FakeClock());
   let given = 0;
   const take = (from, link) => order.take({ id: 1, type: "create", from, to: OWN, body: {} }, link, () => (given += 1));
-  for (let pair = 0; pair <= ORDER_WAITS; pair += 1) order.announced({ from: `${PEER}-${pair}`, to: OWN, last: 7 }, "attacker");
+  for (let pair = 0; pair <= ORDER_WAITS; pair += 1) order.announced({ from: `${PEER}-${pair}`, to: OWN, last: 7, top: 7 }, "attacker");
   assert.ok(take(`${PEER}-${ORDER_WAITS}`, "attacker"));
   assert.equal(given, 1);
   for (let held = 0; held < ORDER_HELD; held += 1) assert.ok(take(`${PEER}-0`, "attacker"));
   assert.equal(take(`${PEER}-1`, "attacker"), false);
-  order.announced({ from: PEER, to: OWN, last: 7 }, "honest");
+  order.announced({ from: PEER, to: OWN, last: 7, top: 7 }, "honest");
   assert.ok(take(PEER, "honest"));
   assert.equal(given, 1);
 });

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from fsm.judge.claims.fold import (
     Across,
+    Datum,
     Evidence,
     Fold,
     GroupKey,
@@ -126,21 +127,31 @@ class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
 class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
     """A message arrives by a session of a message node as it was sent (I-P16)."""
 
-    _sent: Evidence | None = None
+    _sent: set[Datum] = attrs.field(factory=set)
     _came: list[Evidence] = attrs.field(factory=list)
+    _at_process: dict[str, set[Datum]] = attrs.field(factory=dict)
 
     @override
     def take(self, item: Evidence) -> None:
-        if item.data[0] == Op.XMIT:
-            self._sent = item
-        else:
+        op, digest = item.data
+        if digest is None:
+            return
+        # A request to all observers is answered by each of them under the same ids, with the
+        # content of each; who only relays an answer may send only what it received.
+        known = self._at_process.setdefault(item.node, set())
+        if op == Op.XMIT:
+            self._sent.add(digest)
+            if known and digest not in known:
+                self.broken(item, "the content that was received")
+            return
+        known.add(digest)
+        if op == Op.RCV:
             self._came.append(item)
 
     @override
     def end(self) -> None:
-        digest = None if self._sent is None else self._sent.data[1]
-        for item in self._came if digest is not None else ():
-            if item.data[1] != digest:
+        for item in self._came if self._sent else ():
+            if item.data[1] not in self._sent:
                 self.broken(item, "the content that was sent")
 
 
@@ -176,6 +187,10 @@ class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameConten
             self._over_a_link(record)
         else:
             self._by_a_session(record)
+
+    @on(msg(Op.SYNTH))
+    def made(self, record: TraceLine) -> None:
+        self._by_a_session(record)
 
     def _over_a_link(self, record: TraceLine) -> None:
         is_sent = record.op == Op.XMIT

@@ -176,6 +176,20 @@ def test_a_waiting_message_does_not_wait_for_later_announcements():
     assert (core.held, core.deadline()) == (0, math.inf)
 
 
+def test_a_request_by_the_node_reports_nothing_of_answers_that_take_another_connection():
+    """Between two domains an answer returns by the connection of its request."""
+    core = PairOrderCore()
+    asked = Message(3, MessageType.READ, B, A)
+    core.announced(Behind(B, A, f"{A}#7>{B}!200", 2, answers=frozenset({7})), THERE, 0.0)
+    assert core.arrives(asked, THERE, "request") == []
+    assert core.arrives(answer(ask(8)), THERE, "answer") == []
+    assert core.given(Message(2, MessageType.READ, B, A), NODE_PATH, 1.0) == ["request"]
+    assert core.arrives(Message(4, MessageType.READ, B, A), NODE_PATH, "fourth") == ["fourth"]
+    assert not core.is_reached(B, A, THERE)
+    assert core.given(answer(ask(7)), NODE_PATH, 2.0) == ["answer"]
+    assert core.is_reached(B, A, THERE)
+
+
 def test_late_messages_of_the_node_alone_are_repeats_and_no_concern_of_order():
     core = PairOrderCore()
     core.given(ask(5), NODE_PATH, 0.0)

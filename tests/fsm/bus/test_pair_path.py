@@ -2,6 +2,7 @@
 
 import math
 
+from fsm.bus.receiving_order import key_of
 from fsm.bus.sending_order import Announce, PairPathCore
 from fsm.p2p.transfer import Behind
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
@@ -40,12 +41,29 @@ def test_an_answered_message_and_earlier_ones_are_not_awaited():
     assert third.behind == Behind(A, B)
 
 
+def test_an_answered_request_reports_nothing_of_answers_that_take_another_connection():
+    core = PairPathCore()
+    core.send(answer(ask(7, from_=B, to=A)), NODE, 0.0)
+    core.send(ask(1), NODE, 0.0)
+    core.settled(ask(1), 0.1, is_reached=True)
+    (second,) = core.send(ask(2), LINK, 0.1)
+    assert second.behind == Behind(A, B, f"{B}#7>{A}!200", 0, 0.1, frozenset({7}))
+
+
+def test_what_was_sent_so_long_ago_that_nobody_waits_for_it_is_not_announced():
+    core = PairPathCore()
+    core.send(answer(ask(7, from_=B, to=A)), NODE, 0.0)
+    core.send(ask(1), NODE, REPLY_TIMEOUT)
+    (second,) = core.send(ask(2), LINK, REPLY_TIMEOUT)
+    assert second.behind == Behind(A, B, 1, 1)
+
+
 def test_a_message_refused_by_the_node_after_the_switch_is_announced_anew():
     core = PairPathCore()
     for number in (1, 2):
         core.send(ask(number), NODE, 0.0)
     core.send(ask(3), LINK, 0.0)
-    assert core.settled(ask(2), 0.0) == [Announce(Behind(A, B, 1, 2), LINK)]
+    assert core.settled(ask(2), 0.0) == [Announce(Behind(A, B, 1, 1), LINK)]
     assert core.settled(ask(1), 0.0) == [Announce(Behind(A, B), LINK)]
 
 
@@ -63,7 +81,7 @@ def test_a_repeated_message_reports_nothing_about_earlier_ones():
     for message in (early, ask(1), ask(2), early, ask(1)):
         core.send(message, NODE, 0.0)
     (third,) = core.send(ask(3), LINK, 0.0)
-    assert third.behind.last == 2
+    assert (third.behind.last, third.behind.top) == (key_of(early), 2)
 
 
 def test_from_a_link_to_the_node_the_stub_returns_a_message_and_the_rest_waits():

@@ -1,7 +1,8 @@
 /**
  * Order of the messages of a pair over the node and links (`fsm/bus/sending_order.py`,
- * `receiving_order.py`): a link announces what went by the node last, and what it brings waits
- * until that has come.
+ * `receiving_order.py`): a link announces which request and which answer went by the node last.
+ * Requests and events that it brings wait until that request has come, answers until that answer
+ * has: between two domains the two may take different connections.
  */
 
 import { HELD_BYTES, ORDER_BYTES, ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
@@ -10,8 +11,11 @@ import { instanceId, isResponse } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
 
-/** @param {Message} message */
-const keyOf = (message) => (isResponse(message) ? instanceId(message) : message.id);
+/**
+ * @param {string} pair
+ * @param {Message} message
+ */
+const kindOf = (pair, message) => (isResponse(message) ? `${pair} answers` : pair);
 
 /** Bytes of a pair, without its texts. */
 const PAIR_BYTES = 1024;
@@ -57,11 +61,11 @@ class Pairs {
 /** What went by the node, and what has come by it. */
 export class PairOrder {
   #clock;
-  /** @type {Pairs<{last: string | number, top: number, at: number, answers: number[]}>} */
+  /** @type {Pairs<{top: number, asked: number, answer: string, answered: number, answers: number[]}>} */
   #sent = new Pairs();
   /** @type {Pairs<{best: number, answers: string[]}>} */
   #came = new Pairs();
-  /** By pair and link: what one peer announces delays no messages of another. @type {Map<string,
+  /** By pair, kind and link: what one peer announces delays no messages of another. @type {Map<string,
    * Map<string, {last: string | number, release: () => void, held: (() => void)[], own: {bytes: number}}>>} */
   #waiting = new Map();
   /** How many pairs and messages of each link wait, and their bytes of memory.
@@ -76,14 +80,12 @@ export class PairOrder {
   /** @param {Message} message that goes by the node */
   sent(message) {
     const pair = `${message.from} ${message.to}`;
-    const there = this.#sent.get(pair) ?? { last: 0, top: 0, at: 0, answers: [] };
-    const isAnswer = isResponse(message);
-    this.#sent.keep(pair, {
-      last: keyOf(message),
-      top: isAnswer ? there.top : Math.max(there.top, message.id),
-      at: this.#clock.now(),
-      answers: isAnswer ? [...there.answers, message.id].slice(-ORDER_SENT) : there.answers,
-    });
+    const known = this.#sent.get(pair) ?? { top: 0, asked: -Infinity, answer: "", answered: -Infinity, answers: [] };
+    const now = this.#clock.now();
+    const latest = isResponse(message)
+      ? { answer: instanceId(message), answered: now, answers: [...known.answers, message.id].slice(-ORDER_SENT) }
+      : { top: Math.max(known.top, message.id), asked: now };
+    this.#sent.keep(pair, { ...known, ...latest });
   }
 
   /**
@@ -93,12 +95,16 @@ export class PairOrder {
    * @param {string} to
    */
   behind(from, to) {
-    const there = this.#sent.get(`${from} ${to}`);
-    const age = there ? this.#clock.now() - there.at : Infinity;
-    const said = { p2p: "behind", from, to };
-    if (!there || age >= REPLY_TIMEOUT) return said;
-    const { last, top, answers } = there;
-    return { ...said, last, top, age: Math.round(age * 1000) / 1000, answers: [...new Set(answers)].sort((a, b) => a - b) };
+    const line = { p2p: "behind", from, to };
+    const known = this.#sent.get(`${from} ${to}`);
+    if (!known) return line;
+    const since = this.#clock.now() - REPLY_TIMEOUT;
+    const top = known.asked > since ? known.top : 0;
+    const last = known.answered > since ? known.answer : top;
+    if (!last) return line;
+    const age = Math.round((this.#clock.now() - Math.max(known.asked, known.answered)) * 1000) / 1000;
+    const answers = known.answered > since ? [...new Set(known.answers)].sort((a, b) => a - b) : [];
+    return { ...line, last, top, age, answers };
   }
 
   /** @param {Message} message that has come by the node */
@@ -108,7 +114,7 @@ export class PairOrder {
     const answers = isResponse(message) ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
     const best = isResponse(message) ? there.best : Math.max(there.best, message.id);
     this.#came.keep(pair, { best, answers });
-    for (const waiting of [...(this.#waiting.get(pair)?.values() ?? [])]) {
+    for (const waiting of [...(this.#waiting.get(kindOf(pair, message))?.values() ?? [])]) {
       if (this.#has(pair, waiting.last)) waiting.release();
     }
   }
@@ -129,10 +135,21 @@ export class PairOrder {
    * @param {Record<string, unknown>} line
    * @param {string} link that has brought it
    */
-  announced({ from, to, last, age }, link) {
-    if (typeof last !== "number" && typeof last !== "string") return;
+  announced({ from, to, last, top, age }, link) {
     const pair = `${from} ${to}`;
-    const there = this.#waiting.get(pair) ?? new Map();
+    if (typeof top === "number" && top > 0) this.#wait(pair, pair, top, age, link);
+    if (typeof last === "string") this.#wait(pair, `${pair} answers`, last, age, link);
+  }
+
+  /**
+   * @param {string} pair
+   * @param {string} kind name of what waits
+   * @param {string | number} last
+   * @param {unknown} age
+   * @param {string} link
+   */
+  #wait(pair, kind, last, age, link) {
+    const there = this.#waiting.get(kind) ?? new Map();
     const load = this.#load.get(link) ?? { pairs: 0, held: 0, bytes: 0 };
     if (this.#has(pair, last) || there.has(link) || load.pairs >= ORDER_WAITS) return;
     /** @type {(() => void)[]} */
@@ -141,7 +158,7 @@ export class PairOrder {
     const release = () => {
       cancel();
       there.delete(link);
-      if (!there.size) this.#waiting.delete(pair);
+      if (!there.size) this.#waiting.delete(kind);
       load.pairs -= 1;
       load.held -= held.length;
       load.bytes -= own.bytes;
@@ -153,7 +170,7 @@ export class PairOrder {
     load.pairs += 1;
     load.bytes += own.bytes;
     this.#load.set(link, load);
-    this.#waiting.set(pair, there.set(link, { last, release, held, own }));
+    this.#waiting.set(kind, there.set(link, { last, release, held, own }));
   }
 
   /**
@@ -164,7 +181,7 @@ export class PairOrder {
    * @param {() => void} give
    */
   take(message, link, give) {
-    const waiting = this.#waiting.get(`${message.from} ${message.to}`)?.get(link);
+    const waiting = this.#waiting.get(kindOf(`${message.from} ${message.to}`, message))?.get(link);
     const load = this.#load.get(link);
     if (!waiting || !load) {
       give();

@@ -162,6 +162,19 @@ bus take 200 1 O1/changes>O1/subscription
 bus callback 200 1 O1/changes>O1/subscription
 """
 
+_ANSWERS = """
+@ra
+x xmit 404 1 HB>HA link=L1 digest=a
+@rb
+x xmit 404 1 HB>HA link=L2 digest=b
+@n
+x rcv 404 1 HB>HA link=L1 digest=a
+x xmit 404 1 HB>HA link=L3 digest=a
+x rcv 404 1 HB>HA link=L2 digest=b
+x xmit 404 1 HB>HA link=L3 digest=b
+"""
+"""Two observers answer the same request; each answer has the ids of the other."""
+
 LINKS = (
     case("I-P4", _CARRIED + "t 100\n@ra\nx close L9\n", (_OPEN_B, ""), (_HERE, ""), (_THERE, "")),
     case("I-P5", _HOME_A + _REQUESTED + _HOME_B + _INVITED, (_REQUESTED, "")),
@@ -191,6 +204,12 @@ LINKS = (
         ("rcv read 2 HA>HB stub=PC link=L1 seq=2", "rcv read 2 HA>HB stub=PC link=L1 seq=3"),
     ),
     case("I-P16", _CARRIED, ("via=PQ|PC\n", "via=PQ|PC digest=other\n")),
+    case("I-P16", _ANSWERS, ("link=L3 digest=a", "link=L3 digest=b")),
+    case(
+        "I-P16",
+        _ANSWERS,
+        ("link=L2 digest=b\nx xmit 404 1 HB>HA link=L3 digest=b", "link=L2 digest=c"),
+    ),
     case(
         "I-P17",
         _HANDLED + _BUS_LISTENS + _PH_LISTENS,
