@@ -172,7 +172,7 @@ class Trial:
 DEFECTS: Final[Mapping[str, Trial]] = {
     "repeats are let in": Trial("crashed", 58, (OpenRequests, "repeated", _no_dedup)),
     "paths are not waited for": Trial("order", 30401, (PairOrderCore, "arrives", _no_holding)),
-    "answers take two nodes": Trial("claim I-B7", 30049, (Outbound, "go_by_node", _by_domain)),
+    "answers take two nodes": Trial("claim I-B7", 30014, (Outbound, "go_by_node", _by_domain)),
     "messages overtake": Trial("order", 100, (MiniBus, "_deliver", _two_in_one)),
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)
