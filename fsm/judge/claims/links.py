@@ -61,6 +61,7 @@ __all__ = [
 ]  # fmt: skip
 
 _OVER: Final = frozenset({"failed", "disconnected"})
+_YIELDING: Final = "yielding"
 _REQUESTER: Final = "requester"
 _HANDLER: Final = "handler"
 
@@ -435,7 +436,10 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
 
 @final
 class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
-    """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
+    """If both runtimes ask for a link, that of the smaller one comes up (I-P20).
+
+    The other one may come up if it has yielded, and resumes when the smaller one's has failed.
+    """
 
     _at_it: dict[tuple[str, str], str] = attrs.field(factory=dict)
     _losers: dict[str, str] = attrs.field(factory=dict)
@@ -449,6 +453,8 @@ class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
             if (remote, _REQUESTER) in at_it and (remote, _HANDLER) in at_it:
                 loser = at_it[remote, _HANDLER if own < remote else _REQUESTER]
                 self._losers[loser] = min(own, remote)
+        elif record.old == _YIELDING and (remote, _HANDLER) not in at_it:
+            self._losers.pop(end, None)
         elif record.new == LIVE and end in self._losers:
             self.broken(record, f"the link that {self._losers[end]} asked for")
         elif record.new == LIVE or record.new in _OVER:

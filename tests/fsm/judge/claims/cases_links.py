@@ -153,6 +153,17 @@ registry done HA PC
 bus drop read 1 HB>HA reason=no-target
 """
 
+_YIELDED = """
+PQ step p2p_connection RB|RA|requester|PQ [*] started created
+PQ step p2p_connection RB|RA|requester|PQ created object-returned in-progress
+PH step p2p_connection RB|RA|handler|PC [*] started created
+PQ step p2p_connection RB|RA|requester|PQ in-progress yielded yielding
+PH step p2p_connection RB|RA|handler|PC created refused failed
+PQ step p2p_connection RB|RA|requester|PQ yielding resumed in-progress
+PQ step p2p_connection RB|RA|requester|PQ in-progress established live
+"""
+"""The link of the smaller runtime has failed, so the other one may come up."""
+
 _TO_ALL = """
 bus add listeners O1/changes minibus:PH
 bus take delete 1 O1/subscription>O1/changes
@@ -225,6 +236,9 @@ LINKS = (
         "I-P19",
         _HANDLED + "bus submit update 1 PH>PH/status by=PH\n" + _BUS_LISTENS + _PH_LISTENS + _GONE,
         ("bus del listeners PC minibus:PH\n", ""),
+    ),
+    case(
+        "I-P20", _YIELDED, ("PH step p2p_connection RB|RA|handler|PC created refused failed\n", "")
     ),
     case("I-P20", _REQUESTED + _ASKED_BACK + _TURNED_DOWN + _UP, (_TURNED_DOWN + _UP, _LET_UP)),
     case(
