@@ -1,6 +1,7 @@
-// Makes protofly.js of src/index.js, and protofly-objects.js of src/more.js, which the former loads
-// when a page uses data objects or direct links. What both need is in the former only: it lends that
-// as a list, since names of exports stay as long as they are.
+// Makes protofly.js of src/index.js, protofly-objects.js of src/more.js, which a page loads when it
+// uses data objects or Workers, and protofly-links.js of src/direct.js, which it loads when it uses
+// direct links. What several need is in the first of them only: it lends that to each other one as a
+// list, since names of exports stay as long as they are.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -10,8 +11,11 @@ import { minify } from "terser";
 
 import { CODES, DROPS } from "./src/constants.js";
 
-const FIRST = "./protofly.js";
-const SECOND = "./protofly-objects.js";
+const MODULES = [
+  { file: "./protofly.js", entry: "src/index.js" },
+  { file: "./protofly-objects.js", entry: "src/more.js" },
+  { file: "./protofly-links.js", entry: "src/direct.js" },
+];
 
 /** Codes and reasons are written where they are used, as other constants are. */
 const inlined = {
@@ -25,11 +29,13 @@ const inlined = {
   },
 };
 
-/** The second module stays a file of its own. */
+/** Modules that are loaded later stay files of their own. */
 const apart = {
   name: "apart",
   setup(building) {
-    building.onResolve({ filter: /\/more\.js$/ }, () => ({ path: SECOND, external: true }));
+    for (const { file, entry } of MODULES.slice(1))
+      building.onResolve({ filter: new RegExp(`/${basename(entry)}$`) }, ({ kind }) =>
+        kind === "dynamic-import" ? { path: file, external: true } : undefined);
   },
 };
 
@@ -55,39 +61,57 @@ async function write(file, text) {
   writeFileSync(file, `${code}\n`);
 }
 
-const inFirst = new Set((await bundled("src/index.js", [apart])).sources);
-const inSecond = (await bundled("src/more.js", [])).sources.filter((one) => !inFirst.has(one));
-
-/** What the second module takes of each source of the first one. */
-const lent = new Map();
-for (const file of inSecond) {
-  for (const [, names, path] of readFileSync(file, "utf8").matchAll(/^import \{([^}]*)\} from "([^"]*)"/gm)) {
-    const from = join(dirname(file), path);
-    if (!inFirst.has(from)) continue;
-    lent.set(from, lent.get(from) ?? new Set());
-    for (const name of names.split(",").map((one) => one.trim()).filter(Boolean)) lent.get(from).add(name);
-  }
+const taken = new Set();
+for (const module of MODULES) {
+  const { sources } = await bundled(module.entry, [apart]);
+  module.sources = sources.filter((one) => !taken.has(one));
+  for (const one of module.sources) taken.add(one);
 }
-const names = [...lent.values()].flatMap((each) => [...each]);
 
-const contents = [
-  'export * from "./src/index.js";',
-  ...[...lent].map(([from, each]) => `import { ${[...each]} } from "./${from}";`),
-  `export const lent = [${names}];`,
-].join("\n");
-await write(FIRST, (await bundled({ contents, resolveDir: "." }, [apart])).text);
+/** What a module takes of each source of an earlier one. */
+function lentBy(lender, borrower) {
+  const lent = new Map();
+  for (const file of borrower.sources) {
+    for (const [, names, path] of readFileSync(file, "utf8").matchAll(/^import \{([^}]*)\} from "([^"]*)"/gm)) {
+      const from = join(dirname(file), path);
+      if (!lender.sources.includes(from)) continue;
+      lent.set(from, lent.get(from) ?? new Set());
+      for (const name of names.split(",").map((one) => one.trim()).filter(Boolean)) lent.get(from).add(name);
+    }
+  }
+  return lent;
+}
 
-/** What is in the first module is taken from there. */
-const borrowed = {
+const nameOf = (module) => `lent${MODULES.indexOf(module)}`;
+const listOf = (lent) => [...lent.values()].flatMap((each) => [...each]).join();
+
+/** Sources of earlier modules are taken from these. */
+const borrowed = (borrower, earlier) => ({
   name: "borrowed",
   setup(building) {
-    building.onResolve({ filter: /^\./ }, ({ path, resolveDir }) =>
-      inFirst.has(relative(".", resolve(resolveDir, path))) ? { path: "lent", namespace: "lent" } : undefined);
-    building.onResolve({ filter: /^first$/ }, () => ({ path: FIRST, external: true }));
-    building.onLoad({ filter: /.*/, namespace: "lent" }, () => ({
-      contents: `import { lent } from "first"; export const [${names}] = lent;`,
-    }));
+    building.onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
+      const source = relative(".", resolve(resolveDir, path));
+      const lender = earlier.find((one) => one.sources.includes(source));
+      return lender && { path: lender.file, namespace: "lent" };
+    });
+    building.onResolve({ filter: /^lender:/ }, ({ path }) => ({ path: path.slice("lender:".length), external: true }));
+    building.onLoad({ filter: /.*/, namespace: "lent" }, ({ path }) => {
+      const names = listOf(lentBy(earlier.find((one) => one.file === path), borrower));
+      return { contents: `import { ${nameOf(borrower)} } from "lender:${path}"; export const [${names}] = ${nameOf(borrower)};` };
+    });
   },
-};
+});
 
-await write(SECOND, (await bundled("src/more.js", [borrowed])).text);
+for (const [place, module] of MODULES.entries()) {
+  const exported = [];
+  const used = new Map();
+  for (const borrower of MODULES.slice(place + 1)) {
+    const lent = lentBy(module, borrower);
+    for (const [from, names] of lent) used.set(from, new Set([...(used.get(from) ?? []), ...names]));
+    exported.push(`export const ${nameOf(borrower)} = [${listOf(lent)}];`);
+  }
+  const imported = [...used].map(([from, names]) => `import { ${[...names]} } from "./${from}";`);
+  const contents = [`export * from "./${module.entry}";`, ...imported, ...exported].join("\n");
+  const plugins = [borrowed(module, MODULES.slice(0, place)), apart];
+  await write(module.file, (await bundled({ contents, resolveDir: "." }, plugins)).text);
+}

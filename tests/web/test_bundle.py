@@ -14,7 +14,7 @@ from tests.web.golden import machines_of_the_browser_runtime
 from tests.web.npm import WEB, npm_run
 
 KIBIBYTE = 1024
-FIRST, SECOND = "protofly.js", "protofly-objects.js"
+FIRST, SECOND, THIRD = "protofly.js", "protofly-objects.js", "protofly-links.js"
 
 
 def test_the_machines_of_the_browser_runtime_are_the_tables():
@@ -35,26 +35,27 @@ def test_the_limits_and_words_of_the_browser_runtime_are_those_of_the_specificat
     assert (WEB / "src" / "constants.js").read_text() == constants()
 
 
-@pytest.mark.parametrize("bundle", [FIRST, SECOND])
+@pytest.mark.parametrize("bundle", [FIRST, SECOND, THIRD])
 def test_a_bundle_is_small_on_the_wire(bundle):
     assert len(gzip.compress((WEB / bundle).read_bytes(), 9)) <= 34 * KIBIBYTE
 
 
-def test_the_first_bundle_imports_nothing_but_the_second_when_that_is_used():
+def test_the_first_bundle_imports_nothing_but_the_others_when_they_are_used():
     text = (WEB / FIRST).read_text()
     found = re.findall(r"\bimport\b(?!\.meta\.url|\(\w+\))(.[^)]*.)", text)
-    assert set(found) == {f'("./{SECOND}")'}
+    assert set(found) == {f'("./{SECOND}")', f'("./{THIRD}")'}
 
 
-def test_the_second_bundle_imports_nothing_but_the_first():
-    text = (WEB / SECOND).read_text()
-    assert set(re.findall(r"\bfrom?\"([^\"]*)\"", text)) == {f"./{FIRST}"}
+@pytest.mark.parametrize(("bundle", "earlier"), [(SECOND, {FIRST}), (THIRD, {FIRST, SECOND})])
+def test_a_later_bundle_imports_nothing_but_earlier_ones(bundle, earlier):
+    text = (WEB / bundle).read_text()
+    assert set(re.findall(r"\bfrom?\"([^\"]*)\"", text)) == {f"./{name}" for name in earlier}
     assert "import(" not in text
 
 
 @pytest.mark.timeout(240)
 def test_the_bundles_are_made_of_the_sources():
-    files = [WEB / FIRST, WEB / SECOND]
+    files = [WEB / FIRST, WEB / SECOND, WEB / THIRD]
     committed = [file.read_bytes() for file in files]
     done = npm_run("build")
     made = [file.read_bytes() for file in files]

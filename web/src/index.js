@@ -11,7 +11,7 @@ export { ABSENT, Entity, UndeclaredTransitionError } from "./machine.js";
 export { MACHINES } from "./machines.js";
 export { RefusedError } from "./registry.js";
 export { openRuntime, Runtime } from "./runtime.js";
-export { SandboxError } from "./sandbox.js";
+export { SandboxError } from "./worker.js";
 
 const { name } = /** @type {{name?: string}} */ (globalThis);
 if ("WorkerGlobalScope" in globalThis && name === SANDBOX) serve();

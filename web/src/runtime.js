@@ -9,7 +9,7 @@ import { codeFrom, Hyperty } from "./hyperty.js";
 import { Ids } from "./ids.js";
 import { openKey, RuntimeKey } from "./keys.js";
 import { Registry } from "./registry.js";
-import { Sandbox, SandboxError } from "./sandbox.js";
+import { SandboxError } from "./worker.js";
 import { Trace } from "./trace.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -283,7 +283,7 @@ export class Runtime {
     const { iceServers = null, relayOnly = false } = options;
     const { issuers = {}, require = this.#options.token === undefined ? "none" : "domain" } = options;
     const manager = await this.sync();
-    const { checkIssuers, linkStubs } = await import("./more.js");
+    const { checkIssuers, linkStubs } = await import("./direct.js");
     checkIssuers(issuers);
     const identity = { key, said, domain, require, issuers };
     const stubs = await linkStubs({ tools: this.#tools, bus: this.#bus, identity, iceServers, relayOnly });
@@ -357,6 +357,7 @@ export class Runtime {
   async #runApart({ url, name }, port, source, onEnded) {
     const worker = this.#options.worker ?? import.meta.url;
     let isStarted = false;
+    const { Sandbox } = await import("./more.js");
     const sandbox = new Sandbox(this.#tools, port, {
       url,
       name,

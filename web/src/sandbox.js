@@ -18,18 +18,9 @@ import { Alarm } from "./clock.js";
 import { BadMessageError, isObject } from "./json.js";
 import { Shares, TokenBucket } from "./limits.js";
 import { isFinal, isRequest, isResponse, keyOf, peerOf, readLine, refuse } from "./message.js";
-import { SANDBOX } from "./worker.js";
+import { SANDBOX, SandboxError } from "./worker.js";
 
 /** @typedef {import("./message.js").Message} Message */
-
-/** A sandbox could not be started, or has ended. */
-export class SandboxError extends Error {
-  /** @param {string} reason */
-  constructor(reason) {
-    super(reason);
-    this.name = "SandboxError";
-  }
-}
 
 /**
  * @typedef {object} SandboxOptions

@@ -13,6 +13,15 @@ import { Trace } from "./trace.js";
 
 /** @typedef {import("./message.js").Message} Message */
 
+/** A sandbox could not be started, or has ended. */
+export class SandboxError extends Error {
+  /** @param {string} reason */
+  constructor(reason) {
+    super(reason);
+    this.name = "SandboxError";
+  }
+}
+
 /** Name of a Worker that is a sandbox. */
 export const SANDBOX = "protofly-sandbox";
 
