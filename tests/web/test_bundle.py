@@ -37,7 +37,7 @@ def test_the_limits_and_words_of_the_browser_runtime_are_those_of_the_specificat
 
 @pytest.mark.parametrize("bundle", [FIRST, SECOND, THIRD])
 def test_a_bundle_is_small_on_the_wire(bundle):
-    assert len(gzip.compress((WEB / bundle).read_bytes(), 9)) <= 34 * KIBIBYTE
+    assert len(gzip.compress((WEB / bundle).read_bytes(), 9)) <= 32 * KIBIBYTE
 
 
 def test_the_first_bundle_imports_nothing_but_the_others_when_they_are_used():

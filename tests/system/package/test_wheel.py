@@ -125,7 +125,8 @@ def test_the_wheel_has_what_pages_load_and_not_what_makes_it(installed):
     with ZipFile(installed.wheel) as packed:
         web = {name for name in packed.namelist() if name.startswith("web/")}
     for name in ("protofly.js", "protofly-objects.js", "protofly-links.js", "protofly.d.ts",
-                 "src/index.js", "example/index.html", "dashboard/machines/session.svg"):  # fmt: skip
+                 "src/index.js", "example/index.html",
+                 "dashboard/machines/session.svg"):  # fmt: skip
         assert f"web/{name}" in web
     assert [name for name in web if "node_modules" in name or name.endswith("package.json")] == []
 
