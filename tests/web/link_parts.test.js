@@ -196,11 +196,11 @@ for (const [name, [floods, why, drop]] of Object.entries(FLOODS)) {
 
 test("what waits for one link is bounded in bytes", () => {
   const order = new PairOrder(new FakeClock());
-  order.announced({ from: PEER, to: OWN, last: 7 }, "attacker");
+  order.announced({ from: PEER, to: OWN, last: 7, top: 7 }, "attacker");
   const large = { id: 1, type: "create", from: PEER, to: OWN, body: { value: "x".repeat(60_000) } };
   let held = 0;
   while (order.take(large, "attacker", () => {})) held += 1;
   assert.ok(held > 10 && held < 30, `${held}`);
-  order.announced({ from: PEER, to: OWN, last: 7 }, "honest");
+  order.announced({ from: PEER, to: OWN, last: 7, top: 7 }, "honest");
   assert.ok(order.take(large, "honest", () => {}));
 });
