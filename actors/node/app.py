@@ -275,7 +275,8 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
 async def _resume(plan: Plan, exchange: Exchange) -> None:
     """Bring the stored sessions and names back."""
     if plan.state is not None:
-        resume(exchange, await trio.to_thread.run_sync(plan.state.load))
+        stored = await trio.to_thread.run_sync(plan.state.load)
+        resume(exchange, stored, await trio.to_thread.run_sync(plan.file.load))
         if plan.board is not None:
             plan.board.resumed(exchange)
 

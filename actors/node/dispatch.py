@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
+import trio
+
 from actors.kit.back_ends.requests import Asked
 from actors.node.components import LocalService
 from actors.node.session.control import Control
@@ -12,7 +14,8 @@ from fsm.bus.node_routing import Nobody, ToComponent, ToRuntimes
 from fsm.registry.allocation import Claim
 from fsm.registry.records import users_of
 from fsm.session.node_session_io import OutboundMessage, PeerForm
-from specs.addresses.address import canonical, is_node
+from fsm.session.restart import RESTARTED
+from specs.addresses.address import canonical, domain_of, is_node
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, MessageType, is_durable, refuse
 from specs.reply_code import Code, DropReason, Ground
@@ -71,8 +74,16 @@ class Dispatch:
                 self._exchange.hand_out_to(here, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
+            case Nobody() if self._is_returning and domain_of(message.to) == self._node.domain:
+                self._exchange.undeliverable(
+                    message, Code.UNAVAILABLE, RESTARTED, DropReason.NO_TARGET
+                )
             case Nobody(why):
                 self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)
+
+    @property
+    def _is_returning(self) -> bool:
+        return self._exchange.returning.is_on(trio.current_time())
 
     def _log_of(self, message: Message) -> str | None:
         """Return the runtime whose log has to keep a message; another domain has its own logs."""
@@ -148,7 +159,7 @@ class Dispatch:
             None if identity is None else identity.user,
             has_login=self._exchange.has_login and not is_upstream,
         )
-        asked = Asked(message, by, owner, is_moved, is_upstream, users)
+        asked = Asked(message, by, owner, is_moved, is_upstream, users, self._is_returning)
         if component is None or not component.try_tell(asked):
             why = f"{address} cannot be asked now"
             self._answered(by, refuse(message, Code.UNAVAILABLE, why))

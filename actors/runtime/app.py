@@ -84,22 +84,23 @@ class Replay:
     """Sets the paths of the runtime again; parts that are made earlier than the runtime call it."""
 
     def __init__(self) -> None:
-        self._run: Callable[[str], Awaitable[None]] | None = None
+        self._run: Callable[[str, str | None], Awaitable[None]] | None = None
 
-    def to(self, run: Callable[[str], Awaitable[None]]) -> None:
+    def to(self, run: Callable[[str, str | None], Awaitable[None]]) -> None:
         """Set the function to call."""
         self._run = run
 
-    async def run(self, domain: str) -> None:
+    async def run(self, domain: str, session: str | None) -> None:
         """Set the paths at the node of a domain again.
 
         Args:
             domain: Domain of the node.
+            session: Name of the new session at it.
 
         If cancelled, some of them may be missing.
         """
         if self._run is not None:
-            await self._run(domain)
+            await self._run(domain, session)
 
 
 @final

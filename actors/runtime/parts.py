@@ -1,5 +1,6 @@
 """The actors of one runtime, and its presence: what it sets up, and removes on leaving."""
 
+from functools import partial
 from typing import final
 
 import attrs
@@ -21,7 +22,7 @@ from actors.runtime.objects.windows import RequestWindows
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
-from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
+from actors.runtime.registry.allocation import AllocationMessage, ClaimsWanted
 from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
 from actors.runtime.registry.status import RuntimeStatus
@@ -44,7 +45,7 @@ from specs.addresses.address import subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.word import StubMethod
 from specs.limits.bus import MAX_ATTEMPTS
-from specs.limits.protocol import DEPLOY_TIMEOUT
+from specs.limits.protocol import DEPLOY_TIMEOUT, RENEW_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
@@ -200,24 +201,34 @@ class Presence:
         _log.warning("no runtime descriptor", runtime=self._url, descriptor=config.descriptor)
         return None, None
 
-    async def paths_lost(self, domain: str) -> None:
-        """Set paths and registrations again that a node has lost (STB-09).
+    async def paths_lost(self, domain: str, session: str | None) -> None:
+        """Have addresses, registrations and paths again that a node has lost (STB-09).
+
+        The stub of the own node sends nothing else until that is done.
 
         Args:
             domain: Domain of the node.
+            session: Name of the new session at it.
 
         If cancelled, some of them may be missing.
 
         Raises:
             ActorStoppedError: The runtime closes.
         """
-        await self._parts.sync_manager.tell(PathsForgotten(domain))
-        if domain != self._parts.config.domain:
-            return
-        await self._parts.allocation.tell(AddressesForgotten())
-        await self._parts.registrar.tell(ReplayWanted())
-        if self.handler is not None:
-            await self._set_path(self.handler, MessageType.SUBSCRIBE)
+        parts = self._parts
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(parts.sync_manager.ask, partial(PathsForgotten, domain))
+            if domain != parts.config.domain:
+                return
+            await parts.allocation.ask(ClaimsWanted)
+            nursery.start_soon(parts.registrar.ask, ReplayWanted)
+            if self.handler is not None:
+                nursery.start_soon(self._set_path, self.handler, MessageType.SUBSCRIBE)
+            # What the node refuses for now is asked for again, and holds up nobody for longer.
+            nursery.cancel_scope.deadline = trio.current_time() + RENEW_TIMEOUT
+        if session is not None:
+            stub = session.partition("/session/")[0]
+            await self._ask(MessageType.EXECUTE, stub, Command(StubMethod.RENEWED, link=session))
 
     async def _set_path(self, url: str, kind: MessageType) -> bool:
         """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""

@@ -383,20 +383,19 @@ class Runtime:
         await self._presence.boot()
         await self._addresses.boot()
 
-    async def paths_lost(self, domain: str) -> None:
-        """Set paths and registrations again after a node has lost the session of this runtime.
+    async def paths_lost(self, domain: str, session: str | None) -> None:
+        """Have everything again that a node has lost with the session of this runtime.
 
         Args:
             domain: Domain of the node.
+            session: Name of the new session at it.
 
         If cancelled, some of them may be missing.
 
         Raises:
             ActorStoppedError: The runtime closes.
         """
-        await self._presence.paths_lost(domain)
-        if domain == self._parts.config.domain:
-            await self._addresses.claim(frozenset(self._deployments))
+        await self._presence.paths_lost(domain, session)
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
         """Send a request as a part of the runtime, such as `registry`; return its answer.

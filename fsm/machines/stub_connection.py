@@ -102,6 +102,7 @@ class LinkState(StrEnum):
     DIALLING = "dialling"
     OPENING = "opening"
     PROVING = "proving"
+    RENEWING = "renewing"
     OPEN = "open"
     PINGING = "pinging"
     PAUSED = "paused"
@@ -118,6 +119,8 @@ class LinkTrigger(StrEnum):
     CHALLENGED = "challenged"
     ASKED_ANEW = "asked-anew"
     SESSION_OPENED = "session-opened"
+    SESSION_EMPTIED = "session-emptied"
+    RENEWED = "renewed"
     PING = "ping"
     HEARD = "heard"
     LOST = "lost"
@@ -129,6 +132,8 @@ _OURS: Final = Origin.EXTENSION
 _DIAL: Final = "3.2 Connection: connect(), or connected again in place"
 _STANDS: Final = "3.3 MN session: handshake on each link"
 _SESSION: Final = "3.3 MN session: open, or re-open with token"
+_EMPTIED: Final = "3.3 MN session: the node has forgotten what the session had"
+_RENEWED: Final = "3.3 MN session: the node has again what the session had"
 _PROVE: Final = "ours: the node wants a proof of the runtime's key"
 _FORGOTTEN: Final = "3.3 MN session: the node has no such session, so another is asked for"
 _PING: Final = "3.3 MN session: ping, as nothing was heard for a while"
@@ -145,13 +150,18 @@ _LINK_ROWS: Final = (
     Transition(LinkState.DIALLING, LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.DIALLING, LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.SESSION_OPENED, LinkState.OPEN,     _SESSION,   origin=_OURS),
+    Transition(LinkState.OPENING,  LinkTrigger.SESSION_EMPTIED, LinkState.RENEWING, _EMPTIED,  origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.CHALLENGED,     LinkState.PROVING,  _PROVE,     origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
     Transition(LinkState.PROVING,  LinkTrigger.SESSION_OPENED, LinkState.OPEN,     _SESSION,   origin=_OURS),
+    Transition(LinkState.PROVING,  LinkTrigger.SESSION_EMPTIED, LinkState.RENEWING, _EMPTIED,  origin=_OURS),
     Transition(LinkState.PROVING,  LinkTrigger.ASKED_ANEW,     LinkState.OPENING,  _FORGOTTEN, origin=_OURS),
     Transition(LinkState.PROVING,  LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.PROVING,  LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+    Transition(LinkState.RENEWING, LinkTrigger.RENEWED,        LinkState.OPEN,     _RENEWED,   origin=_OURS),
+    Transition(LinkState.RENEWING, LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
+    Transition(LinkState.RENEWING, LinkTrigger.CLOSE,          LinkState.CLOSING,  _GOODBYE,   origin=_OURS),
     Transition(LinkState.OPEN,     LinkTrigger.PING,           LinkState.PINGING,  _PING,      origin=_OURS),
     Transition(LinkState.OPEN,     LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.OPEN,     LinkTrigger.CLOSE,          LinkState.CLOSING,  _GOODBYE,   origin=_OURS),
@@ -180,6 +190,9 @@ NODE_LINK: Final = Table(
         ),
         Deadline(LinkState.PROVING, "OPEN_TIMEOUT", LinkTrigger.LOST, "as for the first request"),
         Deadline(
+            LinkState.RENEWING, "PONG_TIMEOUT", LinkTrigger.LOST, "counted from what was heard last"
+        ),
+        Deadline(
             LinkState.OPEN, "PING_PERIOD", LinkTrigger.PING, "counted from what was heard last"
         ),
         Deadline(LinkState.PINGING, "PONG_TIMEOUT", LinkTrigger.LOST, "the node must be heard"),
@@ -190,6 +203,9 @@ NODE_LINK: Final = Table(
         LinkState.DIALLING: "A link to the node is being dialled; messages wait.",
         LinkState.OPENING: "The link stands and the session is opened, or re-opened; messages wait.",
         LinkState.PROVING: "The runtime has proven its key and asked again; messages wait.",
+        LinkState.RENEWING: (
+            "The session is open; the runtime claims what the node has forgotten; messages wait."
+        ),
         LinkState.OPEN: "The session is open; messages go at once.",
         LinkState.PINGING: "The node was asked for a sign of life; messages go at once.",
         LinkState.PAUSED: "There is no link; the next one is dialled after a pause.",

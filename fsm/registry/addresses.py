@@ -416,7 +416,3 @@ class AddressReuse:
         """Forget addresses that have been given back."""
         for address in addresses:
             self._kept.pop(address, None)
-
-    def forget_all(self) -> None:
-        """Forget all addresses: the node no longer knows them."""
-        self._kept.clear()

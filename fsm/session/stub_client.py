@@ -3,7 +3,8 @@
 The first message connects; while there is no session, messages queue in order. A lost
 link is dialled again at once and then with growing pauses, and the session re-opened
 with its token, so that the node keeps what it had; a node that has forgotten the
-session (410) gives a new one, and the owners of paths set them again. A node that challenges the
+session (410) gives a new one, and the runtime claims and registers again what it had there: until
+it says that this is done, only the requests by which it does so leave. A node that challenges the
 runtime's key is asked again, with a proof, once for each request. What it has stated of the
 runtime is renewed in time. A disconnect that was
 asked for is final: later messages are refused, nothing reconnects (I-S10).
@@ -34,6 +35,7 @@ from fsm.machines.stub_connection import (
 )
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client_io import Effect, Queued, Refuse, Released, Write
+from specs.addresses.address import domain_of, is_backend, is_below
 from specs.bodies.word import SessionMethod
 from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import (
@@ -44,11 +46,12 @@ from specs.limits.protocol import (
     PONG_TIMEOUT,
     RECONNECT_BASE,
     RECONNECT_TRIES,
+    RENEW_TIMEOUT,
     RETRY_AFTER,
     RETRY_COOL_DOWN,
     STUB_QUEUE,
 )
-from specs.message import Message
+from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
 __all__ = ["StubClientCore", "refused"]
@@ -65,26 +68,57 @@ class _StubOutbox:
     def __init__(self) -> None:
         self._waiting: deque[Message] = deque()
         self._unwritten: deque[Message] = deque()
+        self._held: deque[Message] = deque()
         self.rate: Rate | None = None
         self._bucket: TokenBucket | None = None
 
     def __len__(self) -> int:
         """The number of messages that wait for the session."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._held)
 
     @property
     def held(self) -> int:
-        """The number of messages that are not written to a link."""
+        """The number of messages that are not written to a link, without those held back.
+
+        Those leave room for the requests that they wait for.
+        """
         return len(self._waiting) + len(self._unwritten)
+
+    @property
+    def is_holding(self) -> bool:
+        """True if messages are held back."""
+        return bool(self._held)
 
     def has_room(self) -> bool:
         """True if one more message may wait for the session."""
-        return len(self._waiting) < STUB_QUEUE
+        return len(self) < STUB_QUEUE
 
     def wait(self, message: Message) -> list[Effect]:
         """Let a message wait for the session."""
         self._waiting.append(message)
         return [Queued(message)]
+
+    def hold(self, may_go: Callable[[Message], bool]) -> None:
+        """Hold back those that wait and may not go yet."""
+        self._held.extend(one for one in self._waiting if not may_go(one))
+        self._waiting = deque(one for one in self._waiting if may_go(one))
+
+    def hold_back(self, message: Message) -> list[Effect]:
+        """Hold back one more message, unless too many wait already."""
+        if not self.has_room():
+            return [_overflow(message, STUB_QUEUE, RETRY_AFTER)]
+        self._held.append(message)
+        return [Queued(message)]
+
+    def end_hold(self) -> None:
+        """Let what was held back wait for its turn."""
+        self._waiting.extend(self._held)
+        self._held.clear()
+
+    def refuse_held(self) -> list[Effect]:
+        """Refuse what was held back."""
+        held, self._held = self._held, deque()
+        return [effect for one in held for effect in (Released(one), _not_renewed(one))]
 
     def keep_to(self, rate: Rate | None) -> None:
         """Send no more messages than a node accepts; the bucket outlives a re-open.
@@ -151,12 +185,14 @@ class _StubOutbox:
         kept: list[Effect] = [Queued(message) for message in self._unwritten]
         self._waiting.extendleft(reversed(self._unwritten))
         self._unwritten.clear()
+        self.end_hold()
         return kept
 
     def refuse(
         self, why: str, code: Code = Code.UNAVAILABLE, retry_after: float | None = None
     ) -> list[Effect]:
         """Refuse all messages that wait."""
+        self.end_hold()
         waiting, self._waiting = self._waiting, deque()
         effects: list[Effect] = []
         for message in waiting:
@@ -178,6 +214,11 @@ def refused(
     if message.is_request:
         return Refuse(message, code, why, retry_after)
     return Dropped(message, DropReason.SESSION_GONE)
+
+
+def _not_renewed(message: Message) -> Refuse | Dropped:
+    why = "the message node has been started again, and has not everything back yet"
+    return refused(message, Code.UNAVAILABLE, why, RETRY_AFTER)
 
 
 def _overflow(message: Message, limit: int, delay: float = RETRY_AFTER) -> Refuse | Dropped:
@@ -236,11 +277,14 @@ class _Backoff:
         return RECONNECT_BASE * 2.0**doublings * (0.5 + jitter / 2)
 
 
-_TALKING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
-"""While messages go at once."""
+_TALKING: Final = frozenset({LinkState.RENEWING, LinkState.OPEN, LinkState.PINGING})
+"""While the session is open."""
 
 _ASKING: Final = frozenset({LinkState.OPENING, LinkState.PROVING})
 """While the session is asked for."""
+
+_RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
+"""The requests by which a runtime claims addresses, sets paths, and registers."""
 
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
@@ -255,15 +299,26 @@ class StubClientCore:
             started again and forgotten what the session had.
     """
 
-    def __init__(self, url: str, jitter: Callable[[], float], token: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        jitter: Callable[[], float],
+        token: str | None = None,
+        owner: str | None = None,
+    ) -> None:
         """Construct the stub; `begin` takes its first step.
 
         Args:
             url: The stub's address.
             jitter: Between 0 and 1; spreads the attempts of many stubs.
             token: Of a session that an earlier stub had: it is re-opened.
+            owner: The runtime, if it has addresses at the node, which it claims again once the
+                node has forgotten them; None: it has none.
         """
         self.sessions = 0
+        self._owner = owner
+        self._renewed = 0
+        self._hold_until = math.inf
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._link_life = Entity(NODE_LINK, url)
@@ -316,7 +371,8 @@ class StubClientCore:
 
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
-        return min(self._until, self._give_up, self._renew_at, self._slice_at)
+        hold = self._hold_until if self._outbox.is_holding else math.inf
+        return min(self._until, self._give_up, self._renew_at, self._slice_at, hold)
 
     def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
         """Take an input; return the effects, in order.
@@ -338,16 +394,21 @@ class StubClientCore:
                 return self._send(message, now)
             case ev.Heard():
                 return self._heard(now)
-            case ev.Written(count):
-                self._outbox.written(count)
-                return []
-            case ev.Unwritable(message):
-                self._outbox.unwritable(message)
-                return []
+            case ev.Written() | ev.Unwritable():
+                return self._passed_on(happened)
             case ev.DisconnectAsked():
                 return self._disconnect(now)
+            case ev.Renewed(session):
+                return self._end_renewal(session, now)
             case _:
                 return self._link(happened, now)
+
+    def _passed_on(self, happened: ev.Written | ev.Unwritable) -> list[ev.Effect]:
+        if isinstance(happened, ev.Written):
+            self._outbox.written(happened.count)
+        else:
+            self._outbox.unwritable(happened.message)
+        return []
 
     def _link(self, happened: ev.LinkInput, now: float) -> list[ev.Effect]:
         match happened:
@@ -370,6 +431,9 @@ class StubClientCore:
     # ---- messages
 
     def _send(self, message: Message, now: float) -> list[ev.Effect]:
+        if self.link is LinkState.RENEWING and not self._is_renewal(message):
+            is_late = now >= self._hold_until
+            return [_not_renewed(message)] if is_late else self._outbox.hold_back(message)
         if self.link in _TALKING:
             return self._outbox.write(message, now)
         if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
@@ -381,6 +445,27 @@ class StubClientCore:
         if not self._outbox.has_room():
             return [_overflow(message, STUB_QUEUE)]
         return [*self._outbox.wait(message), *self._connect(now)]
+
+    def _is_renewal(self, message: Message) -> bool:
+        """Return whether a message gives the runtime back what it had at the node."""
+        source, owner = message.body.get("source"), self._owner or ""
+        return (
+            message.type in _RENEWALS
+            and is_below(message.from_, owner)
+            and is_backend(message.to)
+            and domain_of(message.to) == domain_of(owner)
+            and (source is None or (isinstance(source, str) and is_below(source, owner)))
+        )
+
+    def _end_renewal(self, session: int, now: float) -> list[ev.Effect]:
+        """Let go what waited for the runtime to have everything at its session again."""
+        self._renewed = max(self._renewed, session)
+        if self.link is not LinkState.RENEWING or self._renewed < self.sessions:
+            return []
+        step = self._link_life.step(LinkTrigger.RENEWED)
+        self._until = now + self._link_life.patience
+        self._outbox.end_hold()
+        return [step, *self._outbox.flush(now)]
 
     def _is_hopeless(self, now: float) -> bool:
         return self._backoff.is_over and now < self._tried + RECONNECT_BASE
@@ -453,24 +538,32 @@ class StubClientCore:
         return [*step, self._ask_session()]
 
     def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
-        opened = self._link_life.step(LinkTrigger.SESSION_OPENED)
-        self._since = now
-        self._until = now + self._link_life.patience
-        self._give_up = math.inf
-        self._backoff.succeed()
+        first = self.state is State.IN_PROGRESS
         if answer.is_anew:
             self.sessions += 1
+        if first or self._owner is None:
+            self._renewed = self.sessions
+        is_renewed = self._renewed == self.sessions
+        opened = self._link_life.step(
+            LinkTrigger.SESSION_OPENED if is_renewed else LinkTrigger.SESSION_EMPTIED
+        )
+        self._since = now
+        self._until = now + self._link_life.patience
+        self._hold_until = now + RENEW_TIMEOUT
+        self._give_up = math.inf
+        self._backoff.succeed()
         self._token = answer.token or self._token
-        first = self.state is State.IN_PROGRESS
         trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
         self._outbox.keep_to(answer.pace)
+        if not is_renewed:
+            self._outbox.hold(self._is_renewal)
         return [opened, self._entity.step(trigger), *self._outbox.flush(now)]
 
     def _heard(self, now: float) -> list[ev.Effect]:
         effects: list[ev.Effect] = []
         if self.link is LinkState.PINGING:
             effects.append(self._link_life.step(LinkTrigger.HEARD))
-        if self.link is LinkState.OPEN:
+        if self.link in {LinkState.OPEN, LinkState.RENEWING}:
             self._until = now + self._link_life.patience
         return effects
 
@@ -512,6 +605,8 @@ class StubClientCore:
         if now >= self._slice_at:
             self._slice_at = math.inf
             return list(self._outbox.flush(now))
+        if self._outbox.is_holding and now >= self._hold_until:
+            return list(self._outbox.refuse_held())
         if now >= self._give_up:
             # The last attempt says more than that time is over.
             return [ev.HangUp(), *self._fail(self._last_loss or "no session in time")]
@@ -528,12 +623,13 @@ class StubClientCore:
                 step = self._link_life.step(LinkTrigger.PING)
                 self._until = now + self._link_life.patience
                 return [step, ev.Ask(SessionMethod.PING)]
-            case LinkState.PINGING if now > self._until + LATE:
+            case LinkState.PINGING | LinkState.RENEWING if now > self._until + LATE:
                 # Late itself: what the node has answered may not be read yet.
                 self._until = now + min(now - self._until, PONG_TIMEOUT)
                 return []
-            case LinkState.PINGING:
-                return [ev.HangUp(), *self._lost("a ping was not answered", now)]
+            case LinkState.PINGING | LinkState.RENEWING as link:
+                asked = "a ping" if link is LinkState.PINGING else "what the node has forgotten"
+                return [ev.HangUp(), *self._lost(f"{asked} was not answered", now)]
             case LinkState.OPENING | LinkState.PROVING:
                 return [ev.HangUp(), *self._lost("no session in time", now)]
             case _:

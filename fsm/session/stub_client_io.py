@@ -32,6 +32,7 @@ __all__ = [
     "Queued",
     "Refuse",
     "Released",
+    "Renewed",
     "SendAsked",
     "SessionAnswered",
     "StatementGiven",
@@ -140,6 +141,18 @@ class StatementGiven:
 
 @final
 @attrs.frozen(slots=True)
+class Renewed:
+    """The runtime has at a session again all that the node had forgotten.
+
+    Attributes:
+        session: Number of the session, as `StubClientCore.sessions` counts.
+    """
+
+    session: int
+
+
+@final
+@attrs.frozen(slots=True)
 class Heard:
     """Something came over the link: the node is alive."""
 
@@ -171,7 +184,7 @@ LinkInput: TypeAlias = (
 )
 """Inputs that move link and session."""
 
-Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written | Unwritable
+Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Renewed | Heard | Written | Unwritable
 
 
 # ---- effects

@@ -15,8 +15,8 @@ from fsm.machines.stub_connection import (
 
 __all__ = ["StubMirror"]
 
-_TALKING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
-"""While messages go at once."""
+_TALKING: Final = frozenset({LinkState.RENEWING, LinkState.OPEN, LinkState.PINGING})
+"""While the session is open."""
 
 _RESTS: Final = {
     State.CREATED: Trigger.CONNECT_IMPOSSIBLE,

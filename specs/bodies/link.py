@@ -58,11 +58,11 @@ class ListChange:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Command:
-    """Have a stub connect, disconnect, yield or resume (M-11, M-12).
+    """Have a stub connect, disconnect, yield, resume, or send what waits (M-11, M-12, STB-09).
 
     Attributes:
         params: The handler to connect to, or the remote runtime to leave.
-        link: The one link that is meant; absent: all links to that runtime.
+        link: The one link, or session, that is meant; absent: all links to that runtime.
         negotiation: The negotiation of the link that is meant; in another one the order is
             stale, and changes nothing.
     """

@@ -65,12 +65,13 @@ class AddressMethod(StrEnum):
 
 
 class StubMethod(StrEnum):
-    """Commands of a runtime to a stub (M-11, M-12); the last two are ours (P2P-27)."""
+    """Commands of a runtime to a stub (M-11, M-12); the last three are ours (P2P-27, STB-09)."""
 
     CONNECT = "connect"
     DISCONNECT = "disconnect"
     YIELD = "yield"
     RESUME = "resume"
+    RENEWED = "renewed"
 
 
 class LinkRole(StrEnum):

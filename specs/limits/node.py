@@ -9,6 +9,9 @@ STATEMENT_LIFE: Final = 86_400.0
 """Seconds for which a domain's statement about a runtime is good at most (ours; a login ends it
 earlier)."""
 
+RETURN_TIME: Final = 15.0
+"""Seconds after the start of a node in which runtimes of its earlier process come back (ours)."""
+
 STATEMENT_RETRY: Final = 60.0
 """Seconds at least from one request for a newer statement to the next (ours)."""
 

@@ -57,6 +57,9 @@ RECONNECT_BASE: Final = 0.5
 DIAL_TIMEOUT: Final = 3.0
 """Seconds one attempt to open a transport may take (ours)."""
 
+RENEW_TIMEOUT: Final = 5.0
+"""Seconds that messages wait for the node to have again what it forgot of a session (STB-09)."""
+
 RETRY_COOL_DOWN: Final = 5.0
 """Seconds after a failed set-up before the next one; of a link they double (ours, RES-10)."""
 

@@ -36,6 +36,23 @@ THERE = f"{RB}/ua"
 
 
 @final
+class RenewingPort(KeepingPort):
+    """Says of each session that everything is had again, as a runtime does."""
+
+    stub: ActorRef[Delivery] | None = None
+
+    @override
+    async def post(self, message: Message, by: str | None = None) -> None:
+        if message.is_response and message.to == UA and message.from_ == S:
+            return
+        await super().post(message, by)
+        link = message.body.get("link")
+        if self.stub is not None and message.from_ == S and link is not None:
+            body: JsonObject = {"method": "renewed", "link": link}
+            await self.stub.tell(Delivery(Message(1, MessageType.EXECUTE, UA, S, body), S))
+
+
+@final
 @attrs.frozen
 class StubForm:
     """A stub as a profile may ask for it.
@@ -223,7 +240,7 @@ async def open_stub(
     """Run a node and a stub of this form, not connected yet, and a peer to talk to."""
     form = FORMS[name]
     async with open_world(network, allow_legacy=True, http=HTTP) as world:
-        port = KeepingPort(S)
+        port = RenewingPort(S)
         config = StubConfig(R, "a.ex", node_url=form.url(world.node), options=form.options)
         context = StubContext(
             S, port, config, DialledNetwork(world.network), MemoryTracer(), IdSource(),
@@ -231,7 +248,7 @@ async def open_stub(
         )  # fmt: skip
         async with open_supervisor("test") as supervisor:
             spec = ChildSpec(S, lambda: SHIPPED[form.stub](context))
-            ref = await supervisor.start_child(spec)
+            ref = port.stub = await supervisor.start_child(spec)
             stub = StubWorld(world, form, ref, context)
             stub.peer = await world.peer(RB)
             yield stub

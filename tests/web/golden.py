@@ -248,7 +248,8 @@ def _state(entity: Entity) -> str:
 def _session(dice: Random) -> dict:
     """Feed a stub's core with what may happen, and with what may not."""
     token = "first" if dice.random() < 0.2 else None
-    core = StubClientCore(STUB, lambda: JITTER, token)
+    owner = RUNTIME if dice.random() < 0.7 else None
+    core = StubClientCore(STUB, lambda: JITTER, token, owner)
     now, sent, steps = 100.0, [], []
     begun = [_effect(effect) for effect in core.begin()]
     for _ in range(40):
@@ -266,7 +267,7 @@ def _session(dice: Random) -> dict:
             "deadline": None if deadline == float("inf") else deadline,
             "queued": core.queued,
         })  # fmt: skip
-    return {"token": token, "begun": begun, "steps": steps}
+    return {"token": token, "owner": owner, "begun": begun, "steps": steps}
 
 
 def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Input:
@@ -277,6 +278,15 @@ def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Inp
     if link in {"opening", "proving"} and roll < 0.7:
         method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
         return _answered(dice, method)
+    if link == "renewing" and roll < 0.2:
+        return ev.Renewed(core.sessions - dice.choice((0, 0, 0, 1)))
+    if roll < 0.2:
+        source = dice.choice((None, RUNTIME, "hyperty://a.ex/1"))
+        body = {} if source is None else {"source": source}
+        kind = dice.choice((MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.READ))
+        to = dice.choice(("domain://msg-node.a.ex/sm", "domain://registry.b.ex"))
+        sent.append(Message(len(sent) + 1, kind, f"{RUNTIME}/registry", to, body))
+        return ev.SendAsked(sent[-1])
     if roll < 0.45:
         kind = dice.choice((MessageType.CREATE, MessageType.RESPONSE))
         to = dice.choice(("hyperty://a.ex/2", "hyperty://a.ex/2/events"))
@@ -308,7 +318,7 @@ def _answered(dice: Random, method: SessionMethod) -> ev.SessionAnswered:
 WORDS = {
     ev.SendAsked: "send", ev.ConnectAsked: "connect", ev.DisconnectAsked: "disconnect",
     ev.Dialled: "dialled", ev.LinkLost: "lost", ev.SessionAnswered: "answered",
-    ev.StatementGiven: "stated", ev.Heard: "heard", ev.Written: "written",
+    ev.StatementGiven: "stated", ev.Renewed: "renewed", ev.Heard: "heard", ev.Written: "written",
     ev.Unwritable: "unwritable", ev.TimePassed: "time",
 }  # fmt: skip
 DOINGS = {

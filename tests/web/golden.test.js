@@ -74,8 +74,8 @@ test(`${golden.walks.length} walks through machines`, () => {
 });
 
 test(`${golden.sessions.length} sessions of a stub`, () => {
-  for (const { token, begun, steps } of golden.sessions) {
-    const core = new StubClient(golden.stub, () => golden.jitter, token);
+  for (const { token, owner, begun, steps } of golden.sessions) {
+    const core = new StubClient(golden.stub, () => golden.jitter, token, owner);
     const messages = new Map();
     const shown = (effects) =>
       plain(effects).map((one) => ("message" in one ? { ...one, message: one.message.id } : one));

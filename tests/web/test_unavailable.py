@@ -29,6 +29,7 @@ ANSWERS = {
     "p2p/stub.js::invited": "other links end, or time passes",
     "registry.js::#resolve": "the pause ends",
     "sandbox.js::#end": "the hyperty is deployed again",
+    "session.js::notRenewed": "the node has everything back",
     "session.js::overflow": "the stub sends what waits",
     "session.js::refuse": "the node can be reached again",
     "session.js::#send": "another stub is deployed, or the pause ends",
@@ -39,6 +40,7 @@ ANSWERS = {
 """Why another attempt can help."""
 
 OTHERS = {
+    "registry.js::#claimed": "waits and tries again",
     "bus.js::lost": "gives 503 its pause",
     "message.js::replyTo": "gives 503 its reason and its pause",
     "node.js::#ask": "a session's answer that the stub gives itself: no token can be had now",

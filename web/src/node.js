@@ -94,12 +94,16 @@ export class NodeStub {
     this.#options = options;
     this.#token = options.session;
     this.name = options.url;
-    this.#core = new StubClient(options.url, Math.random, options.session);
+    this.#core = new StubClient(options.url, Math.random, options.session, tools.runtime);
     this.#alarm = new Alarm(tools.clock, () => this.#feed({ on: "time" }));
   }
 
   get #actor() {
     return `stub:${this.#options.url}`;
+  }
+
+  get #sessionName() {
+    return `${this.#options.url}/session/${this.#core.sessions}`;
   }
 
   /** State of its connection. */
@@ -136,8 +140,11 @@ export class NodeStub {
   /** @param {Message} message */
   #command(message) {
     if (isResponse(message)) return;
-    const { method } = message.body;
-    if (method === "connect") {
+    const { method, link } = message.body;
+    if (method === "renewed") {
+      if (link === this.#sessionName) this.#feed({ on: "renewed", session: this.#core.sessions });
+      this.#port.post(replyTo(message, CODES.OK));
+    } else if (method === "connect") {
       this.#feed({ on: "connect" });
       this.#port.post(replyTo(message, CODES.ACCEPTED));
     } else if (method === "disconnect") {
@@ -213,7 +220,7 @@ export class NodeStub {
     if (step.machine !== "stub_connection") return;
     const { url } = this.#options;
     const description = step.why ? { description: step.why } : {};
-    const link = step.new === "live" ? { link: `${url}/session/${this.#core.sessions}` } : {};
+    const link = step.new === "live" ? { link: this.#sessionName } : {};
     this.#port.publish("update", statusOf(url), { value: step.new, ...description, ...link });
   }
 

@@ -13,7 +13,7 @@ import {
   subscriptionManager,
 } from "./address.js";
 import { MiniBus, Port } from "./bus.js";
-import { Alarm } from "./clock.js";
+import { Alarm, sleep } from "./clock.js";
 import {
   CODES,
   DROPS,
@@ -21,6 +21,8 @@ import {
   MAX_ALLOCATION,
   MAX_SUBSCRIPTIONS,
   REGISTRATION_EXPIRES,
+  RENEW_TIMEOUT,
+  RETRY_AFTER,
   RETRY_COOL_DOWN,
 } from "./constants.js";
 import { BadMessageError, isObject, textOf } from "./json.js";
@@ -126,8 +128,10 @@ export class Registry {
   #reach = {};
   /** @type {Set<(live: boolean) => void>} */
   #watchers = new Set();
-  /** @type {Set<() => void>} */
+  /** @type {Set<() => Promise<unknown>>} */
   #forgotten = new Set();
+  /** Addresses of hyperties, which are claimed again. @type {Set<string>} */
+  #owned = new Set();
   /** What follows the status of each record. @type {Map<string, Set<{report: Report}>>} */
   #followed = new Map();
   #reports;
@@ -225,7 +229,7 @@ export class Registry {
   /**
    * Report each time that the node has forgotten this runtime, and gives it another session.
    *
-   * @param {() => void} report
+   * @param {() => Promise<unknown>} report resolves when everything is had again
    */
   onForgotten(report) {
     this.#forgotten.add(report);
@@ -337,8 +341,7 @@ export class Registry {
       const isNew = this.#link !== null && this.#link !== link;
       this.#link = link;
       if (isNew) {
-        void this.#replay();
-        this.#links?.renew();
+        void this.#replay(there.url, link);
       }
     }
     return true;
@@ -435,8 +438,13 @@ export class Registry {
       if (url === undefined) break;
       // What another session has got meanwhile is lost.
       if (isSuccess(await this.claim(url))) return url;
+      this.#owned.delete(url);
     }
-    if (exactly === undefined) return (await this.allocate("hyperty"))[0];
+    if (exactly === undefined) {
+      const [url] = await this.allocate("hyperty");
+      this.#owned.add(url);
+      return url;
+    }
     throw new RangeError(`${exactly} is not kept for such a hyperty; deploy it without naming an address`);
   }
 
@@ -447,6 +455,7 @@ export class Registry {
    * @param {string} url
    */
   keep(purpose, url) {
+    this.#owned.add(url);
     this.#former.set(purpose, [...(this.#former.get(purpose) ?? []), url]);
   }
 
@@ -471,6 +480,7 @@ export class Registry {
    * @param {string[]} addresses
    */
   async free(addresses) {
+    for (const url of addresses) this.#owned.delete(url);
     const to = allocationOf(this.#tools.domain);
     return this.#allocation.ask("delete", to, { childrenResources: addresses });
   }
@@ -696,16 +706,49 @@ export class Registry {
     this.#schedule();
   }
 
-  /** The node has forgotten this runtime: claim all addresses and register all records again. */
-  async #replay() {
-    await Promise.all([...this.#kept.keys()].map((url) => this.#again(url)));
-    for (const report of this.#forgotten) report();
+  /**
+   * The node has forgotten this runtime: claim all addresses and register all records again. The
+   * stub sends nothing else meanwhile.
+   *
+   * @param {string} stub
+   * @param {string} link name of the new session
+   */
+  async #replay(stub, link) {
+    await Promise.all([...new Set([...this.#owned, ...this.#kept.keys()])].map((url) => this.#claimed(url)));
     for (const url of this.#followed.keys()) void this.#followAgain(url);
+    await Promise.race([
+      Promise.all([
+        ...[...this.#kept.keys()].map((url) => this.#registerAgain(url)),
+        ...[...this.#forgotten].map((report) => report()),
+        this.#links?.renew(),
+      ]),
+      // What the node refuses for now is asked for again, and holds up nobody for longer.
+      sleep(this.#tools.clock, RENEW_TIMEOUT),
+    ]);
+    await this.#agent.ask("execute", stub, { method: "renewed", link });
+  }
+
+  /**
+   * Claim an address, as often as it takes to be answered.
+   *
+   * @param {string} url
+   */
+  async #claimed(url) {
+    for (;;) {
+      const code = codeOf(await this.claim(url));
+      if ((code !== CODES.TIMEOUT && code !== CODES.UNAVAILABLE) || !this.#stub) return;
+      await sleep(this.#tools.clock, RETRY_AFTER);
+    }
   }
 
   /** @param {string} url */
   async #again(url) {
     await this.claim(url);
+    await this.#registerAgain(url);
+  }
+
+  /** @param {string} url */
+  async #registerAgain(url) {
     const kept = this.#kept.get(url);
     if (kept) await this.#say("create", url, { value: kept.record });
   }

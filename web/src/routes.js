@@ -653,10 +653,10 @@ export class Links {
   /** The node has forgotten this runtime: set its paths again. */
   renew() {
     const paths = subscriptionManager(this.#tools.domain);
-    for (const url of this.#deployed.keys()) {
+    return Promise.all([...this.#deployed.keys()].map((url) => {
       const port = url === this.handler ? this.#agent : this.#port;
-      void port.ask("subscribe", paths, { resources: [url], source: url });
-    }
+      return port.ask("subscribe", paths, { resources: [url], source: url });
+    }));
   }
 
   /** End all links, and set none up any more. */

@@ -3,6 +3,7 @@
  * explains it. Inputs are objects with `on`, effects objects with `do`.
  */
 
+import { domainOf, isBackend, isBelow } from "./address.js";
 import {
   CODES,
   DROPS,
@@ -14,6 +15,7 @@ import {
   PONG_TIMEOUT,
   RECONNECT_BASE,
   RECONNECT_TRIES,
+  RENEW_TIMEOUT,
   RETRY_AFTER,
   RETRY_COOL_DOWN,
   STUB_QUEUE,
@@ -37,7 +39,7 @@ import { isRequest } from "./message.js";
 /**
  * @typedef {{on: "send", message: Message} | {on: "connect"} | {on: "disconnect"} |
  *   {on: "dialled"} | {on: "lost", why: string} | Answered | {on: "stated", life: number} |
- *   {on: "heard"} | {on: "written", count: number} | {on: "unwritable", message: Message} |
+ *   {on: "renewed", session: number} | {on: "heard"} | {on: "written", count: number} | {on: "unwritable", message: Message} |
  *   {on: "time"}} Input
  */
 
@@ -76,27 +78,67 @@ function overflow(message, limit, delay = RETRY_AFTER) {
   return { do: "refuse", message, code: CODES.UNAVAILABLE, why, retryAfter: delay };
 }
 
+/**
+ * @param {Message} message
+ * @returns {Effect}
+ */
+function notRenewed(message) {
+  const why = "the message node has been started again, and has not everything back yet";
+  return refused(message, CODES.UNAVAILABLE, why, RETRY_AFTER);
+}
+
 /** Two queues in order of arrival, both bounded: for the session, and for the link. */
 class Outbox {
   /** @type {Message[]} */
   #waiting = [];
   /** @type {Message[]} */
   #unwritten = [];
+  /** @type {Message[]} */
+  #held = [];
   /** @type {Rate | null} */
   rate = null;
   /** @type {TokenBucket | null} */
   #bucket = null;
 
   get length() {
-    return this.#waiting.length;
+    return this.#waiting.length + this.#held.length;
   }
 
-  get held() {
-    return this.#waiting.length + this.#unwritten.length;
+  /** Whether messages are held back. */
+  get isHolding() {
+    return this.#held.length > 0;
   }
 
   get hasRoom() {
-    return this.#waiting.length < STUB_QUEUE;
+    return this.length < STUB_QUEUE;
+  }
+
+  /** @param {(message: Message) => boolean} mayGo */
+  hold(mayGo) {
+    this.#held.push(...this.#waiting.filter((message) => !mayGo(message)));
+    this.#waiting = this.#waiting.filter(mayGo);
+  }
+
+  /**
+   * @param {Message} message
+   * @returns {Effect[]}
+   */
+  holdBack(message) {
+    if (!this.hasRoom) return [overflow(message, STUB_QUEUE)];
+    this.#held.push(message);
+    return [{ do: "queued", message }];
+  }
+
+  /** Let what was held back wait for its turn. */
+  endHold() {
+    this.#waiting.push(...this.#held.splice(0));
+  }
+
+  /** @returns {Effect[]} */
+  refuseHeld() {
+    return this.#held
+      .splice(0)
+      .flatMap((message) => [{ do: "released", message }, notRenewed(message)]);
   }
 
   /**
@@ -178,6 +220,7 @@ class Outbox {
   keep() {
     const kept = this.#unwritten.splice(0);
     this.#waiting.unshift(...kept);
+    this.endHold();
     return kept.map((message) => ({ do: "queued", message }));
   }
 
@@ -188,6 +231,7 @@ class Outbox {
    * @returns {Effect[]}
    */
   refuse(why, code = CODES.UNAVAILABLE, retryAfter = null) {
+    this.endHold();
     return this.#waiting
       .splice(0)
       .flatMap((message) => [
@@ -231,7 +275,9 @@ class Backoff {
   }
 }
 
-const TALKING = ["open", "pinging"];
+const TALKING = ["renewing", "open", "pinging"];
+/** The requests by which a runtime claims addresses, sets paths, and registers. */
+const RENEWALS = ["subscribe", "create", "update"];
 const ASKING = ["opening", "proving"];
 /** Answers to a re-open that say: there is no such session any more. */
 const FORGOTTEN = /** @type {number[]} */ ([CODES.GONE, CODES.UNAUTHENTICATED, CODES.NOT_FOUND]);
@@ -255,13 +301,20 @@ export class StubClient {
   #since = -Infinity;
   #renewAt = Infinity;
   #sliceAt = Infinity;
+  #holdUntil = Infinity;
+  /** Number of the last session that has all that the runtime had before. */
+  #renewed = 0;
+  /** @type {string | null} */
+  #owner;
 
   /**
    * @param {string} url address of the stub
    * @param {() => number} jitter between 0 and 1
    * @param {string | null} [token] of a session that an earlier stub had: it is re-opened
+   * @param {string | null} [owner] the runtime, if it has addresses at the node
    */
-  constructor(url, jitter, token = null) {
+  constructor(url, jitter, token = null, owner = null) {
+    this.#owner = owner;
     this.#connection = new Entity("stub_connection", url);
     this.#link = new Entity("node_link", url);
     this.#jitter = jitter;
@@ -301,7 +354,8 @@ export class StubClient {
 
   /** When the input `time` is due. */
   get deadline() {
-    return Math.min(this.#until, this.#giveUp, this.#renewAt, this.#sliceAt);
+    const hold = this.#outbox.isHolding ? this.#holdUntil : Infinity;
+    return Math.min(this.#until, this.#giveUp, this.#renewAt, this.#sliceAt, hold);
   }
 
   /**
@@ -339,6 +393,8 @@ export class StubClient {
         return this.#connect(now);
       case "disconnect":
         return this.#disconnect(now);
+      case "renewed":
+        return this.#endRenewal(input.session, now);
       case "dialled":
         return this.#dialled(now);
       case "lost":
@@ -361,6 +417,9 @@ export class StubClient {
    * @returns {Effect[]}
    */
   #send(message, now) {
+    if (this.link === "renewing" && !this.#isRenewal(message)) {
+      return now >= this.#holdUntil ? [notRenewed(message)] : this.#outbox.holdBack(message);
+    }
     if (this.#isTalking) return this.#outbox.write(message, now);
     if (this.link === "ended" || this.link === "closing" || this.state === "failed") {
       return [refused(message, CODES.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)];
@@ -371,6 +430,34 @@ export class StubClient {
     }
     if (!this.#outbox.hasRoom) return [overflow(message, STUB_QUEUE)];
     return [...this.#outbox.wait(message), ...this.#connect(now)];
+  }
+
+  /**
+   * Return whether a message gives the runtime back what it had at the node.
+   *
+   * @param {Message} message
+   */
+  #isRenewal({ type, from, to, body: { source } }) {
+    const owner = this.#owner ?? "";
+    const isOwn = source === undefined || (typeof source === "string" && isBelow(source, owner));
+    return RENEWALS.includes(type) && isBelow(from, owner) && isOwn &&
+      isBackend(to) && domainOf(to) === domainOf(owner);
+  }
+
+  /**
+   * Let go what waited for the runtime to have everything at its session again.
+   *
+   * @param {number} session
+   * @param {number} now
+   * @returns {Effect[]}
+   */
+  #endRenewal(session, now) {
+    this.#renewed = Math.max(this.#renewed, session);
+    if (this.link !== "renewing" || this.#renewed < this.sessions) return [];
+    const step = this.#link.step("renewed");
+    this.#until = now + this.#link.patience;
+    this.#outbox.endHold();
+    return [step, ...this.#outbox.flush(now)];
   }
 
   // ---- link and session
@@ -465,15 +552,20 @@ export class StubClient {
    * @returns {Effect[]}
    */
   #live(answer, now) {
-    const opened = this.#link.step("session-opened");
+    const isFirst = this.state === "in-progress";
+    if (answer.method === "open" || answer.isEmptied) this.sessions += 1;
+    if (isFirst || this.#owner === null) this.#renewed = this.sessions;
+    const isRenewed = this.#renewed === this.sessions;
+    const opened = this.#link.step(isRenewed ? "session-opened" : "session-emptied");
     this.#since = now;
     this.#until = now + this.#link.patience;
+    this.#holdUntil = now + RENEW_TIMEOUT;
     this.#giveUp = Infinity;
     this.#backoff.succeed();
-    if (answer.method === "open" || answer.isEmptied) this.sessions += 1;
     this.#token = answer.token ?? this.#token;
-    const trigger = this.state === "in-progress" ? "established" : "reestablished";
+    const trigger = isFirst ? "established" : "reestablished";
     this.#outbox.keepTo(answer.rate ?? null);
+    if (!isRenewed) this.#outbox.hold((message) => this.#isRenewal(message));
     return [opened, this.#connection.step(trigger), ...this.#outbox.flush(now)];
   }
 
@@ -484,7 +576,7 @@ export class StubClient {
   #heard(now) {
     /** @type {Effect[]} */
     const effects = this.link === "pinging" ? [this.#link.step("heard")] : [];
-    if (this.link === "open") this.#until = now + this.#link.patience;
+    if (this.link === "open" || this.link === "renewing") this.#until = now + this.#link.patience;
     return effects;
   }
 
@@ -549,6 +641,7 @@ export class StubClient {
       this.#sliceAt = Infinity;
       return this.#outbox.flush(now);
     }
+    if (this.#outbox.isHolding && now >= this.#holdUntil) return this.#outbox.refuseHeld();
     if (now >= this.#giveUp) {
       return [{ do: "hang-up" }, ...this.#fail(this.#lastLoss || "no session in time")];
     }
@@ -573,12 +666,16 @@ export class StubClient {
         return [step, { do: "ask", method: "ping", token: null, challenge: null }];
       }
       case "pinging":
+      case "renewing":
         if (now > this.#until + LATE) {
           // Late itself: what the node has answered may not be read yet.
           this.#until = now + Math.min(now - this.#until, PONG_TIMEOUT);
           return [];
         }
-        return [{ do: "hang-up" }, ...this.#lost("a ping was not answered", now)];
+        return [{ do: "hang-up" }, ...this.#lost(
+          `${this.link === "pinging" ? "a ping" : "what the node has forgotten"} was not answered`,
+          now,
+        )];
       case "opening":
       case "proving":
         return [{ do: "hang-up" }, ...this.#lost("no session in time", now)];

@@ -39,6 +39,7 @@ class Asked:
         owner: Owner of the address that the message concerns, if there is one.
         is_upstream: Whether that runtime speaks upstream's form.
         users: The users that its records may name; None: any.
+        is_returning: Whether runtimes of an earlier process of the node may be on their way back.
     """
 
     message: Message
@@ -47,6 +48,7 @@ class Asked:
     is_moved: bool = False
     is_upstream: bool = False
     users: frozenset[str] | None = None
+    is_returning: bool = False
 
 
 def registry_input(asked: Asked) -> Create | Touch | Read | Find:

@@ -22,13 +22,23 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
 from actors.node.messages import BusMessage, Emitted, RuntimeLeft
-from actors.node.registry.record_file import Change, Commit, RecordFile, Recover, Write
+from actors.node.registry.record_file import (
+    Change,
+    Commit,
+    MemoryRecords,
+    RecordFile,
+    Recover,
+    Write,
+)
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.registry.records import (
+    UNKNOWN,
     Answered,
+    By,
     Create,
     Effect,
+    Find,
     Forget,
     Input,
     Keep,
@@ -38,6 +48,7 @@ from fsm.registry.records import (
     Touch,
 )
 from fsm.registry.registration import Mirror, RegistrationCore
+from fsm.session.restart import RESTARTED
 from specs.errors import BadMessageError
 from specs.limits.node import STORE_RETRY
 from specs.message import Message, MessageType, refuse, reply_to
@@ -246,6 +257,9 @@ class DomainRegistry(Actor[_Message]):
             refusal = refuse(asked.message, exc.code, exc.reason)
             self._batch.anyway.append(Emitted(refusal, asked.by))
             return
+        if isinstance(happened, Find) and happened.search.by is By.RUNTIME:
+            # A runtime looks for its own: nobody else is on the way back with them.
+            asked = attrs.evolve(asked, is_returning=False)
         if self._retry_at is not None and isinstance(happened, Create | Touch):
             self._batch.anyway.append(_not_kept(asked))
         else:
@@ -277,12 +291,21 @@ class DomainRegistry(Actor[_Message]):
                 address = self._parts.address
                 number = self._parts.ids.next(address)
                 emitted.append(Emitted(notification(number, address, url, status)))
+            case Answered() if asked is not None and self._may_come(asked, effect):
+                refusal = refuse(asked.message, Code.UNAVAILABLE, RESTARTED)
+                emitted.insert(0, Emitted(refusal, asked.by))
             case Answered() if asked is not None:
                 # The requester is answered before the subscribers (SC-12).
                 said = attrs.evolve(effect, after=None) if asked.is_upstream else effect
                 emitted.insert(0, Emitted(answered(asked.message, said), asked.by))
             case _:
                 pass
+
+    def _may_come(self, asked: Asked, answer: Answered) -> bool:
+        """Return whether what was looked for may be registered again in a moment."""
+        is_forgetful = isinstance(self._parts.file, MemoryRecords)
+        is_sought = asked.is_returning and asked.message.type is MessageType.READ
+        return is_forgetful and is_sought and answer == UNKNOWN
 
     # ---- a file that cannot be written
 

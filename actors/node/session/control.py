@@ -189,6 +189,7 @@ class Control:
             return
         with self._at_hand(request.runtime) as session:
             if session is None:
+                self._exchange.returning.miss()
                 self._opening.refuse(request, Code.GONE, "unknown or expired session")
             elif self._opening.is_proven(request, SessionMethod.REOPEN):
                 self._opening.again(request, session)

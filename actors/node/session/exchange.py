@@ -36,6 +36,7 @@ from fsm.session import node_session_io as inner
 from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import OutboundMessage
+from fsm.session.restart import ReturnTime
 from specs.addresses.address import status_of
 from specs.identity import Identity
 from specs.limits.node import MAILBOX_RETRY
@@ -184,6 +185,7 @@ class Exchange:
         statuses: The runtimes that others take to be live.
         departure: How the node goes down.
         has_login: Whether runtimes can log in.
+        returning: Whether runtimes of an earlier process of the node may be on their way back.
         others: The other nodes of the domain; None: there are none.
         durable: What keeps durable messages; None: nothing does.
     """
@@ -211,6 +213,7 @@ class Exchange:
         self._warn = bounds.warn
         self._failures = bounds.failures
         self.has_login = False
+        self.returning = ReturnTime(trio.current_time())
         self.others: OtherNodes | None = None
         self.durable: DurableMessages | None = None
         self.state = StateChanges(None)

@@ -110,6 +110,9 @@ class P2PRequester(P2PStub):
                 order = YieldAsked(number)
             case StubMethod.RESUME:
                 order = ResumeAsked(number)
+            case StubMethod.RENEWED:
+                await self.answer(message, Code.MALFORMED, "a requester has no session to renew")
+                return
             case method:
                 assert_never(method)
         await self.command(message, self.decide(self.context.url, order))

@@ -3,6 +3,7 @@
 from typing import TypeAlias, assert_never, final
 
 import attrs
+import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
@@ -10,11 +11,12 @@ from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.addresses import AddressReuse, Purpose
-from specs.addresses.address import address_allocation
+from specs.addresses.address import address_allocation, subscription_manager
+from specs.bodies.link import Path
 from specs.bodies.registry import Allocate, Allocated, AllocationRequest, Free
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject
-from specs.limits.protocol import MAX_LIST
+from specs.limits.protocol import MAX_LIST, RENEW_TIMEOUT, RETRY_AFTER
 from specs.message import Message, MessageType, reason_in, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
@@ -24,10 +26,10 @@ __all__ = [
     "AddressGiven",
     "AddressKept",
     "AddressWanted",
-    "AddressesForgotten",
     "AddressesWanted",
     "AllocationError",
     "AllocationMessage",
+    "ClaimsWanted",
     "FreeWanted",
     "NotKeptError",
 ]
@@ -106,8 +108,10 @@ class AddressKept:
 
 @final
 @attrs.frozen(slots=True)
-class AddressesForgotten:
-    """The node has forgotten this runtime: its addresses have no owner any more."""
+class ClaimsWanted:
+    """The node has forgotten this runtime: claim the addresses of its hyperties again (C-44)."""
+
+    reply: Reply[None]
 
 
 @final
@@ -135,7 +139,7 @@ class FreeWanted:
     reply: Reply[None]
 
 
-_Keeping: TypeAlias = AddressWanted | AddressKept | AddressesForgotten
+_Keeping: TypeAlias = AddressWanted | AddressKept | ClaimsWanted
 
 AllocationMessage: TypeAlias = AddressesWanted | FreeWanted | Delivery | _Keeping
 
@@ -146,6 +150,8 @@ class AddressAllocation(Actor[AllocationMessage]):
 
     def __init__(self, domain: str, port: MiniBusPort, ids: IdSource) -> None:
         self._node = address_allocation(domain)
+        self._paths = subscription_manager(domain)
+        self._owned: dict[str, None] = {}
         self._port = port
         self._ids = ids
         self._kept = AddressReuse()
@@ -173,9 +179,10 @@ class AddressAllocation(Actor[AllocationMessage]):
             case AddressWanted():
                 self._give(message)
             case AddressKept(address, purpose):
+                self._owned[address] = None
                 self._kept.keep(address, purpose)
-            case AddressesForgotten():
-                self._kept.forget_all()
+            case ClaimsWanted(reply):
+                self.spawn(self._claim_all, reply)
             case _:
                 assert_never(message)
 
@@ -199,9 +206,34 @@ class AddressAllocation(Actor[AllocationMessage]):
             wanted.reply.fail(error)
         else:
             if wanted.reply.is_open:
+                self._owned[address] = None
                 wanted.reply.send(AddressGiven(address, is_new=True))
             else:
                 await self._give_back((address,))
+
+    async def _claim_all(self, reply: Reply[None]) -> None:
+        owned = tuple(self._owned)
+        for first in range(0, len(owned), MAX_LIST):
+            batch = owned[first : first + MAX_LIST]
+            if not await self._claim(batch):
+                # One of them is another's now; that is no reason to lose the others.
+                for address in batch:
+                    await self._claim((address,))
+        reply.send(None)
+
+    async def _claim(self, addresses: tuple[str, ...]) -> bool:
+        """Claim addresses, as often as it takes to be answered; return whether they are ours."""
+        pause = RETRY_AFTER
+        while True:
+            sender = self._port.url
+            body = write_body(Path(addresses, sender))
+            number = self._ids.next(sender)
+            asked = Message(number, MessageType.SUBSCRIBE, sender, self._paths, body)
+            answer = await self._port.request(asked)
+            if answer.code not in {Code.TIMEOUT, Code.UNAVAILABLE}:
+                return answer.code <= LAST_SUCCESS
+            await trio.sleep(pause)
+            pause = min(2 * pause, RENEW_TIMEOUT)
 
     async def _allocate(self, wanted: AddressesWanted) -> None:
         try:
@@ -224,6 +256,8 @@ class AddressAllocation(Actor[AllocationMessage]):
 
     async def _free(self, wanted: FreeWanted) -> None:
         self._kept.forget(wanted.addresses)
+        for address in wanted.addresses:
+            self._owned.pop(address, None)
         for first in range(0, len(wanted.addresses), MAX_LIST):
             answer = await self._give_back(wanted.addresses[first : first + MAX_LIST])
             if answer.code > LAST_SUCCESS:

@@ -196,7 +196,7 @@ class RegistryParts:
     """The actors that the registry works with.
 
     Attributes:
-        paths_lost: Gets the domain whose node has forgotten our session.
+        paths_lost: Gets the domain whose node has forgotten our session, and the new session.
         kinds: What P2P links may use, best first.
         p2p_host: Where they are listened for.
         ice: Where data channels get servers of STUN and TURN from.
@@ -208,7 +208,7 @@ class RegistryParts:
     loader: ActorRef[LoaderMessage]
     ids: IdSource
     hops: HopTrace
-    paths_lost: Callable[[str], Awaitable[None]]
+    paths_lost: Callable[[str, str | None], Awaitable[None]]
     status: RuntimeStatus
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK

@@ -95,7 +95,13 @@ class LinksTaken:
 @final
 @attrs.frozen(slots=True)
 class ReplayWanted:
-    """The node has forgotten us: claim all addresses and register all records again."""
+    """The node has forgotten us: claim all addresses and register all records again.
+
+    Attributes:
+        reply: Set when each of them was answered.
+    """
+
+    reply: Reply[None]
 
 
 @final
@@ -170,9 +176,8 @@ class Registrar(Actor[RegistrarMessage]):
                 self._registered(wanted)
             case UnregisterWanted() | ForgetWanted():
                 self._end(message)
-            case ReplayWanted():
-                for kept in self._kept.values():
-                    self._again(kept)
+            case ReplayWanted(reply):
+                self.spawn(self._replay, [kept.record for kept in self._kept.values()], reply)
             case _Refreshed(url, code):
                 self._refreshed(url, code)
             case _:
@@ -198,7 +203,13 @@ class Registrar(Actor[RegistrarMessage]):
 
     async def _register(self, wanted: RegisterWanted) -> None:
         record = wanted.record
-        answer = await self._ask(MessageType.CREATE, record.url, write_body(Register(record)))
+        body = write_body(Register(record))
+        answer = await self._ask(MessageType.CREATE, record.url, body)
+        if answer.code == Code.FORBIDDEN:
+            # The node may have forgotten the address since it has allocated it.
+            claimed = await self._claim(record)
+            if claimed.code <= LAST_SUCCESS:
+                answer = await self._ask(MessageType.CREATE, record.url, body)
         if answer.code > LAST_SUCCESS:
             why = reason_in(answer)
             if self._registering.get(record.url) is wanted:
@@ -240,20 +251,26 @@ class Registrar(Actor[RegistrarMessage]):
         if kept is None or code <= LAST_SUCCESS:
             return
         if code == Code.NOT_FOUND:
-            self._again(kept)
+            self.spawn(self._register_again, kept.record)
         else:
             kept.due = min(kept.due, trio.current_time() + RETRY_COOL_DOWN)
 
-    def _again(self, kept: _Kept) -> None:
-        self.spawn(self._register_again, kept.record)
+    async def _replay(self, records: list[Record], reply: Reply[None]) -> None:
+        async with trio.open_nursery() as nursery:
+            for record in records:
+                nursery.start_soon(self._register_again, record)
+        reply.send(None)
 
     async def _register_again(self, record: Record) -> None:
-        """Claim the address, which a node that forgot us does not know as ours (C-44)."""
-        claim = write_body(Path((record.url,), record.runtime))
-        to = subscription_manager(domain_of(record.url))
-        await self._request(MessageType.SUBSCRIBE, to, claim)
+        await self._claim(record)
         if record.url in self._kept:
             await self._refresh(record.url, Register(record), MessageType.CREATE)
+
+    async def _claim(self, record: Record) -> Message:
+        """Claim an address that a node which forgot us does not know as ours (C-44)."""
+        claim = write_body(Path((record.url,), record.runtime))
+        to = subscription_manager(domain_of(record.url))
+        return await self._request(MessageType.SUBSCRIBE, to, claim)
 
     async def _ask(self, kind: MessageType, url: str, body: JsonObject) -> Message:
         return await self._request(kind, domain_registry(domain_of(url)), body)

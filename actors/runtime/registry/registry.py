@@ -475,8 +475,8 @@ class Registry(Actor[RegistryMessage]):
                 await self._parts.status.reported(effect)
                 if effect.is_live and self._parts.status.is_published:
                     self.spawn(self._publish_status)
-            case rs.PathsLost(domain):
-                await self._renew_paths(domain)
+            case rs.PathsLost(domain, session):
+                await self._renew_paths(domain, session)
             case _:
                 assert_never(effect)
 
@@ -575,8 +575,8 @@ class Registry(Actor[RegistryMessage]):
         is_free = await self._parts.bus.ask(partial(ReleaseAsked, effect.url, effect.domain))
         return rs.Released(effect.url, effect.number, is_free)
 
-    async def _renew_paths(self, domain: str) -> None:
-        self.spawn(self._parts.paths_lost, domain)
+    async def _renew_paths(self, domain: str, session: str | None) -> None:
+        self.spawn(self._parts.paths_lost, domain, session)
         for entry in self._core.links():
             if domain == self._config.domain and entry.role is Role.REQUESTER:
                 self.spawn(self._talk.renew_path, entry.stub)

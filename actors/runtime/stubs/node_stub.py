@@ -24,7 +24,7 @@ from actors.runtime.stubs.node_link import (
     Unavailable,
     Wrote,
 )
-from actors.runtime.stubs.stub import StubContext, status_event
+from actors.runtime.stubs.stub import StubContext, session_name, status_event
 from actors.runtime.stubs.wire import (
     Item,
     OwnWire,
@@ -86,7 +86,6 @@ class NodeStub(Actor[NodeStubMessage]):
         self._url = context.url
         self._is_of_node = is_node(context.config.runtime)
         self._hops = HopTrace(context.tracer, f"stub:{context.url}", context.counters)
-        self._core = StubClientCore(context.url, self._jitter, context.config.session)
         self._link: NodeLink | None = None
         self._attempts = 0
         self._held = 0
@@ -97,6 +96,8 @@ class NodeStub(Actor[NodeStubMessage]):
         self._refusal: tuple[int, str] | None = None
         self._identity = context.identity
         self._is_own = domain_of(context.config.runtime) == context.config.domain
+        owner = context.config.runtime if self._is_own and not self._is_of_node else None
+        self._core = StubClientCore(context.url, self._jitter, context.config.session, owner)
 
     def _jitter(self) -> float:
         drawn = int.from_bytes(self._context.entropy(_JITTER_BYTES))
@@ -177,13 +178,18 @@ class NodeStub(Actor[NodeStubMessage]):
         if message.is_response:
             return
         try:
-            method = read_body(message, Command).method
+            command = read_body(message, Command)
         except BadMessageError as error:
             await self._post(refuse(message, error.code, error.reason))
             return
-        if method == StubMethod.CONNECT:
+        sessions = self._core.sessions
+        if command.method == StubMethod.CONNECT:
             await self._feed(ev.ConnectAsked())
             await self._post(reply_to(message, Code.ACCEPTED))
+        elif command.method == StubMethod.RENEWED:
+            if command.link == session_name(self._url, sessions):
+                await self._feed(ev.Renewed(sessions))
+            await self._post(reply_to(message, Code.OK))
         else:
             self._leave_asked.append(message)
             await self._feed(ev.DisconnectAsked())

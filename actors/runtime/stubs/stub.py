@@ -60,7 +60,15 @@ if TYPE_CHECKING:
     from actors.runtime.link_guard import LinkGuard
     from actors.runtime.own_identity import OwnIdentity
 
-__all__ = ["LOOPBACK", "StubConfig", "StubConnection", "StubContext", "StubFactory", "status_event"]
+__all__ = [
+    "LOOPBACK",
+    "StubConfig",
+    "StubConnection",
+    "StubContext",
+    "StubFactory",
+    "session_name",
+    "status_event",
+]
 
 LOOPBACK: Final = "127.0.0.1"
 """Default host at which P2P stubs listen: reachable from this machine only."""
@@ -187,6 +195,16 @@ The actor may take more message classes than `Delivery`, for its own tasks.
 """
 
 
+def session_name(stub: str, number: int) -> str:
+    """Return the name of a session of a node stub, in its status events.
+
+    Args:
+        stub: Address of the stub.
+        number: Number of the session.
+    """
+    return f"{stub}/session/{number}"
+
+
 def status_event(context: StubContext, step: Step, sessions: int) -> Message:
     """Return the status event of one step of a node stub's connection (STB-05).
 
@@ -196,7 +214,7 @@ def status_event(context: StubContext, step: Step, sessions: int) -> Message:
         sessions: Number of sessions of the stub so far; it names a live session.
     """
     url = context.url
-    link = f"{url}/session/{sessions}" if step.new == State.LIVE else None
+    link = session_name(url, sessions) if step.new == State.LIVE else None
     body = write_body(Status(step.new, description=step.why or None, link=link))
     return Message(context.ids.next(url), MessageType.UPDATE, url, status_of(url), body)
 

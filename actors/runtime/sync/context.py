@@ -413,9 +413,14 @@ class SyncContext:
 @final
 @attrs.frozen(slots=True)
 class PathsForgotten:
-    """The node of a domain has forgotten us: set all paths there again (STB-09)."""
+    """The node of a domain has forgotten us: set all paths there again (STB-09).
+
+    Attributes:
+        done: Set when the objects reported here are claimed and have their paths.
+    """
 
     domain: str
+    done: Reply[None]
 
 
 @final

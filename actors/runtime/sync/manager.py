@@ -147,8 +147,8 @@ class SyncManager(Actor[SyncMessage]):
                 | RouteMoved()
             ):
                 await self._observer_reports(message)
-            case PathsForgotten(domain):
-                self._reported.lifecycle.renew_paths(domain)
+            case PathsForgotten(domain, done):
+                self._reported.lifecycle.renew_paths(domain, done)
                 self._observed.renew_paths(domain)
             case ObjectsClosed() | ComponentLeft() | ObjectsWanted():
                 self._runtime_asks(message)

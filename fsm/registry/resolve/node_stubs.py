@@ -294,7 +294,7 @@ class NodeStubs:
             return [changed, *own]
         known, self._sessions[domain] = self._sessions.get(domain), seen.link
         is_new = known is not None and known != seen.link and not is_idp_proxy(domain)
-        return [changed, *own, *([PathsLost(domain)] if is_new else [])]
+        return [changed, *own, *([PathsLost(domain, seen.link)] if is_new else [])]
 
     def _own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> list[OwnNode]:
         """Report that the connection to the own node became live, or ended."""

@@ -493,9 +493,14 @@ class Resume:
 @final
 @attrs.frozen(slots=True)
 class PathsLost:
-    """The node of a domain has a new session of ours: set all paths there again."""
+    """The node of a domain has a new session of ours: set all paths there again.
+
+    Attributes:
+        session: Name of the session.
+    """
 
     domain: str
+    session: str | None
 
 
 @final

@@ -47,6 +47,3 @@ def test_a_requested_address_is_given_or_none(kept, address, purpose, is_had):
 def test_a_released_or_unknown_address_is_not_reused(kept):
     kept.forget([H1, "hyperty://a.ex/never"])
     assert kept.take_alike(CHAT) == H2
-    kept.keep(H2, CHAT)
-    kept.forget_all()
-    assert kept.take_alike(CHAT) is None

@@ -2,6 +2,7 @@
 
 import math
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +21,11 @@ from specs.limits.protocol import (
     PING_PERIOD,
     PONG_TIMEOUT,
     RECONNECT_TRIES,
+    RENEW_TIMEOUT,
     RETRY_AFTER,
     STUB_QUEUE,
 )
+from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from tests.support.wire.wire import ask, event
 
@@ -33,8 +36,8 @@ REOPENED = ev.SessionAnswered(SessionMethod.REOPEN, 200, "token-1")
 class Stub:
     """A core with a clock that remembers every effect."""
 
-    def __init__(self):
-        self.core = StubClientCore("S", lambda: 0.0)
+    def __init__(self, owner=None):
+        self.core = StubClientCore("S", lambda: 0.0, owner=owner)
         self.now = 0.0
         self.effects = self.core.begin()
 
@@ -450,3 +453,84 @@ def test_a_stub_that_waited_longer_without_a_frame_gives_up():
     stub.now = stub.core.deadline() + 3.0
     stub.feed(ev.TimePassed())
     assert stub.wait()[0] == ev.HangUp()
+
+
+# ---- a node that has forgotten what the session had
+
+OWNER = "hyperty-runtime://a.ex/ra"
+PATHS = "domain://msg-node.a.ex/sm"
+
+
+def claim(number, source=OWNER, to=PATHS, kind=MessageType.SUBSCRIBE):
+    return Message(number, kind, f"{OWNER}/registry", to, {"source": source})
+
+
+def emptied():
+    stub = Stub(OWNER)
+    stub.feed(ev.SendAsked(ask(1)), ev.Dialled(), OPENED, ev.Written(1), ev.LinkLost("cut"))
+    stub.feed(ev.SendAsked(ask(2)))
+    stub.wait()
+    stub.feed(ev.Dialled(), attrs.evolve(REOPENED, is_emptied=True))
+    return stub
+
+
+def test_a_session_that_was_emptied_carries_only_renewals_until_everything_is_had_again():
+    stub = emptied()
+    assert stub.links()[-1] == "renewing"
+    assert stub.feed(ev.SendAsked(claim(3))) == [ev.Write(claim(3))]
+    assert stub.feed(ev.SendAsked(ask(4))) == [ev.Queued(ask(4))]
+    written = [e.message.id for e in stub.feed(ev.Renewed(2)) if isinstance(e, ev.Write)]
+    assert written == [2, 4]
+    assert stub.links()[-1] == "open"
+
+
+@pytest.mark.parametrize("message", [
+    claim(3, source="hyperty://a.ex/1"),
+    claim(3, to="domain://registry.b.ex"),
+    claim(3, to="hyperty://a.ex/1"),
+    claim(3, kind=MessageType.READ),
+    Message(3, MessageType.SUBSCRIBE, "hyperty://a.ex/1", PATHS),
+])  # fmt: skip
+def test_what_renews_nothing_waits(message):
+    assert emptied().feed(ev.SendAsked(message)) == [ev.Queued(message)]
+
+
+def test_what_waits_for_too_long_is_refused_for_now():
+    stub = emptied()
+    assert stub.wait() == [ev.Released(ask(2)), stub.effects[-1]]
+    refused = stub.effects[-1]
+    assert (refused.code, refused.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
+    assert stub.now == RENEW_TIMEOUT
+    [late] = stub.feed(ev.SendAsked(ask(3)))
+    assert (late.message, late.code) == (ask(3), Code.UNAVAILABLE)
+    assert stub.feed(ev.SendAsked(claim(4))) == [ev.Write(claim(4))]
+
+
+def test_messages_held_back_leave_room_for_what_they_wait_for():
+    stub = emptied()
+    stub.feed(*(ev.SendAsked(ask(n)) for n in range(10, 10 + STUB_QUEUE)))
+    assert stub.core.held == 0
+    assert stub.core.queued == STUB_QUEUE
+    assert stub.feed(ev.SendAsked(claim(3))) == [ev.Write(claim(3))]
+
+
+def test_a_session_that_is_lost_before_everything_is_had_again_still_owes_it():
+    stub = emptied()
+    stub.feed(ev.LinkLost("cut"))
+    stub.wait()
+    stub.feed(ev.Dialled(), REOPENED)
+    assert stub.links()[-1] == "renewing"
+    stub.feed(ev.Renewed(1))
+    assert stub.links()[-1] == "renewing"
+    stub.feed(ev.Renewed(2), ev.LinkLost("cut"))
+    stub.wait()
+    stub.feed(ev.Dialled(), REOPENED)
+    assert stub.links()[-1] == "open"
+
+
+def test_a_node_that_is_silent_while_it_is_asked_for_everything_is_given_up():
+    stub = emptied()
+    stub.wait()
+    stub.wait()
+    assert stub.links()[-1] == "paused"
+    assert stub.now == PONG_TIMEOUT

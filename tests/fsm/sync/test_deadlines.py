@@ -81,6 +81,18 @@ def reopening_stub():
     return core.deadline()
 
 
+def renewing_stub():
+    core = StubClientCore("S", lambda: 0.0, owner="hyperty-runtime://a.ex/ra")
+    core.begin()
+    opened = SessionAnswered(SessionMethod.OPEN, 200, "token")
+    emptied = SessionAnswered(SessionMethod.REOPEN, 200, "token", is_emptied=True)
+    for happened in (ConnectAsked(), Dialled(), opened, StubLinkLost("cut"), TimePassed()):
+        core.feed(happened, 0.0)
+    core.feed(Dialled(), 0.0)
+    core.feed(emptied, 0.0)
+    return core.deadline()
+
+
 def record(status="live"):
     core = RegistrationCore()
     core.feed(Create(HB, R, R, {"url": HB, "runtime": R, "status": status}), 2.0)
@@ -161,6 +173,7 @@ WAITS = [
     ("node_link",       "opening",      lambda: stub(Dialled()).deadline()),
     ("node_link",       "opening",      reopening_stub),
     ("node_link",       "proving",      proving_stub),
+    ("node_link",       "renewing",     renewing_stub),
     ("node_link",       "open",         lambda: open_stub().deadline()),
     ("node_link",       "pinging",      pinged_stub),
     ("node_link",       "closing",      lambda: open_stub(DisconnectAsked()).deadline()),

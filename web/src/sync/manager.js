@@ -24,8 +24,8 @@ export class SyncManager {
     this.#observed = new ObservedObjects(context, (url) => this.#reported.reporterOf(url));
     this.#reported.observes = (url, who) => this.#observed.observes(url, who);
     context.registry.onForgotten(() => {
-      this.#reported.renew();
       this.#observed.renew();
+      return this.#reported.renew();
     });
   }
 

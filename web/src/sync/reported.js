@@ -251,7 +251,7 @@ export class ReportedObjects {
 
   /** The node has forgotten all: claim the objects, and set their paths. */
   renew() {
-    for (const url of this.#all.keys()) void this.#renew(url);
+    return Promise.all([...this.#all.keys()].map((url) => this.#renew(url)));
   }
 
   /** @param {string} url */

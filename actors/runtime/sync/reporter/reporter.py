@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from actors.kit.supervision.actor import Reply
 from actors.runtime.sync.context import Spawn, SyncContext, observer_of
 from actors.runtime.sync.messages import (
     Decided,
@@ -198,12 +199,18 @@ class ObjectLifecycle:
         check_path(body.attribute)
         await self._cores.ask(body.resource, request, core.ChangeAsked(request.from_, body))
 
-    def renew_paths(self, domain: str) -> None:
+    def renew_paths(self, domain: str, done: Reply[None]) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
-        if domain == self._context.domain:
-            # The reporting end checks doubtful senders.
-            for url in [url for url, each in self._cores.all.items() if not each.is_held]:
-                self._services.spawn(partial(self._services.registrations.renewals.renew, url))
+        is_own = domain == self._context.domain
+        # The reporting end checks doubtful senders.
+        urls = [url for url, each in self._cores.all.items() if is_own and not each.is_held]
+        self._services.spawn(partial(self._renew_all, urls, done))
+
+    async def _renew_all(self, urls: list[str], done: Reply[None]) -> None:
+        async with trio.open_nursery() as nursery:
+            for url in urls:
+                nursery.start_soon(self._services.registrations.renewals.renew, url)
+        done.send(None)
 
     # --- end ------------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ async def test_after_a_new_session_everything_is_claimed_and_registered_again(au
     async with open_bus() as world:
         ref, heard = await registrar(world)
         await ref.ask(partial(RegisterWanted, RECORD))
-        await ref.tell(ReplayWanted())
+        await ref.ask(ReplayWanted)
         await trio.sleep(1)
         assert types(heard) == ["create", "subscribe", "create"]
         assert heard[1][1] == {"resources": [A], "source": R}
@@ -129,9 +129,10 @@ async def test_a_hyperty_unregistered_during_its_claim_stays_unregistered(autoju
     async with open_bus() as world:
         ref, heard = await registrar(world)
         await ref.ask(partial(RegisterWanted, RECORD))
-        await ref.tell(ReplayWanted())
-        await ref.ask(partial(UnregisterWanted, A))
-        await trio.sleep(1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ref.ask, ReplayWanted)
+            await trio.lowlevel.checkpoint()
+            await ref.ask(partial(UnregisterWanted, A))
         assert sorted(types(heard)) == ["create", "subscribe", "update"]
 
 
@@ -158,7 +159,7 @@ async def refused(ref, code):
 
 async def test_a_refused_registration_says_why(autojump_clock):
     async with open_bus() as world:
-        ref, _ = await registrar(world, 403)
+        ref, _ = await registrar(world, 403, 403)
         with pytest.raises(RegistrationError, match="403") as caught:
             await ref.ask(partial(RegisterWanted, RECORD))
         assert caught.value.url == A

@@ -111,8 +111,8 @@ async def test_a_cancelled_deployment_leaves_a_kept_address_kept(checkpoints, au
         assert await runtime.deploy(ECHO, Echo) == first
 
 
-async def test_a_node_that_was_started_again_gives_a_new_address(autojump_clock):
-    """It has forgotten what rests: using that address would be using nobody's."""
+async def test_an_address_that_rests_is_claimed_at_a_node_that_was_started_again(autojump_clock):
+    """It has forgotten what rests; the runtime claims that, too."""
     network, stop = MemoryNetwork(), trio.CancelScope()
     place = NodeConfig(domain="a.ex", listen="127.0.0.1:4000")
 
@@ -132,8 +132,8 @@ async def test_a_node_that_was_started_again_gives_a_new_address(autojump_clock)
             await nursery.start(run, trio.CancelScope())
             await trio.sleep(60)
             given = await runtime.reserve(ECHO)
-            assert given.is_new
-            assert given.address != resting
+            assert not given.is_new
+            assert given.address == resting
         nursery.cancel_scope.cancel()
 
 

@@ -82,8 +82,8 @@ async def open_place(*kinds, **more):
 @pytest.mark.parametrize(
     ("pause", "first"),
     [
-        pytest.param(0.5, {200, 401}, id="back between two attempts"),
-        pytest.param(61, {200, 401}, id="back long after the attempts worth waiting for"),
+        pytest.param(0.5, {200, 503}, id="back between two attempts"),
+        pytest.param(61, {200, 503}, id="back long after the attempts worth waiting for"),
         pytest.param(55.3, {503}, id="asked within half a second of an attempt in vain"),
     ],
 )

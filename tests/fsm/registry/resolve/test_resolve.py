@@ -125,7 +125,9 @@ def test_a_new_session_of_the_same_stub_means_that_paths_are_lost():
     live = "live", None
     assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/1")) == []
     assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/1")) == []
-    assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/2")) == [rs.PathsLost("b.ex")]
+    assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/2")) == [
+        rs.PathsLost("b.ex", f"{S1}/session/2")
+    ]
 
 
 def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
@@ -135,7 +137,7 @@ def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
     registry.ask()
     registry.feed(rs.Deployed(S2))
     assert registry.feed(rs.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
-        rs.PathsLost("b.ex")
+        rs.PathsLost("b.ex", f"{S2}/session/1")
     ]
 
 
