@@ -10,6 +10,7 @@ import attrs
 
 __all__ = [
     "PathInput",
+    "as_domain",
     "as_path",
     "as_path_or_none",
     "as_paths",
@@ -123,6 +124,12 @@ def as_path(given: PathInput, what: str = "the path") -> Path:
 def as_path_or_none(given: PathInput | None) -> Path | None:
     """Return a path, or None; an attrs converter for a field that `type_checked` checks."""
     return Path(given) if isinstance(given, str | PathLike) else given
+
+
+def as_domain(given: str) -> str:
+    """Return the name of a domain in lower case; an attrs converter for a field that is checked."""
+    kind: object = given
+    return kind.lower() if isinstance(kind, str) else given
 
 
 def as_paths(given: Iterable[PathInput]) -> tuple[Path, ...]:

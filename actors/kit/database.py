@@ -20,6 +20,7 @@ import attrs
 __all__ = ["DatabaseFile", "DatabaseForm", "Durability", "flaw_of"]
 
 _SUFFIX: Final = "-lock"
+_MEMORY: Final = ":memory:"
 
 
 @final
@@ -86,6 +87,16 @@ def _check_owner(connection: sqlite3.Connection, form: DatabaseForm) -> None:
         raise sqlite3.DatabaseError(f"it was written by a newer version of the {form.writer}")
 
 
+def _check_name(path: Path) -> None:
+    """Refuse the name by which SQLite keeps a database in memory, where a lock is a file.
+
+    Raises:
+        OSError: It is that name.
+    """
+    if path.name == _MEMORY:
+        raise OSError(f"{_MEMORY} names no file: without the option, nothing outlives the process")
+
+
 def flaw_of(path: Path, form: DatabaseForm) -> str:
     """Return why a database file could not be used, as half a sentence; empty: it can be.
 
@@ -96,6 +107,7 @@ def flaw_of(path: Path, form: DatabaseForm) -> str:
         form: The form it must have.
     """
     try:
+        _check_name(path)
         if not path.exists():
             folder = path.parent
             if not folder.is_dir():
@@ -136,10 +148,11 @@ class DatabaseFile:
 
         Raises:
             FileTakenError: Another process has it.
-            OSError: There can be no lock in that folder.
+            OSError: There can be no lock in that folder, or the name means no file to SQLite.
         """
         if self._lock is not None:
             return
+        _check_name(self.path)
         path = self.path.resolve()
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
         opened = os.fdopen(os.open(path.with_name(path.name + _SUFFIX), flags, _PRIVATE), "ab")

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from actors.http.config import HttpConfig
 from actors.keys.signing import SigningKey
-from actors.kit.arguments import as_path_or_none, type_checked
+from actors.kit.arguments import as_domain, as_path_or_none, type_checked
 from actors.kit.ids import IdSource
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
@@ -160,7 +160,7 @@ class NodeConfig:
         ValueError: There are an engine and a file for what the engine keeps (`own_files`).
     """
 
-    domain: str
+    domain: str = attrs.field(converter=as_domain)
     listen: str = "127.0.0.1:0"
     tls: ssl.SSLContext | None = None
     registry: Path | None = attrs.field(default=None, converter=as_path_or_none)

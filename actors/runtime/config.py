@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import attrs
 
 from actors.http.config import HttpConfig
-from actors.kit.arguments import as_path_or_none, check_type, type_checked
+from actors.kit.arguments import as_domain, as_path_or_none, check_type, type_checked
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
 from actors.policy.config import PolicyConfig
@@ -136,7 +136,7 @@ class RuntimeConfig:
             `stub_idle` is below `STUB_IDLE_LEAST`.
     """
 
-    domain: str
+    domain: str = attrs.field(converter=as_domain)
     name: str
     node: str | None = None
     registry: str | None = None
@@ -207,7 +207,7 @@ class RuntimeConfig:
     def dialled(self) -> dict[str, str]:
         """URLs of the nodes that are configured, by domain; that of the own domain is the last."""
         own = {} if self.node is None else {self.domain: self.node}
-        return {**self.nodes, **own}
+        return {**{as_domain(name): url for name, url in self.nodes.items()}, **own}
 
     @property
     def servers(self) -> tuple[str, ...]:

@@ -254,6 +254,8 @@ class Admission:
                 is_theirs = self._owns(message, by) or self.is_exempt(message, by, row.exempt)
             if is_theirs:
                 return None
+            if message.from_ == by and not is_below(by, self._runtime):
+                return Refusal(row.drop, f"{by} is not deployed any more", Code.GONE)
             return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
 
         return check

@@ -15,7 +15,7 @@ from actors.runtime.stubs.credentials import CredentialsError
 from actors.runtime.stubs.wire import (
     NodeWire,
 )
-from transports.errors import DialError, LinkError
+from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.link import Link
 
 __all__ = [
@@ -46,10 +46,12 @@ class Unavailable:
     Attributes:
         attempt: Number of the attempt.
         why: Reason for people.
+        is_left: Whether the node has closed it because it goes down in order.
     """
 
     attempt: int
     why: str
+    is_left: bool = False
 
 
 @final
@@ -131,6 +133,7 @@ class NodeLink:
         self._scope = trio.CancelScope()
         self._lines: deque[bytes] = deque()
         self._messages = 0
+        self._is_left = False
         self._wake = trio.Event()
 
     async def run(self) -> None:
@@ -150,7 +153,7 @@ class NodeLink:
                 why = await self._live(await self.wire.dial())
             except (DialError, LinkError) as error:
                 why = str(error)
-        await self._report(Unavailable(self.attempt, why))
+        await self._report(Unavailable(self.attempt, why, self._is_left))
 
     async def login(self, login: Login) -> None:
         """Get a login token while the link is open; the stub gets `Obtained`.
@@ -185,6 +188,8 @@ class NodeLink:
                 frame = await link.receive()
                 await self._report(Read(self.attempt, frame))
         except LinkError as error:
+            left = isinstance(error, LinkBrokenError) and error.close_reason
+            self._is_left = left is CloseReason.GOING_AWAY
             return str(error)
 
     async def _write(self, link: Link, scope: trio.CancelScope) -> None:

@@ -37,7 +37,7 @@ from actors.runtime.stubs.wire import (
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.limits.token_bucket import Rate, TokenBuckets
-from fsm.machines.stub_connection import STUB_CONNECTION
+from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from specs.addresses.address import domain_of, is_node
@@ -89,6 +89,7 @@ class NodeStub(Actor[NodeStubMessage]):
         self._link: NodeLink | None = None
         self._attempts = 0
         self._held = 0
+        self._is_left = False
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         self._leave_asked: list[Message] = []
         self._logs_in = context.config.credentials is not NO_CREDENTIALS
@@ -157,8 +158,10 @@ class NodeStub(Actor[NodeStubMessage]):
         match happened:
             case Opened():
                 await self._feed(ev.Dialled())
-            case Unavailable(_, why):
+            case Unavailable(_, why, is_left):
                 self._link = None
+                if self._core.state is State.LIVE:  # else it is an attempt in vain
+                    self._is_left = is_left
                 await self._feed(ev.LinkLost(why))
             case Wrote(_, messages):
                 await self._feed(ev.Written(messages))
@@ -230,8 +233,9 @@ class NodeStub(Actor[NodeStubMessage]):
 
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None
-        if answer.is_recovered is False:
-            # Of a node that is gone, nobody knows how many.
+        if answer.is_recovered is False and (answer.missing or not self._is_left):
+            # A node that went down in order had passed on all it had; of one that is gone, nobody
+            # knows how many.
             missing = answer.missing or "unknown"
             _log.warning("messages missing", domain=self._context.config.domain, count=missing)
         self._log_refusal(answer)

@@ -54,7 +54,7 @@ def place(url):
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=str)
-async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by):
+async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by, caplog):
     async with open_system_network() as network, AsyncExitStack() as opened:
         tokens = [token_of(key, name) for name in ("alice", "bob")]
         with started(tmp_path, key) as node:
@@ -81,6 +81,9 @@ async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by):
                 # The names are theirs still.
                 thief = [token_of(key, "carol"), token_of(key, "carol")]
                 assert await codes(network, url, thief, ("ra", "rb")) == {409}
+            # A node that went down in order had passed on all that it had.
+            has_warned = any("messages missing" in one.getMessage() for one in caplog.records)
+            assert has_warned is (ended_by == signal.SIGKILL)
             await opened.aclose()
             assert node.complaints == []
 
