@@ -50,6 +50,7 @@ from actors.node.session.other_nodes import EnginePart
 from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Refusal
 from fsm.effects import Refused
+from fsm.machines.session import State
 from fsm.registry.allocation import Bind
 from fsm.session.assertion import is_login_of
 from fsm.session.node_session_io import CloseAsked, Tick
@@ -162,7 +163,7 @@ class Ingress:
         if session is not None:
             message = _identified(message, session.asker)
         self._trace.passed(Op.RCV, message, port.name)
-        if session is None:
+        if session is None or session.core.state is not State.OPEN:
             self._gate.refuse(message, port, self._no_session(message))
             return
         if has_tokens and (refusal := self._wrong_token(body, session)) is not None:

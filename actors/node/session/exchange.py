@@ -392,7 +392,7 @@ class Exchange:
             return
         if session is None:
             self.send_elsewhere(runtime, entry)
-        elif (port := session.port) is None:
+        elif (port := session.port) is None or session.core.state is not State.OPEN:
             self.feed(session, inner.Wait(entry))
         elif port.put(entry):
             self.trace.passed(Op.XMIT, message, port.name)
