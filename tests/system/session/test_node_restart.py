@@ -150,6 +150,42 @@ async def test_an_observer_with_consent_hears_again_and_no_other(tmp_path, key, 
             assert node.complaints == []
 
 
+async def test_what_is_registered_is_waited_for(tmp_path, key):
+    """The registry's file says whose a hyperty is: a request waits for the runtime."""
+    async with open_system_network() as network:
+        peers, tokens = [], []
+        with started(tmp_path, key) as node:
+            url = node.ready["url"]
+            for name in ("ra", "rb"):
+                peer = await come(network, url, name, "open", token_of(key, name))
+                peers.append(peer)
+                tokens.append(peer.token)
+            [echo] = await peers[1].allocate()
+            record = {"url": echo, "runtime": peers[1].runtime, "status": "live", "expires": 3600}
+            registry, sender = f"domain://registry.{DOMAIN}", f"{peers[1].runtime}/registry"
+            assert (await peers[1].ask("create", sender, registry, value=record)).code == 200
+            node.process.send_signal(signal.SIGKILL)
+            node.process.wait(10.0)
+        with started(tmp_path, key, place(url)) as node:
+            caller = await come(network, url, "ra", "re-open", tokens[0])
+            asked = await caller.post("create", f"{caller.runtime}/ua", echo, value=1)
+            assert await caller.silence()
+            target = await come(network, url, "rb", "re-open", tokens[1])
+            with trio.fail_after(BACK_WITHIN):
+                while (heard := await target.hear()).id != asked.id:
+                    pass
+            assert (heard.from_, heard.to) == (asked.from_, echo)
+            assert node.complaints == []
+
+
+async def come(network, url, name, method, token):
+    peer = Peer(await network.dial(Kind.WEBSOCKET, url), f"hyperty-runtime://{DOMAIN}/{name}")
+    answer = await peer.control(method, runtimeURL=peer.runtime, token=token)
+    assert answer.code == 200, answer.body
+    peer.token = answer.body["value"]["sessionToken"]
+    return peer
+
+
 class Returning:
     """A peer that comes back as often as its node does."""
 

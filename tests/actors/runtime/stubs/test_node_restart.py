@@ -14,6 +14,10 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.judge.trace_line import Verdict
+from specs.addresses.address import domain_registry
+from specs.limits.node import RETURN_TIME
+from specs.limits.protocol import RETRY_AFTER
+from specs.message import MessageType
 from specs.trace import Kind
 from tests.support.runtime.domain import Echo, Member, counted_bytes, judged
 from tests.support.trace.awaitable_tracer import AwaitableTracer
@@ -129,3 +133,24 @@ async def test_a_link_made_before_the_restart_still_finds_help_after_a_cut(autoj
         assert [entry.link[-1] for entry in await one.runtime.links()] == ["1"]
         assert (await one.ask(other, 2)).via[0].endswith("/conn/1")
     assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}
+
+
+async def test_what_a_restarted_node_does_not_know_may_come_back_for_a_while(autojump_clock):
+    """MN-08: 503 with `retryAfter` in the first seconds, 404 before the restart and after them."""
+    async with open_place() as place:
+        one, other = place.members
+        absent = attrs.evolve(other, address="hyperty://a.ex/absent")
+        assert (await one.ask(absent, 1)).code == 404
+        await place.restart_node(1)
+        answer = await one.ask(absent, 2)
+        assert (answer.code, answer.body["retryAfter"]) == (503, RETRY_AFTER)
+        assert (await search(one)).code == 503
+        await trio.sleep(RETURN_TIME)
+        assert (await one.ask(absent, 3)).code == 404
+        assert (await search(one)).code == 404
+
+
+async def search(member):
+    body = {"resource": "/hyperty/name/absent"}
+    registry = domain_registry("a.ex")
+    return await member.runtime.order("discovery", MessageType.READ, registry, body)
