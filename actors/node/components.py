@@ -30,7 +30,6 @@ from specs.bodies.object import CutPath, MoveAddress, PathRequest, path_class
 from specs.bodies.registry import Allocate, Allocated, Free
 from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
-from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Op
@@ -242,8 +241,9 @@ class PathService(LocalService):
                 return Refused(Code.FORBIDDEN, f"{resource} is not for this session to hear")
             if hearing is Hearing.BY_CONSENT:
                 asking.append(resource)
-        if not self._tables.subscriptions.has_room(by, resources):
-            return Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
+        refusal = self._tables.subscriptions.refusal(by, resources)
+        if refusal is not None:
+            return refusal
         outcome = self._tables.own(Claim(by, claims))
         if isinstance(outcome, Refused):
             return outcome

@@ -11,6 +11,7 @@ from fsm.bus.node_routing import NodeRouting
 from fsm.bus.remembered_routing import RememberedRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
+from fsm.limits.user_shares import own_user
 from fsm.registry import allocation
 from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput, Offers
 from fsm.registry.addresses import Move as Moving
@@ -23,9 +24,7 @@ from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses import address
 from specs.identity import Identity
 from specs.limits.bus import REMEMBERED
-from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message
-from specs.reply_code import Code
 from specs.trace import Op
 
 __all__ = ["NodeAddresses", "TableRules", "TableWatcher", "Tables"]
@@ -115,6 +114,7 @@ class Tables:
     Args:
         parts: Where parts of the node answer; looked at for each message.
         identity_of: Returns the login of a session at this node; None: it has none.
+        user_of: Returns the user of a runtime: all sessions of one user share its limits.
     """
 
     def __init__(
@@ -124,6 +124,7 @@ class Tables:
         parts: Collection[str],
         trace: ComponentTrace,
         identity_of: Callable[[str], Identity | None] = lambda _: None,
+        user_of: Callable[[str], str] = own_user,
     ) -> None:
         self.addresses = addresses
         self.watcher: TableWatcher | None = None
@@ -132,9 +133,9 @@ class Tables:
         self._brought: dict[str, None] = {}
         self._has_lost_paths = False
         self.mint = rules.mint
-        self.allocation = AllocationCore(rules.mint)
+        self.allocation = AllocationCore(rules.mint, user_of)
         self.offers = AddressOffers(self.allocation.owner_of, self._is_elsewhere)
-        self.subscriptions = SubscriptionCore()
+        self.subscriptions = SubscriptionCore(user_of)
         self.rights = NodeRights(
             addresses.domain,
             self.allocation,
@@ -256,8 +257,9 @@ class Tables:
 
     def _move(self, move: Moving, observers: tuple[str, ...]) -> Refused | None:
         url, old, new = move.address, move.old, move.new
-        if not self.subscriptions.has_room(new, (url, f"{url}/subscription")):
-            return Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
+        refusal = self.subscriptions.refusal(new, (url, f"{url}/subscription"))
+        if refusal is not None:
+            return refusal
         moved = self.own(allocation.Move(old, url, new))
         if isinstance(moved, Refused):
             return moved

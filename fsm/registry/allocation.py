@@ -10,7 +10,7 @@ has an owner like the others, no machine, and is free after the session.
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from sys import intern
 from typing import Final, TypeAlias, assert_never, final
 
@@ -18,9 +18,16 @@ import attrs
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
+from fsm.limits.user_shares import Share, UserShares, own_user
 from fsm.machines.address import ADDRESS, State, Trigger
 from fsm.registry.addresses import AddressMint
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
+from specs.limits.node import (
+    ADDRESS_COST,
+    DOMAIN_ADDRESS_BYTES,
+    USER_ADDRESS_BYTES,
+    USER_ADDRESSES,
+)
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.reply_code import Code
 from specs.trace import Op
@@ -262,6 +269,14 @@ def _digest(address: str) -> int:
     return int.from_bytes(hashlib.blake2b(address.encode(), digest_size=_DIGEST).digest())
 
 
+_EACH: Final = Share(USER_ADDRESSES, USER_ADDRESS_BYTES)
+_TOGETHER: Final = Share(MAX_DOMAIN_ADDRESSES, DOMAIN_ADDRESS_BYTES)
+
+
+def _cost(address: str) -> int:
+    return ADDRESS_COST + len(address)
+
+
 _TOO_MANY: Final = Refused(Code.TOO_LARGE, f"a session holds at most {MAX_ADDRESSES} addresses")
 _FULL: Final = Refused(
     Code.UNAVAILABLE, f"all {MAX_DOMAIN_ADDRESSES} addresses of the domain are taken"
@@ -281,9 +296,13 @@ class AllocationCore:
     Args:
         mint: Recognises the addresses that the node made, which only the runtime they were
             made for can claim; None: the node makes none.
+        user_of: Returns the user of a runtime: all sessions of one user share its limits.
     """
 
-    def __init__(self, mint: AddressMint | None = None) -> None:
+    def __init__(
+        self, mint: AddressMint | None = None, user_of: Callable[[str], str] = own_user
+    ) -> None:
+        self._shares = UserShares("addresses", _EACH, _TOGETHER, user_of)
         self._owners: dict[str, str] = {}
         self._bound: dict[str, None] = {}
         self._mirrored: dict[str, None] = {}
@@ -364,7 +383,7 @@ class AllocationCore:
                 return self._bind(owner, address)
 
     def _allocate(self, owner: str, addresses: tuple[str, ...], key: str | None) -> list[Effect]:
-        full = self._full(owner, len(addresses))
+        full = self._full(owner, addresses)
         if full is not None:
             return [full]
         if any(one in self._owners or one in self._tombstones for one in addresses):
@@ -378,7 +397,7 @@ class AllocationCore:
         new = tuple(one for one in fresh if one not in again)
         if any(one in self._owners or self.is_tombstone(one) for one in new):
             return [Refused(Code.FORBIDDEN, "the address belongs or belonged to another session")]
-        full = self._full(owner, len(fresh))
+        full = self._full(owner, fresh)
         if full is not None:
             return [full]
         if new and len(self._tombstones) >= MAX_TOMBSTONES:
@@ -407,7 +426,7 @@ class AllocationCore:
             return []
         if held is not None:
             return [Refused(Code.UNAUTHENTICATED, "the address is bound to another session")]
-        full = self._full(owner, 1)
+        full = self._full(owner, (address,))
         if full is not None:
             return [full]
         self._note(owner, address, None)
@@ -419,10 +438,12 @@ class AllocationCore:
         if scheme_of(address) == RUNTIME_SCHEME:
             self._components.setdefault(runtime_of(address), {})[address] = None
 
-    def _full(self, owner: str, wanted: int) -> Refused | None:
-        if len(self._of.get(owner, ())) + wanted > MAX_ADDRESSES:
+    def _full(self, owner: str, wanted: tuple[str, ...]) -> Refused | None:
+        if len(self._of.get(owner, ())) + len(wanted) > MAX_ADDRESSES:
             return _TOO_MANY
-        return _FULL if len(self._owners) + wanted > MAX_DOMAIN_ADDRESSES else None
+        if len(self._owners) + len(wanted) > MAX_DOMAIN_ADDRESSES:
+            return _FULL
+        return self._shares.refusal(owner, len(wanted), sum(map(_cost, wanted)))
 
     def _take(
         self, owner: str, addresses: tuple[str, ...], why: str, key: str | None
@@ -438,6 +459,7 @@ class AllocationCore:
 
     def _note(self, owner: str, address: str, key: str | None) -> None:
         self._owners[address] = owner
+        self._shares.take(owner, 1, _cost(address))
         self._of.setdefault(owner, {})[address] = key
         if key is not None:
             self._blocks.setdefault((owner, key), {})[address] = None
@@ -445,7 +467,7 @@ class AllocationCore:
     def _move(self, owner: str, address: str, to: str) -> list[Effect]:
         if self._owners.get(address) != owner or address in self._bound:
             return [Refused(Code.FORBIDDEN, "not the owner")]
-        full = self._full(to, 1)
+        full = self._full(to, (address,))
         if full is not None:
             return [full]
         if len(self._tombstones) >= MAX_TOMBSTONES:
@@ -539,6 +561,7 @@ class AllocationCore:
 
     def _forget(self, owner: str, address: str) -> None:
         held = self._of[owner]
+        self._shares.take(owner, -1, -_cost(address))
         key = held.pop(address)
         if not held:
             del self._of[owner]

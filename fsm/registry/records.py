@@ -26,6 +26,7 @@ from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
 import attrs
+import orjson
 
 from fsm.engine import Step
 from fsm.machines.registration import REGISTRATION, State
@@ -33,7 +34,12 @@ from specs.addresses.address import canonical, host_of, is_below, last_segment, 
 from specs.addresses.descriptor import is_other_stub
 from specs.errors import BadUrlError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at
-from specs.limits.node import INDEXED_NAMES, MAX_RECORD_BYTES
+from specs.limits.node import (
+    INDEXED_NAMES,
+    MAX_RECORD_BYTES,
+    RECORD_COST,
+    RECORD_KEY_COST,
+)
 from specs.limits.protocol import SEARCH_PAGE
 from specs.reply_code import Code
 
@@ -206,6 +212,15 @@ def shown(status: State) -> State:
     return State.LIVE if status is State.LASTING else status
 
 
+def _written(value: JsonObject | bytes) -> bytes:
+    return value if isinstance(value, bytes) else orjson.dumps(value)
+
+
+def _cost(row: "Row") -> int:
+    keys = sum(RECORD_KEY_COST + len(text) for _, text in _keys(row.value))
+    return RECORD_COST + len(row.url) + len(row.text) + keys
+
+
 @final
 @attrs.frozen(slots=True)
 class Row:
@@ -216,16 +231,24 @@ class Row:
         runtime: The runtime that registered it.
         status: State of the record.
         touched: When its runtime last showed that it lives, or when it left.
-        value: The record as the runtime wrote it; unknown keys included.
+        text: The record as the runtime wrote it, as JSON; unknown keys included.
         number: Number of its registration; later ones have higher numbers.
+        cost: Bytes of memory that it takes, about.
     """
 
     url: str
     runtime: str
     status: State
     touched: float
-    value: JsonObject
+    text: bytes = attrs.field(alias="value", converter=_written)
     number: int = 0
+    cost: int = attrs.field(init=False, eq=False, default=attrs.Factory(_cost, takes_self=True))
+
+    @property
+    def value(self) -> JsonObject:
+        """The record, read anew: as objects it would take several times its text."""
+        value: JsonObject = orjson.loads(self.text)
+        return value
 
     @property
     def is_live(self) -> bool:
@@ -290,9 +313,11 @@ class RecordIndex:
         """
         if old is None:
             self.add(new)
-        elif any(old.value.get(field) != new.value.get(field) for field in _INDEXED):
-            self.remove(old)
-            self.add(new)
+        elif old.text is not new.text:
+            before, after = old.value, new.value
+            if any(before.get(field) != after.get(field) for field in _INDEXED):
+                self.remove(old)
+                self.add(new)
 
     def find(self, by: By, value: str) -> Mapping[str, Sequence[Entry]]:
         """Return the records found, by the runtimes of their sessions.

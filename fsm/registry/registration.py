@@ -15,6 +15,7 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.limits.timers import Alarms
+from fsm.limits.user_shares import Share, UserShares
 from fsm.machines.registration import REGISTRATION, State, Trigger
 from fsm.registry.pages import Cursor, Found, Lane, page_of
 from fsm.registry.records import (
@@ -48,13 +49,22 @@ from fsm.registry.records import (
 )
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.limits.node import MAX_DOMAIN_RECORDS, MAX_RECORDS, RECORD_RETRY
+from specs.limits.node import (
+    DOMAIN_RECORD_BYTES,
+    MAX_DOMAIN_RECORDS,
+    MAX_RECORDS,
+    RECORD_RETRY,
+    USER_RECORD_BYTES,
+    USER_RECORDS,
+)
 from specs.reply_code import Code
 
 __all__ = ["Mirror", "RegistrationCore"]
 
 _MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
 _FULL: Final = f"the registry has {MAX_DOMAIN_RECORDS} records, and no room for another"
+_EACH: Final = Share(USER_RECORDS, USER_RECORD_BYTES)
+_TOGETHER: Final = Share(MAX_DOMAIN_RECORDS, DOMAIN_RECORD_BYTES)
 _VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
@@ -109,6 +119,8 @@ class RegistrationCore:
         self._index = RecordIndex()
         self._alarms = Alarms[str]()
         self._before: dict[str, _Before] = {}
+        self._users: dict[str, str] = {}
+        self._shares = UserShares("records", _EACH, _TOGETHER, self._user_of)
         for row in rows:
             self._put(row)
             self._last = max(self._last, row.number)
@@ -140,8 +152,22 @@ class RegistrationCore:
         self._before.clear()
         self._buried = self._buried_before
 
+    def _user_of(self, runtime: str) -> str:
+        return self._users.get(runtime, runtime)
+
+    def _count(self, held: Row | None, row: Row | None) -> None:
+        """Count a row for its user instead of another one of its address."""
+        if row is not None:
+            self._users.setdefault(row.runtime, _named_user(row))
+            self._shares.take(row.runtime, 1, row.cost)
+        if held is not None:
+            self._shares.take(held.runtime, -1, -held.cost)
+            if held.runtime not in self._shares:
+                self._users.pop(held.runtime, None)
+
     def _undo(self, url: str, row: Row | None) -> None:
         held = self._rows.pop(url, None)
+        self._count(held, row)
         if row is not None:
             self._rows[url] = row
             self._index.replace(held, row)
@@ -173,18 +199,22 @@ class RegistrationCore:
                 assert_never(happened)
 
     def _create(self, asked: Create, now: float) -> list[Effect]:
-        refusal = self._create_refusal(asked)
-        if refusal is not None:
-            return [refusal]
         held = self._rows.get(asked.url)
         live = State.LASTING if asked.is_lasting else State.LIVE
         wanted = State.CREATED if asked.value.get("status") == State.CREATED else live
         if held is not None:
-            held = attrs.evolve(held, runtime=asked.by)
             wanted = live if held.status is not State.CREATED else wanted
-            return [*self._change(held, wanted, asked.value, now), OK]
-        self._last += 1
-        row = Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), self._last)
+        number = self._last + 1 if held is None else held.number
+        refusal = self._create_refusal(asked)
+        if refusal is not None:
+            return [refusal]
+        row = Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), number)
+        refusal = self._share_refusal(asked, held, row)
+        if refusal is not None:
+            return [refusal]
+        if held is not None:
+            return [*self._change(attrs.evolve(held, runtime=asked.by), row), OK]
+        self._last = number
         self._put(row)
         step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
         return [step, Keep(row), *_changed(None, row), OK]
@@ -198,12 +228,27 @@ class RegistrationCore:
             return Answered(Code.UNAVAILABLE, _FULL)
         return create_refusal(asked, None if held is None else held.runtime)
 
+    def _share_refusal(self, asked: Create | Touch, held: Row | None, row: Row) -> Answered | None:
+        """Return the refusal of a row for which its user has no room; None: there is room."""
+        runtime = asked.by
+        is_new = held is None or held.runtime != runtime
+        if runtime not in self._shares:
+            self._users[runtime] = next(iter(asked.users or ()), runtime)
+        grown = row.cost - (0 if held is None or is_new else held.cost)
+        refused = self._shares.refusal(runtime, int(is_new), grown)
+        if refused is None:
+            return None
+        if runtime not in self._shares:
+            del self._users[runtime]
+        return Answered(refused.code, refused.why)
+
     def _touch(self, asked: Touch, now: float) -> list[Effect]:
         held = self._rows.get(asked.url)
         if held is None:
             return [UNKNOWN]
-        value = {**held.value, **asked.fields}
-        refusal = touch_refusal(asked, {**held.value, "runtime": held.runtime})
+        before = held.value
+        value = {**before, **asked.fields}
+        refusal = touch_refusal(asked, {**before, "runtime": held.runtime})
         if refusal is None and asked.fields:
             refusal = size_refusal(value)
         if refusal is not None:
@@ -213,14 +258,17 @@ class RegistrationCore:
             return [NO_SUCH_STATUS]
         if wanted in _WAYS_TO_LIVE:
             wanted = State.LASTING if asked.is_lasting else State.LIVE
-        return [*self._change(held, wanted, value, now), OK]
-
-    def _change(self, held: Row, wanted: State, value: JsonObject, now: float) -> list[Effect]:
         row = _changed_row(held, wanted, value, now)
+        refusal = self._share_refusal(asked, held, row)
+        if refusal is not None and row.cost > held.cost:
+            return [refusal]
+        return [*self._change(held, row), OK]
+
+    def _change(self, held: Row, row: Row) -> list[Effect]:
         self._put(row)
-        if wanted is held.status:
+        if row.status is held.status:
             return [Keep(row)]
-        trigger = _WAYS_TO_LIVE.get(wanted, Trigger.DISCONNECT)
+        trigger = _WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT)
         steps = self._step(held, trigger, "update" if row.is_live else "unregister")
         return [*steps, Keep(row), *_changed(held, row)]
 
@@ -265,8 +313,8 @@ class RegistrationCore:
             row = self._rows[entries[place][1]]
             if row.status not in _VISIBLE or _is_live(row, now) is not is_live:
                 continue
-            if search.accepts(row.url, row.value):
-                value = row.value if is_live else _shown_away(row)
+            value = row.value if is_live else _shown_away(row)
+            if search.accepts(row.url, value):
                 yield Found(row.number, row.runtime, value)
 
     def _leave(self, runtime: str, why: str, now: float) -> list[Effect]:
@@ -305,6 +353,7 @@ class RegistrationCore:
     def _mirror(self, url: str, row: Row | None) -> list[Step]:
         """Have a record as another node has it; only what was reported here is reported on."""
         held, entity = self._rows.pop(url, None), self._entities.get(url)
+        self._count(held, row)
         self._before.pop(url, None)
         if row is None:
             if held is not None:
@@ -339,6 +388,7 @@ class RegistrationCore:
         self._note(held.url)
         steps = self._step(held, Trigger.BURY, why)
         self._index.remove(held)
+        self._count(held, None)
         del self._rows[held.url], self._entities[held.url]
         self._buried += 1
         return [*steps, Forget(held.url)]
@@ -354,6 +404,7 @@ class RegistrationCore:
         self._note(row.url)
         held = self._rows.get(row.url)
         self._rows[row.url] = row
+        self._count(held, row)
         self._index.replace(held, row)
         self._alarms.set(row.url, row.due)
 
@@ -385,6 +436,11 @@ _ELSEWHERE: Final = "another node of the domain has changed it"
 _RESTS: Final = "this node leaves; the record is with the others of the domain"
 
 _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
+
+
+def _named_user(row: Row) -> str:
+    user = row.value.get("user")
+    return user if isinstance(user, str) else row.runtime
 
 
 def _changed_row(held: Row, status: State, value: JsonObject, now: float) -> Row:

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.effects import Refused
-from specs.limits.node import NAME_LIFE, NODE_NAMES, USER_NAMES
+from specs.limits.node import NAME_LIFE, NODE_NAMES, USER_NAME_BYTES, USER_NAMES
 from specs.reply_code import Code
 
 __all__ = ["Change", "NameForgotten", "NameKept", "NameLimits", "Owner", "RuntimeNames"]
@@ -99,6 +99,11 @@ class RuntimeNames:
     def __len__(self) -> int:
         return len(self._names)
 
+    def owner_of(self, runtime: str) -> Owner | None:
+        """Return the user that a name belongs to; None: it belongs to nobody."""
+        name = self._names.get(runtime)
+        return None if name is None else name.owner
+
     def restore(self, kept: Iterable[NameKept], in_use: Container[str], now: float) -> list[Change]:
         """Take over the names of an earlier process; return what has changed meanwhile.
 
@@ -131,15 +136,22 @@ class RuntimeNames:
             return Refused(Code.CONFLICT, f"{why}not used it for {days} days")
         if owner is None:
             return None
-        mine = [one for one in self._of_user(owner) if not one.is_over(now)]
-        if len(mine) >= self._limits.each:
-            first = min(mine, key=lambda one: one.left)
-            advice = "" if first.left == math.inf else f", such as {first.runtime}"
-            why = f"this user has {len(mine)} names of runtimes here; release one{advice}"
-            return Refused(Code.CONFLICT, why)
+        full = self._user_is_full(runtime, owner, now)
+        if full is not None:
+            return Refused(Code.CONFLICT, full)
         if not self._has_room(now):
             return Refused(Code.UNAVAILABLE, "the node keeps no more names of runtimes")
         return None
+
+    def _user_is_full(self, runtime: str, owner: Owner, now: float) -> str | None:
+        """Return why a user may have no further name; None: it may."""
+        mine = [one for one in self._of_user(owner) if not one.is_over(now)]
+        size = sum(len(one.runtime) for one in mine)
+        if len(mine) < self._limits.each and size + len(runtime) <= USER_NAME_BYTES:
+            return None
+        first = min(mine, key=lambda one: one.left)
+        advice = "" if first.left == math.inf else f", such as {first.runtime}"
+        return f"this user has {len(mine)} names of runtimes here; release one{advice}"
 
     def opened(self, runtime: str, owner: Owner, now: float) -> list[Change]:
         """Note that a user has opened a session of a name, which is not refused.

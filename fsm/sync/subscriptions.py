@@ -12,7 +12,7 @@ holds for all paths of the runtime on that object, also for those that follow.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from sys import intern
 from typing import Final, TypeAlias, TypeVar, assert_never, final
 
@@ -20,7 +20,15 @@ import attrs
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
+from fsm.limits.user_shares import Share, UserShares, own_user
 from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION, State, Trigger
+from specs.limits.node import (
+    DOMAIN_PATH_BYTES,
+    DOMAIN_PATHS,
+    PATH_COST,
+    USER_PATH_BYTES,
+    USER_PATHS,
+)
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
@@ -207,10 +215,14 @@ _OBSERVED: Final = ("/changes", "/children")
 
 @final
 class SubscriptionCore:
-    """The subscription table of one node."""
+    """The subscription table of one node.
 
-    def __init__(self) -> None:
-        self._paths = _PathTable()
+    Args:
+        user_of: Returns the user of a runtime: all sessions of one user share its limits.
+    """
+
+    def __init__(self, user_of: Callable[[str], str] = own_user) -> None:
+        self._paths = _PathTable(UserShares("paths", _EACH, _TOGETHER, user_of))
 
     def subscribers(self, resource: str) -> Collection[str]:
         """Return the runtimes that get the messages to an address, oldest first."""
@@ -252,8 +264,8 @@ class SubscriptionCore:
             for one, state in self._paths.on(runtime, entity)
         )
 
-    def has_room(self, runtime: str, resources: Collection[str]) -> bool:
-        """Return whether a runtime may have paths on some addresses, too.
+    def refusal(self, runtime: str, resources: Collection[str]) -> Refused | None:
+        """Return why a runtime may have no paths on some addresses, too; None: it may.
 
         Args:
             runtime: Address of the runtime.
@@ -261,7 +273,9 @@ class SubscriptionCore:
         """
         held = self._paths.of(runtime)
         fresh = {one for one in resources if one not in held}
-        return len(held) + len(fresh) <= MAX_SUBSCRIPTIONS
+        if len(held) + len(fresh) > MAX_SUBSCRIPTIONS:
+            return _TOO_MANY
+        return self._paths.shares.refusal(runtime, len(fresh), sum(map(_cost, fresh)))
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -308,8 +322,9 @@ class SubscriptionCore:
     def _subscribe(self, request: Subscribe) -> list[Effect]:
         held = self._paths.of(request.runtime)
         fresh = [one for one in dict.fromkeys(request.resources) if one not in held]
-        if not self.has_room(request.runtime, request.resources):
-            return [Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")]
+        refusal = self.refusal(request.runtime, request.resources)
+        if refusal is not None:
+            return [refusal]
         return [
             effect
             for resource in fresh
@@ -439,6 +454,15 @@ class SubscriptionCore:
         return step
 
 
+_EACH: Final = Share(USER_PATHS, USER_PATH_BYTES)
+_TOGETHER: Final = Share(DOMAIN_PATHS, DOMAIN_PATH_BYTES)
+_TOO_MANY: Final = Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
+
+
+def _cost(resource: str) -> int:
+    return PATH_COST + len(resource)
+
+
 def _key(resource: str, runtime: str) -> str:
     return f"{resource}|{runtime}"
 
@@ -458,7 +482,8 @@ V = TypeVar("V")
 class _PathTable:
     """All paths of one node, by address, by runtime and by the entity of the address."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares: UserShares) -> None:
+        self.shares = shares
         self._active: dict[str, dict[str, Observers]] = {}
         self._held: dict[str, dict[str, None]] = {}
         self._states: dict[str, dict[str, State]] = {}
@@ -498,6 +523,7 @@ class _PathTable:
 
     def put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
         """Enter a new path."""
+        self.shares.take(runtime, 1, _cost(resource))
         self._place(resource, runtime, state, observers)
         self._parts.setdefault(entity_of(resource), {})[resource] = None
 
@@ -512,6 +538,7 @@ class _PathTable:
 
     def take_out(self, resource: str, runtime: str) -> None:
         """Remove a path, which exists; nothing of it is left (I-X2)."""
+        self.shares.take(runtime, -1, -_cost(resource))
         self._lift(resource, runtime)
         _take_out(self._states, runtime, resource)
         if resource not in self._active and resource not in self._held:

@@ -149,6 +149,51 @@ counted, and not applied."""
 MAX_RECORD_BYTES: Final = 16_384
 """Bytes of one record as JSON (ours; four fit into one message)."""
 
+USER_RECORDS: Final = 20_000
+"""Records that all runtimes of one user may have in a domain registry (ours: those of two)."""
+
+USER_RECORD_BYTES: Final = 33_554_432
+"""Bytes of memory of these (ours: 3 KB each, or 500 of the largest)."""
+
+DOMAIN_RECORD_BYTES: Final = 3_221_225_472
+"""Bytes of memory of all records that a node knows of its domain (ours: 3 KB each)."""
+
+RECORD_COST: Final = 2048
+"""Bytes of memory that a record takes beside its JSON and its keys in the index (ours)."""
+
+RECORD_KEY_COST: Final = 768
+"""Bytes of memory of one key of a record in the index, beside its text (ours)."""
+
+USER_ADDRESSES: Final = 50_000
+"""Addresses that all sessions of one user hold together (ours: those of five sessions)."""
+
+USER_ADDRESS_BYTES: Final = 41_943_040
+"""Bytes of memory of these (ours: some 650 each)."""
+
+DOMAIN_ADDRESS_BYTES: Final = 1_073_741_824
+"""Bytes of memory of the addresses that all sessions of a domain hold together (ours)."""
+
+ADDRESS_COST: Final = 640
+"""Bytes of memory that an address takes beside its text (ours)."""
+
+USER_PATHS: Final = 20_000
+"""Paths that all sessions of one user have together (ours: those of twenty sessions)."""
+
+USER_PATH_BYTES: Final = 33_554_432
+"""Bytes of memory of these (ours: some 1,700 each)."""
+
+DOMAIN_PATHS: Final = 2_000_000
+"""Paths that all sessions of a domain have together (ours)."""
+
+DOMAIN_PATH_BYTES: Final = 2_147_483_648
+"""Bytes of memory of these (ours: some 1 KB each)."""
+
+PATH_COST: Final = 896
+"""Bytes of memory that a path takes beside its text (ours)."""
+
+USER_NAME_BYTES: Final = 524_288
+"""Bytes of the names of runtimes that one user may have at a node (ours: 500 each)."""
+
 INDEXED_NAMES: Final = 32
 """Resources, and data schemes, by which one record is found; criteria see all of them (ours)."""
 

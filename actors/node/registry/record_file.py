@@ -205,8 +205,7 @@ def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:
 
 
 def _columns(row: Row) -> tuple[str, str, str, float, bytes, int]:
-    value = orjson.dumps(row.value)
-    return row.url, row.runtime, row.status.value, row.touched, value, row.number
+    return row.url, row.runtime, row.status.value, row.touched, row.text, row.number
 
 
 def _row(url: str, runtime: str, status: str, touched: float, value: bytes, number: int) -> Row:

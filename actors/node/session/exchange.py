@@ -202,7 +202,9 @@ class Exchange:
         self.ports: dict[int, Port] = {}
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
-        self.tables = Tables(addresses, rules, self.components, trace, self._identity_of)
+        self.tables = Tables(
+            addresses, rules, self.components, trace, self._identity_of, self._user_of
+        )
         self.foreign = ForeignRoutes(addresses.domain, rules.rights.abroad)
         self.trace = trace
         self.budget = bounds.fresh_budget()
@@ -229,6 +231,9 @@ class Exchange:
     def _identity_of(self, runtime: str) -> Identity | None:
         session = self.sessions.get(runtime)
         return None if session is None else session.identity
+
+    def _user_of(self, runtime: str) -> str:
+        return self.names.user_of(runtime)
 
     def session_of(self, number: int) -> Session | None:
         """Return the session a link has."""

@@ -71,6 +71,11 @@ class UserNames:
         if not is_node(runtime):
             self._store(self._core.opened(runtime, _owner(identity), self.wall()), port)
 
+    def user_of(self, runtime: str) -> str:
+        """Return the user that a name belongs to; itself, if it belongs to none."""
+        owner = self._core.owner_of(runtime)
+        return runtime if owner is None else f"{owner.issuer} {owner.user}"
+
     def ended(self, runtime: str) -> None:
         """Note that a name has no session any more."""
         self._store(self._core.ended(runtime, self.wall()))

@@ -1,0 +1,115 @@
+"""What each user holds of one kind, counted and in bytes of memory, over all sessions of the user.
+
+A runtime without a known user counts as a user of its own. Whose a runtime is stays as it was
+when the runtime took something first, until it holds nothing any more.
+"""
+
+from collections.abc import Callable
+from typing import Final, final
+
+import attrs
+
+from fsm.effects import Refused
+from specs.reply_code import Code
+
+__all__ = ["Share", "UserShares", "own_user"]
+
+
+def own_user(runtime: str) -> str:
+    """Return the user of a runtime where no user is known: itself."""
+    return runtime
+
+
+@final
+@attrs.define(slots=True)
+class Share:
+    """A number of things, and their bytes of memory."""
+
+    count: int = 0
+    size: int = 0
+
+    def add(self, count: int, size: int) -> None:
+        """Add to it; a negative count and size take away."""
+        self.count += count
+        self.size += size
+
+
+@final
+class UserShares:
+    """The shares of the users of one node.
+
+    Args:
+        kind: What is counted, in the plural, such as `records`.
+        each: The limits of one user.
+        together: The limits of all users.
+        user_of: Returns the user of a runtime that holds nothing yet.
+    """
+
+    def __init__(
+        self, kind: str, each: Share, together: Share, user_of: Callable[[str], str] = own_user
+    ) -> None:
+        self._kind: Final = kind
+        self._each: Final = each
+        self._limit: Final = together
+        self._user_of: Final = user_of
+        self._runtimes: dict[str, tuple[str, Share]] = {}
+        self._users: dict[str, Share] = {}
+        self._all: Final = Share()
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory of all users."""
+        return self._all.size
+
+    def user(self, runtime: str) -> str:
+        """Return the user that a runtime counts for."""
+        held = self._runtimes.get(runtime)
+        return self._user_of(runtime) if held is None else held[0]
+
+    def __len__(self) -> int:
+        return len(self._runtimes)
+
+    def __contains__(self, runtime: object) -> bool:
+        """Return whether a runtime holds anything."""
+        return runtime in self._runtimes
+
+    def refusal(self, runtime: str, count: int, size: int) -> Refused | None:
+        """Return why a runtime gets no more; None: it may have it.
+
+        Args:
+            runtime: Address of the runtime.
+            count: How many.
+            size: Their bytes of memory.
+        """
+        kind = self._kind
+        mine = self._users.get(self.user(runtime)) or Share()
+        each, limit, total = self._each, self._limit, self._all
+        if count > 0 and mine.count + count > each.count:
+            return Refused(Code.TOO_LARGE, f"a user has at most {each.count} {kind}")
+        if size > 0 and mine.size + size > each.size:
+            return Refused(Code.TOO_LARGE, f"a user has at most {each.size} bytes of {kind}")
+        if count > 0 and total.count + count > limit.count:
+            return Refused(Code.UNAVAILABLE, f"the node has room for {limit.count} {kind}")
+        if size > 0 and total.size + size > limit.size:
+            return Refused(Code.UNAVAILABLE, f"the node has room for {limit.size} bytes of {kind}")
+        return None
+
+    def take(self, runtime: str, count: int, size: int) -> None:
+        """Count what a runtime takes, whether it may have it or not; negative: it gives back.
+
+        Args:
+            runtime: Address of the runtime.
+            count: How many.
+            size: Their bytes of memory.
+        """
+        held = self._runtimes.get(runtime)
+        if held is None:
+            held = self._runtimes[runtime] = self._user_of(runtime), Share()
+        user, mine = held
+        theirs = self._users.setdefault(user, Share())
+        for share in (mine, theirs, self._all):
+            share.add(count, size)
+        if not mine.count:
+            del self._runtimes[runtime]
+        if not theirs.count:
+            del self._users[user]
