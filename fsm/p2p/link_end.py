@@ -99,6 +99,7 @@ class LinkSide:
         self._remote = terms.remote
         self._trickled: set[str] = set()
         self._heard: set[str] = set()
+        self._offers_nothing = False
         self.offer: str | None = None
         self.negotiation = FIRST
 
@@ -122,6 +123,11 @@ class LinkSide:
     def is_lost(self) -> bool:
         """True if the link is gone and may come back in place."""
         return self.state is State.DISCONNECTED and not self.ended
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if neither end offers anything that could be dialled."""
+        return self._offers_nothing and self._plan.is_blank and self.is_setting_up
 
     @property
     def is_dialling(self) -> bool:
@@ -163,7 +169,10 @@ class LinkSide:
             case CandidatesReady(candidates, negotiation, sdp):
                 # The listeners of an older negotiation are closed by now.
                 # Also without a candidate: the peer must know the certificate of a dialler.
-                return [Offer(candidates, sdp)] if negotiation == self.negotiation else []
+                if negotiation != self.negotiation:
+                    return []
+                self._offers_nothing = not candidates and sdp is None
+                return [Offer(candidates, sdp)]
             case IceFound(candidate, negotiation):
                 return self._trickle(candidate) if negotiation == self.negotiation else []
             case _:

@@ -179,7 +179,7 @@ class P2PRequesterCore:
         effects += self._side.hear_ice(seen.ice)
         pleads = is_plea(data.status) and data.status != self._peer_pleas
         self._peer_pleas = data.status
-        if pleads and self._side.is_setting_up:
+        if self._side.is_hopeless or (pleads and self._side.is_setting_up):
             return [*effects, *self._side.give_up(_UNREACHED)]
         return [*effects, *self._side.dial_on()]
 

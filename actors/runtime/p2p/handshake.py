@@ -367,7 +367,11 @@ class Meeting:
 
 @asynccontextmanager
 async def open_candidates(
-    network: Network, config: StubConfig, meeting: Meeting, entropy: Entropy
+    network: Network,
+    config: StubConfig,
+    meeting: Meeting,
+    entropy: Entropy,
+    left_out: Callable[[Kind, str], None] = lambda _kind, _why: None,
 ) -> AsyncIterator[tuple[Offered, ...]]:
     """Listen for a runtime on every kind that can be listened on, until the context is left.
 
@@ -379,6 +383,7 @@ async def open_candidates(
         config: The configuration.
         meeting: The peer.
         entropy: Source of random bytes.
+        left_out: Is told of each kind that cannot be listened on here, and why.
     """
     policy, gate = meeting.policy, Everybody(meeting.tls.listening)
     async with AsyncExitStack() as stack:
@@ -388,11 +393,14 @@ async def open_candidates(
                 kind.value, f"{config.host}:0", meeting.remote
             ):
                 continue
-            with suppress(ListenError):
+            try:
                 where = _where(stack, kind, config.host)
                 opening = network.listen(kind, where, {_PATH: PROTOFLY_V1}, gate)
                 listener = await stack.enter_async_context(opening)
-                offered.append(_offer(listener, kind, policy, entropy))
+            except (ListenError, OSError) as exc:
+                left_out(kind, str(exc))
+                continue
+            offered.append(_offer(listener, kind, policy, entropy))
         yield tuple(offered)
 
 

@@ -17,6 +17,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.p2p.data_channel import CHANNEL_SECRET, DataChannel
@@ -77,6 +78,8 @@ __all__ = ["LinkWork", "Report"]
 Report: TypeAlias = Callable[[Happened | LinkProven], Awaitable[None]]
 """Sends a message to the stub."""
 
+_log = get_logger("actors.runtime")
+
 _Job: TypeAlias = Callable[[], Awaitable[None]]
 
 _JOBS = 16
@@ -88,7 +91,12 @@ class LinkWork:
     """Runs what one end asks for in one negotiation, in tasks that end with that."""
 
     def __init__(
-        self, context: StubContext, policy: DialPolicy, end: LinkEnd, report: Report
+        self,
+        context: StubContext,
+        policy: DialPolicy,
+        end: LinkEnd,
+        report: Report,
+        left_out: set[LinkKind] | None = None,
     ) -> None:
         self._context = context
         self._role = Role.REQUESTER if end.name == context.url else Role.HANDLER
@@ -98,6 +106,7 @@ class LinkWork:
         self._negotiation = end.negotiation
         self._tls = end.tls
         self._report = report
+        self._kinds_left_out = set[LinkKind]() if left_out is None else left_out
         self._scope = trio.CancelScope()
         self._channel = DataChannel()
         self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
@@ -152,7 +161,9 @@ class LinkWork:
         context, channel = self._context, self._channel
         meeting = Meeting(self._policy, self._remote, self._tls)
         async with (
-            open_candidates(context.network, context.config, meeting, context.entropy) as offered,
+            open_candidates(
+                context.network, context.config, meeting, context.entropy, self._leave_out
+            ) as offered,
             channel.open(context, self._role, wanted.offer),
             trio.open_nursery() as nursery,
         ):
@@ -164,6 +175,13 @@ class LinkWork:
             if wanted.offer is not None:
                 nursery.start_soon(self._accept_channel)
             await channel.report_all(self._found)
+
+    def _leave_out(self, kind: LinkKind, why: str) -> None:
+        """Warn of a kind of candidate that cannot be opened here; others are tried."""
+        if kind not in self._kinds_left_out:
+            self._kinds_left_out.add(kind)
+            stub = self._context.url
+            _log.warning("no link of this kind is offered", kind=kind.value, why=why, stub=stub)
 
     async def _found(self, candidate: str) -> None:
         await self._tell(IceFound(candidate, self._negotiation))
@@ -186,7 +204,11 @@ class LinkWork:
         proving: deque[trio.CancelScope] = deque()
         async with trio.open_nursery() as nursery:
             while True:
-                pipe = await offered.listener.accept()
+                try:
+                    pipe = await offered.listener.accept()
+                except LinkError as exc:
+                    self._leave_out(LinkKind(offered.candidate.kind), str(exc))
+                    return
                 if len(proving) == PENDING_PROOFS:
                     proving.popleft().cancel()
                 patience = trio.CancelScope()
@@ -230,6 +252,7 @@ class P2PStub(Actor[P2PMessage]):
         self._command: Message | None = None
         self._unread: set[Link] = set()
         self._unwritten: set[P2PLink] = set()
+        self._left_out: set[LinkKind] = set()
 
     # --- what subclasses say --------------------------------------------------------------
 
@@ -462,7 +485,7 @@ class P2PStub(Actor[P2PMessage]):
     @final
     def add_end(self, end: LinkEnd) -> None:
         """Hold one more end, or let what one does begin anew."""
-        work = LinkWork(self.context, self.policy, end, self._hear)
+        work = LinkWork(self.context, self.policy, end, self._hear, self._left_out)
         self._ends[end.name] = (end, work)
         self.spawn(work.run)
 
