@@ -213,7 +213,16 @@ def _put(change: Change, expected: int) -> Put:
 
 
 def _written(row: Row) -> bytes:
-    return orjson.dumps(attrs.asdict(row))
+    return orjson.dumps(
+        {
+            "url": row.url,
+            "runtime": row.runtime,
+            "status": row.status,
+            "touched": row.touched,
+            "value": orjson.Fragment(row.text),
+            "number": row.number,
+        }
+    )
 
 
 def _read(about: str, value: bytes) -> Row | None:
