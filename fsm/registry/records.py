@@ -26,7 +26,6 @@ from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
 import attrs
-import orjson
 
 from fsm.engine import Step
 from fsm.machines.registration import REGISTRATION, State
@@ -213,7 +212,9 @@ def shown(status: State) -> State:
 
 
 def _written(value: JsonObject | bytes) -> bytes:
-    return value if isinstance(value, bytes) else orjson.dumps(value)
+    if isinstance(value, bytes):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _cost(row: "Row") -> int:
@@ -247,7 +248,7 @@ class Row:
     @property
     def value(self) -> JsonObject:
         """The record, read anew: as objects it would take several times its text."""
-        value: JsonObject = orjson.loads(self.text)
+        value: JsonObject = json.loads(self.text)
         return value
 
     @property
