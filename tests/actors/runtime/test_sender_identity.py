@@ -64,7 +64,7 @@ class Keeper(actors.Hyperty):
 
 @attrs.define
 class World:
-    """Two domains with an identity provider each; nodes of one let in anybody from the other."""
+    """Two domains with an identity provider each; nodes of one let in users of the other."""
 
     stack: AsyncExitStack
     network: MemoryNetwork = attrs.field(factory=MemoryNetwork)
@@ -86,7 +86,7 @@ class World:
             name=name,
             node=self.nodes[domain],
             nodes={there: url for there, url in self.nodes.items() if there != domain},
-            credentials=Home(domain, token),
+            credentials=Home(domain, token, user, self.issuers),
             **more,
         )
         opened = actors.open_runtime(config, network=self.network, trace=self.tracer)
@@ -95,15 +95,21 @@ class World:
 
 @attrs.frozen
 class Home(actors.Credentials):
-    """A token for the own node; others are visited without one."""
+    """A token for the own node, and for others one of an issuer of the own domain."""
 
     domain: str
     shown: str
+    user: str | None
+    issuers: dict[str, Issuer]
 
     @override
     async def token(self, audience):
         await trio.lowlevel.checkpoint()
-        return self.shown if audience == self.domain else ""
+        if audience == self.domain or self.user is None:
+            return self.shown if audience == self.domain else ""
+        stated = [f"hyperty://{self.domain}"]
+        issuer = f"https://idp.{self.domain}"
+        return self.issuers[audience].token(iss=issuer, sub=self.user, addresses=stated)
 
 
 @asynccontextmanager
@@ -231,8 +237,8 @@ async def test_another_domains_node_is_believed_about_its_own(user, known, autoj
         caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
         answer = await caller.request(called.url)
         assert answer.identity == SenderIdentity(there.url, *known)
-        # There the runtime of this domain is a visitor without a login.
-        assert answer.body["value"] == [here.url, None, "none"]
+        # There the runtime of this domain is a visitor with a login.
+        assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
 
 
 @pytest.mark.parametrize("runtime", [runtime_of(A, "ra"), runtime_of("c.example", "rc")])

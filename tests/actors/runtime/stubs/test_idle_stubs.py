@@ -6,7 +6,7 @@ from fsm.registry.resolve.config import Topology
 from tests.support.runtime.abroad import DomainOptions, open_two
 
 IDLE = 20.0
-BESIDE = DomainOptions(topology=Topology.TRIANGLE, stub_idle=IDLE)
+BESIDE = DomainOptions(topology=Topology.TRIANGLE, a_knows={}, b_knows={}, stub_idle=IDLE)
 
 
 async def idle():
