@@ -71,6 +71,7 @@ class ChildrenCopyCore:
         self._due = math.inf
         self._sign_by = math.inf
         self._is_check = False
+        self._is_doubted = False
         self._pause = READ_PAUSE
         self._reads = 0
         self._heard: deque[ChildOp] | None = deque(maxlen=_HEARD)
@@ -107,6 +108,7 @@ class ChildrenCopyCore:
                 return []
             case ChildrenDoubted():
                 self._due, self._is_check = min(self._due, now), False
+                self._is_doubted = True
                 return []
             case ChildrenTimeOver():
                 return self._time_over(now)
@@ -156,6 +158,7 @@ class ChildrenCopyCore:
         self._latest = max(self._latest, number)
         if sign == self._set.sign:
             self._missed, self._pause = None, READ_PAUSE
+            self._is_doubted = False
             self._again.clear()
         elif is_ahead:
             self._missed = None
@@ -171,7 +174,7 @@ class ChildrenCopyCore:
             self._sign_by = math.inf
         if self._missed in {None, self._set.sign}:
             self._missed = None
-            if self._heard is None:
+            if self._heard is None and not self._is_doubted:
                 self._due = math.inf
 
     # --- reads ----------------------------------------------------------------------------
@@ -200,7 +203,7 @@ class ChildrenCopyCore:
     def _read(self, shown: JsonObject | None, now: float) -> list[ChildrenEffect]:
         since, self._heard = self._heard or (), None
         is_check, self._is_check = self._is_check, False
-        self._due = math.inf
+        self._due, self._is_doubted = math.inf, False
         if shown is None:
             # Its reporter has none, or too many to show them.
             self._due = math.inf if self._missed is None else now + self._pause

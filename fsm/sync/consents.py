@@ -150,7 +150,12 @@ class ConsentCore:
         return None
 
     def _is_no(self, asked: _Asked, answer: Message) -> bool:
-        """Return whether a refusal is final: other requests of the runtime may be under way."""
+        """Return whether a refusal is final: other requests of the runtime may be under way.
+
+        An owner that cannot decide now (503) is asked again, and has not forgotten an observer.
+        """
+        if answer.code == Code.UNAVAILABLE:
+            return False
         if asked.type is MessageType.READ and answer.code not in _NO:
             return False
         return not self.is_asking(asked.entity, asked.runtime)

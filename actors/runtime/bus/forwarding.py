@@ -563,7 +563,8 @@ class Forwarding:
         """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
         for request in self.answers.repeated_now(now):
             # Who has it here, is at it; what went out may be lost.
-            if not self.routing.find(request.to) or parent_of(request.to) is not None:
+            is_out = parent_of(request.to) is not None and not self._is_decided_here(request.to)
+            if is_out or not self.routing.find(request.to):
                 self._hops.submitted(request, request.from_)
                 self.outbound.settled(request, now)
                 self._go(request, intent_of(request), now)

@@ -259,13 +259,16 @@ class HypertyContext:
         """Identity that the bus gives the hyperty's messages; None: it is not known here."""
         return None if self._own is None else self._own.identity
 
-    async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
+    async def ask(
+        self, to: str, type_: MessageType, body: JsonObject, attempts: int = 1
+    ) -> Message:
         """Send a request as the hyperty and return its final answer, which may be a refusal.
 
         Args:
             to: Address of the receiver.
             type_: Verb of the request.
             body: Body of the request.
+            attempts: How often the same message is sent at most while no answer comes.
 
         If cancelled, a message that the bus has not taken yet is not sent; the answer to one
         that was sent is dropped.
@@ -274,7 +277,7 @@ class HypertyContext:
             ActorStoppedError: The runtime has closed.
         """
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
-        return await self.port.request(message)
+        return await self.port.insist(message, attempts)
 
     def window(self, to: str) -> RequestPlace:
         """Return a context in which one more request to a receiver is open.
@@ -335,13 +338,16 @@ class HypertyContext:
             answer = await self.ask(url, MessageType.READ, {**body, "p2p": False})
         return answer
 
-    async def ask_manager(self, type_: MessageType, body: JsonObject, about: str) -> Message:
+    async def ask_manager(
+        self, type_: MessageType, body: JsonObject, about: str, attempts: int = 1
+    ) -> Message:
         """Send a request to the sync manager, and return its successful answer.
 
         Args:
             type_: Verb of the request.
             body: Body of the request.
             about: The object, for the error.
+            attempts: How many times `REPLY_TIMEOUT` the answer may take.
 
         If cancelled, the sync manager may still do what it is asked.
 
@@ -349,7 +355,7 @@ class HypertyContext:
             ObjectError: The sync manager refused; or 410: the runtime has closed.
         """
         try:
-            answer = await self.ask(self.manager, type_, body)
+            answer = await self.ask(self.manager, type_, body, attempts)
         except ActorStoppedError as exc:
             raise ObjectError(about, Code.GONE, "the hyperty was undeployed") from exc
         if answer.code > LAST_SUCCESS:

@@ -28,6 +28,7 @@ from specs.bodies.sync import (
 )
 from specs.bodies.word import AttributeType, Operation
 from specs.jsonvalue import Json, JsonInput, JsonObject, frozen_object
+from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -54,7 +55,7 @@ async def resumed_object(context: HypertyContext, created: CreateObject) -> Snap
     """
     body = write_body(Resume(schema=created.schema, name=created.value.name, store=True))
     try:
-        answer = await context.ask_manager(MessageType.CREATE, body, created.schema)
+        answer = await context.ask_manager(MessageType.CREATE, body, created.schema, MAX_ATTEMPTS)
     except ObjectError as error:
         if error.code == Code.NOT_FOUND:
             return None

@@ -30,6 +30,7 @@ from specs.addresses.address import domain_of
 from specs.bodies.sync import CreateObject, NewObject, ObjectName, Snapshot
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, JsonObject
+from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST, READ_PAUSE
 from specs.limits.sync import ABOUT_BYTES, DEFINITION_DEPTH
 from specs.message import MessageType
@@ -338,7 +339,9 @@ async def _described(
 async def _create(context: HypertyContext, body: CreateObject, schema: str) -> str:
     """Create an object; return its address."""
     about = f"the {schema} object"
-    answer = await context.ask_manager(MessageType.CREATE, write_body(body), about)
+    # Whoever gave up earlier would not know whether there is an object, and report another.
+    new = write_body(body)
+    answer = await context.ask_manager(MessageType.CREATE, new, about, MAX_ATTEMPTS)
     url = answer.body.get("resource")
     if not isinstance(url, str):
         raise ObjectError(about, Code.INTERNAL, "it was given no address")

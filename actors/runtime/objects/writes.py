@@ -11,16 +11,17 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
+from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, Place, Whole
 from fsm.sync.value.json import Flaw, ObjectSchema
 from fsm.sync.value.writes import Unpublished, Verdict, WritesCore, Written
 from specs.bodies.sync import ChangeObject
-from specs.jsonvalue import JsonObject
-from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import GOODBYE_TIMEOUT, READ_PAUSE
 from specs.message import MessageType
-from specs.reply_code import Code
+from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
 from transports.bodies import write_body
 
@@ -207,15 +208,30 @@ class Writes(Whole):
         body = write_body(change)
         try:
             answer = await self._context.ask_manager(MessageType.UPDATE, body, self.url)
+            version = answer.body.get("version")
         except ObjectError as exc:
-            self._fail(Unpublished(exc.code, exc.why))
-            return
-        version = answer.body.get("version")
+            version = await self._version_there() if exc.code == Code.TIMEOUT else self.version
+            if version == self.version:
+                self._fail(Unpublished(exc.code, exc.why))
+                return
         number = self._core.published(version if isinstance(version, int) else self.version + 1)
         wait = self._waits.get(number)
         if wait is not None:
             wait.version = self.version
             wait.is_over.set()
+
+    async def _version_there(self) -> Json:
+        """Return the version at the sync manager, however long it waits for the disk."""
+        while True:
+            with suppress(ActorStoppedError):
+                answer = await self._context.ask(self.url, MessageType.READ, {})
+                value = answer.body.get("value")
+                if answer.code in {Code.TIMEOUT, Code.UNAVAILABLE}:
+                    await trio.sleep(READ_PAUSE)
+                    continue
+                if answer.code <= LAST_SUCCESS and isinstance(value, dict):
+                    return value.get("version")
+            return self.version
 
     def _fail(self, lost: Unpublished) -> None:
         unreported = self._core.failed(lost.code, lost.why, frozenset(self._waits))

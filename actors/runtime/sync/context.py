@@ -372,13 +372,17 @@ class SyncContext:
         self.row(RowChanged(op, "guests", url, observer, by))
 
     def deleted(self, url: str, by: str) -> None:
-        """Trace that an object is deleted (I-D8).
+        """Trace that an object is deleted, behind what waits for the disk before (I-D8).
 
         Args:
             url: Address of the object.
             by: Address of the deleting component.
         """
-        self.tracer.record(_MANAGER, Fact(k=Kind.OBJ, op=Op.DEL, key=url, by=by))
+        fact = Fact(k=Kind.OBJ, op=Op.DEL, key=url, by=by)
+        if self.gate.is_dirty(url):
+            self.gate.hold_note(partial(self.tracer.record, _MANAGER, fact))
+        else:
+            self.tracer.record(_MANAGER, fact)
 
     def dropped(self, message: Message, reason: DropReason) -> None:
         """Count, and trace, that a message ends here unanswered.

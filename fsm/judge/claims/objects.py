@@ -259,15 +259,21 @@ class ChildOwner(Fold, claims=("I-D10",)):
     """A child is its creator's: he alone touches it, and numbers his own (I-D10).
 
     A child is `object|creator#number`, as its name is at the reporter's end. What a creator
-    sends by a direct link is for the sync manager alone, which knows the observers.
+    sends by a direct link is for the sync manager alone, which knows the observers; a repetition
+    by a link of what a node has brought before is no delivery.
     """
 
     _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
     _by_link: set[str | None] = attrs.field(factory=set)
+    _otherwise: set[str | None] = attrs.field(factory=set)
 
     @on(at_bus(Op.ADMIT))
     def brought(self, record: TraceLine) -> None:
-        if of_creator(record) and is_p2p_end(record.by or ""):
+        if not of_creator(record):
+            return
+        if not is_p2p_end(record.by or ""):
+            self._otherwise.add(record.mid)
+        elif record.mid not in self._otherwise:
             self._by_link.add(record.mid)
 
     @on(at_bus(Op.DELIVER))

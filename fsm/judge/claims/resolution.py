@@ -235,10 +235,11 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
 
     A message to all followers of an object goes by the node and by links, so each of those
     links may have the node carry it once more. A request may be repeated while it waits for the
-    node: each copy that waits is sent.
+    node: each copy is sent, whether it waits at the stub, too, or before it.
     """
 
     _waiting: Counter[tuple[str, str | None]] = attrs.field(factory=Counter)
+    _queued: Counter[str | None] = attrs.field(factory=Counter)
     _copies: dict[str | None, int] = attrs.field(factory=dict)
     _sent: dict[str | None, Counter[tuple[str | None, ...]]] = attrs.field(factory=dict)
     _branches: dict[str | None, set[str]] = attrs.field(factory=dict)
@@ -247,6 +248,8 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     def submitted(self, record: TraceLine) -> None:
         self._sent.pop(record.mid, None)
         self._branches.pop(record.mid, None)
+        if record.mid in self._queued:
+            self._copies[record.mid] = 1 + self._queued[record.mid]
 
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -258,12 +261,17 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     def queued(self, record: TraceLine) -> None:
         at = record.actor, record.mid
         self._waiting[at] += 1
+        self._queued[record.mid] += 1
         if self._waiting[at] > 1:
             self._copies[record.mid] = max(self._waiting[at], self._copies.get(record.mid, 1))
 
     @on(msg(Op.FLUSH, Op.DROP))
     def left(self, record: TraceLine) -> None:
         at = record.actor, record.mid
+        if at in self._waiting:
+            self._queued[record.mid] -= 1
+            if not self._queued[record.mid]:
+                del self._queued[record.mid]
         if self._waiting[at] > 1:
             self._waiting[at] -= 1
         else:

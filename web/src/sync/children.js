@@ -328,6 +328,7 @@ export class ChildrenCopyCore {
   #due = Infinity;
   #signBy = Infinity;
   #isCheck = false;
+  #isDoubted = false;
   #pause = READ_PAUSE;
   #reads = 0;
   /** @type {ChildOp[] | null} */
@@ -382,6 +383,7 @@ export class ChildrenCopyCore {
       case "children-doubted":
         this.#due = Math.min(this.#due, now);
         this.#isCheck = false;
+        this.#isDoubted = true;
         return [];
       case "children-time-over":
         return this.#timeOver(now);
@@ -424,6 +426,7 @@ export class ChildrenCopyCore {
     this.#latest = Math.max(this.#latest, number);
     if (sign === keyOf(this.children.sign)) {
       this.#missed = null;
+      this.#isDoubted = false;
       this.#pause = READ_PAUSE;
       this.#again.clear();
     } else if (isAhead) this.#missed = null;
@@ -441,7 +444,7 @@ export class ChildrenCopyCore {
       this.#missed = null;
       this.#signBy = Infinity;
     }
-    if (!this.#heard) this.#due = Infinity;
+    if (!this.#heard && !this.#isDoubted) this.#due = Infinity;
   }
 
   /**
@@ -470,6 +473,7 @@ export class ChildrenCopyCore {
     const isCheck = this.#isCheck;
     this.#heard = null;
     this.#isCheck = false;
+    this.#isDoubted = false;
     this.#due = Infinity;
     if (shown === null) {
       if (this.#missed !== null) this.#due = now + this.#pause;

@@ -133,3 +133,52 @@ async def test_the_reporter_is_given_the_report_that_its_bus_has_admitted(
         {fact.mid for fact in bus.facts(op) if fact.to == to} for op in (Op.ADMIT, Op.DELIVER)
     )
     assert delivered <= admitted
+
+
+@pytest.mark.parametrize("pause", [20.0, 100.0])
+async def test_a_write_that_waits_for_the_disk_is_not_taken_back(
+    tmp_path, autojump_clock, disk, pause
+):
+    """SYN-25: the reporter shows what its observers have, however long the disk takes."""
+    async with world(tmp_path) as there:
+        await there.node()
+        ra, rb = await there.runtime("ra"), await there.runtime("rb")
+        async with (
+            ra.hyperty.report("comm", {}, name="todo", store=True, public=True) as thing,
+            rb.hyperty.observe(thing.url) as copy,
+        ):
+            written, versions = trio.Event(), []
+            disk.append(written)
+
+            async def set_slowly():
+                versions.append(await thing.set("n", 1))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(set_slowly)
+                await trio.sleep(pause)
+                assert versions == []
+                written.set()
+            await thing.set("m", 2)
+            await trio.sleep(10)
+            assert versions == [2]
+            assert dict(copy.value) == dict(thing.value) == {"n": 1, "m": 2}
+
+
+async def test_an_object_whose_creation_waits_for_the_disk_is_created_once(
+    tmp_path, autojump_clock, disk
+):
+    """SYN-25: its reporter waits for it; who gave up would report another one."""
+    async with world(tmp_path) as there:
+        await there.node()
+        ra, written = await there.runtime("ra"), trio.Event()
+        disk.append(written)
+        there.nursery.start_soon(_set_after, 40, written)
+        async with ra.hyperty.report("comm", {}, name="todo", store=True) as thing:
+            assert written.is_set()
+            found = await ra.hyperty.discover(scheme="comm", name="todo")
+            assert [record.url for record in found] == [thing.url]
+
+
+async def _set_after(seconds, event):
+    await trio.sleep(seconds)
+    event.set()

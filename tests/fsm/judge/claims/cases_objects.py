@@ -43,6 +43,8 @@ bus add listeners O1/children/resources minibus:HA
 bus add listeners O1/children/resources minibus:PQ
 """
 _BROUGHT = _LISTENED + "bus take update 1 HB>O1/children/resources by=PC\n" + _TO_MANAGER
+_BY_LINK = "bus take update 1 HB>O1/children/resources by=PC\n"
+_BY_NODE = "bus take update 1 HB>O1/children/resources by=SA\n"
 _WROTE = (
     _LISTENED
     + "bus take update 1 HB>O1/children/resources by=HB\n"
@@ -100,6 +102,11 @@ VALUES = (
     case("I-D10", _CHILD, ("do upd O1|HB#1 by=HB", "do upd O1|HB#1 by=HA")),
     case("I-D10", _CHILD, ("do add O1|HB#2", "do add O1|HB#1")),
     case("I-D10", _BROUGHT, (_TO_MANAGER, _TO_MANAGER + _TO_MANAGER.replace(*_BESIDE))),
+    case(
+        "I-D10",
+        _BY_NODE + _BY_LINK + _TO_MANAGER.replace(*_BESIDE),
+        (_BY_NODE + _BY_LINK, _BY_LINK + _BY_NODE),
+    ),
     case("I-B2", _BROUGHT, (_TO_MANAGER, "")),
     case("I-B2", _WROTE, (_TO_MANAGER, "")),
     case("I-D11", _CREATED + _GUEST + _INVITATION, (_GUEST, "")),

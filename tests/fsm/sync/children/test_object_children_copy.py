@@ -70,6 +70,20 @@ def test_a_copy_that_is_doubted_reads_at_once_and_keeps_what_comes_meanwhile():
     assert core.deadline() == 3.5 + QUIET
 
 
+def test_what_comes_while_a_doubted_copy_waits_for_its_next_read_settles_nothing():
+    """The reporter hears no signs of its own object: only a read ends its doubt."""
+    core, first = begun(), op(Act.CREATE, 1, 1)
+    core.feed(ChildrenDoubted(), 3.0)
+    assert core.feed(ChildrenTimeOver(), 3.0) == [ChildrenNeeded(1)]
+    core.feed(ChildrenUnread(1), 3.0)
+    due = core.deadline()
+    core.feed(ChildReported(op(Act.CREATE, 2, 2)), 3.5)
+    assert core.deadline() == due < math.inf
+    assert core.feed(ChildrenTimeOver(), due) == [ChildrenNeeded(2)]
+    core.feed(AllChildren(shows(first)[0]), due)
+    assert (core.deadline(), first.name in core.children) == (math.inf, True)
+
+
 def test_a_copy_that_is_ahead_of_the_sign_reads_nothing():
     """The sign is of a time that the copy has gone through."""
     core, first, second = begun(), op(Act.CREATE, 1, 1), op(Act.CREATE, 2, 2)

@@ -48,6 +48,12 @@ def test_a_no_of_the_owner_is_a_refusal(code):
     assert verdict(asked(), code) == Declined(OBJ, RB, HB)
 
 
+@pytest.mark.parametrize("request_", [asked(), asked(to=OBJ), asked(type_=READ)])
+def test_an_owner_that_cannot_decide_now_refuses_nobody(request_):
+    """It is asked again, and an observer that it has keeps its path meanwhile."""
+    assert verdict(request_, 503) is None
+
+
 @pytest.mark.parametrize(
     ("code", "is_no"), [(401, True), (403, True), (404, True), (408, False), (500, False)]
 )
