@@ -2,6 +2,7 @@
 
     --seeds N [--first M] [--jobs J]   seeds M to M+N-1, in J processes
     --groups                           several nodes of one domain over an engine
+    --stored                           objects that are stored, on disks that are slow or fail
     --plan FILE                        one plan, as it was printed
     --digest                           print the hash of each run's trace; judge nothing
 
@@ -29,6 +30,7 @@ from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
+from tests.simulation.plans.stored import stored_plan_of
 from tests.simulation.world.simulator import Outcome, run
 
 _WORK = 180.0
@@ -45,14 +47,16 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=_count, default=1)
     parser.add_argument("--plan", type=_plan, metavar="FILE")
-    parser.add_argument("--groups", action="store_true")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--groups", action="store_true")
+    kinds.add_argument("--stored", action="store_true")
     parser.add_argument("--digest", action="store_true")
     parser.add_argument("--tell", type=int, metavar="FD", help=argparse.SUPPRESS)
     reported = parser.parse_args()
     logging.getLogger("actors").setLevel(logging.CRITICAL)
     if reported.jobs > 1:
         return _share(reported)
-    made = group_plan_of if reported.groups else plan_of
+    made = stored_plan_of if reported.stored else group_plan_of if reported.groups else plan_of
     plans = map(made, range(reported.first, reported.first + reported.seeds))
     total = reported.seeds
     if reported.plan is not None:
@@ -102,6 +106,7 @@ def _share(reported: argparse.Namespace) -> int:
     parts = [reported.seeds * job // jobs for job in range(jobs + 1)]
     command = [sys.executable, "-m", "tests.simulation"]
     command += ["--groups"] if reported.groups else []
+    command += ["--stored"] if reported.stored else []
     outer, inner = os.pipe()
     command.append(f"--tell={inner}")
     running = [

@@ -11,15 +11,14 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def run_with(name, plan):
-    with defective(DEFECTS[name].defect):
+    trial = DEFECTS[name]
+    with defective(trial.defect, *trial.also):
         return run(plan)
 
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_each_defect_is_found(name):
-    rule, seed = DEFECTS[name].rule, DEFECTS[name].seed
-
-    assert rule in run_with(name, plan_of(seed)).broken
+    assert DEFECTS[name].rule in run_with(name, DEFECTS[name].plan).broken
 
 
 @pytest.mark.parametrize(

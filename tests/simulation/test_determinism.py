@@ -8,6 +8,7 @@ import pytest
 
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.groups import group_plan_of
+from tests.simulation.plans.stored import stored_plan_of
 from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
@@ -15,7 +16,10 @@ pytestmark = pytest.mark.timeout(120)
 SEEDS = 3
 
 
-@pytest.mark.parametrize(("more", "made"), [((), plan_of), (("--groups",), group_plan_of)])
+@pytest.mark.parametrize(
+    ("more", "made"),
+    [((), plan_of), (("--groups",), group_plan_of), (("--stored",), stored_plan_of)],
+)
 def test_two_processes_that_hash_differently_run_a_seed_alike(more, made):
     command = [sys.executable, "-m", "tests.simulation", f"--seeds={SEEDS}", "--digest", *more]
     other_hash = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"

@@ -1,10 +1,12 @@
 """Each fault within a process has the effect that it is named after."""
 
+import json
+
 import attrs
 import pytest
 
 from specs.reply_code import Code
-from tests.simulation.judgement.history import Answered, Asked
+from tests.simulation.judgement.history import Answered, Asked, Created, Held
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 from tests.simulation.world.simulator import run
 
@@ -66,3 +68,51 @@ def test_no_runtime_logs_in_at_a_node_with_a_wrong_clock(amount):
     asked_at_wrong_time, _ = asked_and_codes(death, wrong)
 
     assert asked_at_wrong_time < asked
+
+
+STORED = Plan(
+    seed=1,
+    runtimes=(("r0", 0), ("r1", 0)),
+    stored=True,
+    acts=(
+        Act(0.5, Deed.CREATE, "r0"),
+        Act(1.0, Deed.OBSERVE, "r1", "r0"),
+        Act(5.0, Deed.CHILD, "r0", "r0"),
+        Act(5.0, Deed.CHILD, "r1", "r0"),
+        Act(5.0, Deed.CHANGE, "r0"),
+        Act(60.0, Deed.CREATE, "r0"),
+        Act(65.0, Deed.OBSERVE, "r1", "r0"),
+    ),
+)
+
+
+def created_at(*faults):
+    outcome = run(attrs.evolve(STORED, faults=faults))
+    assert outcome.breaches == ()
+    held = [one for one in outcome.history.remarks if isinstance(one, Held)]
+    assert {one.version for one in held} == {2}
+    return [one.at for one in outcome.history.remarks if isinstance(one, Created)], held
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(4.0, Wrong.SLOW_STORE, "r0", lasts=20.0, amount=3.0),
+        Fault(4.0, Wrong.STORE, "r0", lasts=3.0),
+    ],
+    ids=lambda fault: fault.wrong,
+)
+def test_children_of_a_stored_object_wait_for_the_disk_of_its_reporter(fault):
+    (first, _), _ = created_at()
+    (late, _), _ = created_at(fault)
+
+    assert late >= first + 2
+
+
+def test_a_stored_object_and_its_children_outlive_their_reporter():
+    _, held = created_at(Fault(20.0, Wrong.RUNTIME, "r0", lasts=10.0))
+    children = json.loads(held[0].children)
+
+    assert {one.by for one in held} == {"r0.2", "r1.1"}
+    assert len({one.children for one in held}) == 1
+    assert children

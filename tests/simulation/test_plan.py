@@ -7,10 +7,11 @@ from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Act, Deed, Plan, Wrong, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
+from tests.simulation.plans.stored import stored_plan_of
 from tests.support.warm import run_warm
 
 
-@pytest.mark.parametrize("made", [plan_of, group_plan_of])
+@pytest.mark.parametrize("made", [plan_of, group_plan_of, stored_plan_of])
 @pytest.mark.parametrize("seed", range(20))
 def test_a_plan_is_the_same_after_it_was_written_and_read(seed, made):
     assert read_plan(write_plan(made(seed))) == made(seed)
@@ -24,11 +25,14 @@ def test_a_seed_is_a_plan_and_others_are_others():
 def test_everything_that_can_be_done_or_go_wrong_does_somewhere():
     plans = [plan_of(seed) for seed in range(200)]
     groups = [group_plan_of(seed) for seed in range(200)]
+    stored = [stored_plan_of(seed) for seed in range(200)]
 
     assert {act.deed for plan in plans for act in plan.acts} == set(Deed)
-    assert {fault.wrong for plan in plans for fault in plan.faults} | {
-        fault.wrong for plan in groups for fault in plan.faults
-    } == set(Wrong)
+    assert {fault.wrong for plan in (*plans, *groups, *stored) for fault in plan.faults} == set(
+        Wrong
+    )
+    assert all(plan.stored for plan in stored)
+    assert {bool(plan.members) for plan in stored} == {False, True}
     assert {len(plan.runtimes) for plan in plans} == {2, 3, 4, 5}
     assert {len(plan.nodes) for plan in plans} == {1, 2, 3}
     assert {plan.nodes for plan in groups} == {("n0a", "n0b", "n0c")}

@@ -9,20 +9,31 @@ from contextlib import contextmanager
 from typing import Final
 
 import attrs
+import trio
 
+from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hyperty.host import HypertyHost
+from actors.runtime.objects.children import Child, Children
+from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.sync.observer import ObservedObjects
+from actors.runtime.sync.reporter.children import ReportedChildren
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.bus.transactions import TransactionsCore
 from fsm.session.stub_client import StubClientCore
+from fsm.sync.children import Act, ChildSaid
 from fsm.sync.copy import ObserverCore
+from specs.child import child_name
+from specs.limits.sync import CHILD_TRIES, HAND_OVER_PAUSE
 from specs.message import MessageType
-from specs.reply_code import Code
+from specs.reply_code import LAST_SUCCESS, Code
 from tests.simulation.judgement.evidence import ProcessTracer
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.plan import Plan
+from tests.simulation.plans.stored import stored_plan_of
 
 __all__ = ["DEFECTS", "Defect", "Trial", "defective"]
 
@@ -155,6 +166,44 @@ def _unreported(record):
     return tell
 
 
+def _decided_by_stubs(_is_decided_here):
+    """What a stub says of a copy refuses a child that the reporter's end has."""
+    return lambda self, address: False
+
+
+def _another_child(_create):
+    """Each attempt to create a child creates one of its own."""
+
+    async def create(self, value):
+        async with self._turn:
+            for _ in range(CHILD_TRIES):
+                number = self._context.ids.next(self._context.url)
+                op = self._op(Act.CREATE, child_name(self._context.url, number), number, value)
+                answer = await self._insist(op)
+                if answer.code != Code.UNAVAILABLE:
+                    break
+                await trio.sleep(HAND_OVER_PAUSE)
+            if answer.code > LAST_SUCCESS:
+                raise ObjectError(self._url, answer.code, "it was not created")
+            self.feed(ChildSaid(op))
+            return Child(op.name, self)
+
+    return create
+
+
+def _numbered_twice(_report_all):
+    """A report that waits for the disk has one id for the reporter and another for all others."""
+
+    async def report(self, of, taken, op):
+        if taken is not None:
+            report = self._report(of.url, taken, op.version)
+            await self._context.post(report)
+            if op.creator != of.reporter:
+                await self._pass_on(of.reporter, report)
+
+    return report
+
+
 @attrs.frozen
 class Trial:
     """A defect and how it is found.
@@ -162,11 +211,20 @@ class Trial:
     Attributes:
         rule: What it breaks.
         seed: A run that shows it.
+        also: Another one, without which it does no harm.
+        made: How the seed makes a plan.
     """
 
     rule: str
     seed: int
     defect: Defect
+    also: tuple[Defect, ...] = ()
+    made: Callable[[int], Plan] = plan_of
+
+    @property
+    def plan(self) -> Plan:
+        """The run that shows it."""
+        return self.made(self.seed)
 
 
 DEFECTS: Final[Mapping[str, Trial]] = {
@@ -187,6 +245,19 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "copies are late": Trial("agreed", 1, (ObservedObject, "show", _one_behind)),
     "copies never ask": Trial("agreed", 30, (ObserverCore, "_hear", _never_asks)),
     "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
+    "a child has many names": Trial(
+        "agreed",
+        9500010,
+        (Children, "create", _another_child),
+        ((Forwarding, "_is_decided_here", _decided_by_stubs),),
+        stored_plan_of,
+    ),
+    "reports are numbered twice": Trial(
+        "claim I-B8",
+        9500003,
+        (ReportedChildren, "_report_all", _numbered_twice),
+        made=stored_plan_of,
+    ),
     "a step is not reported": Trial(
         "machine no_gap_between_steps", 2, (ProcessTracer, "record", _unreported)
     ),
@@ -195,12 +266,13 @@ DEFECTS: Final[Mapping[str, Trial]] = {
 
 
 @contextmanager
-def defective(defect: Defect) -> Iterator[None]:
-    """Have a defect in the product."""
-    owner, name, make = defect
-    sound = owner.__dict__[name]
-    setattr(owner, name, make(sound))
+def defective(*defects: Defect) -> Iterator[None]:
+    """Have defects in the product."""
+    sound = [owner.__dict__[name] for owner, name, _ in defects]
+    for (owner, name, make), was in zip(defects, sound, strict=True):
+        setattr(owner, name, make(was))
     try:
         yield
     finally:
-        setattr(owner, name, sound)
+        for (owner, name, _), was in zip(defects, sound, strict=True):
+            setattr(owner, name, was)

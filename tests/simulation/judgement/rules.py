@@ -178,10 +178,9 @@ def _shown(held: Held) -> tuple[str, str, str]:
 def _children(history: History) -> Iterator[str]:
     removed = {one.child for one in history.remarks if isinstance(one, Removed)}
     created = [one for one in history.remarks if isinstance(one, Created)]
-    reported = [one for one in history.remarks if isinstance(one, Held) and one.is_reporter]
-    for held in reported:
+    for held in (one for one in history.remarks if isinstance(one, Held)):
         there = json.loads(held.children)
-        for one in created:
+        for one in created if held.is_reporter else ():
             if one.url == held.url and one.child not in {*there, *removed}:
                 yield f"{one.by} created {one.child} of {one.url}, and it is not there"
         numbers = Counter(str(value).partition("/")[0] for value in there.values())

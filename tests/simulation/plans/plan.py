@@ -62,6 +62,10 @@ class Wrong(StrEnum):
     """Single bytes of frames change."""
     CLOCK = "clock"
     """The wall clock of the node `one` is wrong by `amount` seconds."""
+    STORE = "store"
+    """The file in which the runtime `one` stores its objects cannot be used."""
+    SLOW_STORE = "slow-store"
+    """Each write of the runtime `one` into that file takes `amount` seconds."""
     DISK = "disk"
     """The file in which the node `one` stores its records cannot be used."""
     BUSY = "busy"
@@ -134,6 +138,7 @@ class Plan:
         kinds: What P2P links may use; none: no P2P.
         topology: `triangle` or `trapezoid`.
         latency: Seconds a frame takes between any two when nothing is wrong.
+        stored: Whether runtimes have a store, in which their objects are.
     """
 
     seed: int
@@ -144,6 +149,7 @@ class Plan:
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
     members: int = 0
+    stored: bool = False
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         attrs.evolve(plan, kinds=()),
         attrs.evolve(plan, runtimes=tuple((name, 0) for name, _ in plan.runtimes)),
         attrs.evolve(plan, topology="triangle"),
+        attrs.evolve(plan, stored=False),
     ]
     yield from (one for one in changed if one != plan and _is_whole(one))
 

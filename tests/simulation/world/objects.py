@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from actors.runtime.objects.children import Children
+from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.errors import ProtoflyError
@@ -120,9 +121,12 @@ class Objects:
         if there is not None and there.life == runtime.life:
             return
         mine = self._reported[runtime.name] = _Reported(runtime.life)
+        first, stored = {"n": 0, "log": []}, runtime.air.plan.stored
         try:
-            async with runtime.worker.report("comm", {"n": 0, "log": []}) as mine.thing:
+            async with runtime.worker.report("comm", first, name="o", store=stored) as mine.thing:
                 await mine.over.wait()
+                if stored:
+                    await _deleted(mine.thing)
         except ProtoflyError:
             pass  # it gets no address, or was taken down
         finally:
@@ -226,6 +230,19 @@ class Objects:
         if answer.code == Code.OK:
             self._history.note(Left(trio.current_time(), *key))
         stand.over.set()
+
+
+async def _deleted(thing: ReportedObject) -> None:
+    """Delete a stored object, once its disk can be written."""
+    while True:
+        try:
+            await thing.delete()
+        except ObjectError as refused:
+            if refused.code not in {Code.TIMEOUT, Code.UNAVAILABLE}:
+                return
+            await trio.sleep(1)
+        else:
+            return
 
 
 async def _changed(thing: ReportedObject, number: int) -> int:

@@ -10,6 +10,7 @@ from typing import final
 import attrs
 import trio
 
+from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
 from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
@@ -74,6 +75,7 @@ class Air:
         groups: By domain, its nodes that share an engine.
         chosen: By runtime, the node to which the balancer sends it, if that is there.
         up: Nodes that run.
+        slow: By runtime, the seconds that each write into its store takes.
     """
 
     plan: Plan
@@ -88,6 +90,7 @@ class Air:
     groups: dict[int, DomainGroup] = attrs.field(factory=dict)
     chosen: dict[str, str] = attrs.field(factory=dict)
     up: dict[str, None] = attrs.field(factory=dict)
+    slow: dict[str, float] = attrs.field(factory=dict)
 
     def node_for(self, runtime: str, place: str) -> str:
         """Return where a runtime gets to that dials a node, or the balancer of several."""
@@ -109,6 +112,22 @@ class Air:
         folder = self.folder / node
         folder.mkdir(exist_ok=True)
         return folder / "records" if node in hit else None
+
+    def store_of(self, runtime: str) -> Path | None:
+        """Return the file in which a runtime stores its objects; None: it stores none.
+
+        Its key is beside it, as it would make one by a chance that is not ours.
+        """
+        if not self.plan.stored:
+            return None
+        store = self.folder / runtime / "objects"
+        if not store.parent.exists():
+            store.parent.mkdir()
+            key = store.with_name("objects-identity")
+            key.touch(mode=0o600)
+            seed = chance(self.plan.seed, runtime, "key").randbytes(SEED_BYTES)
+            key.write_bytes(make_runtime_key(seed).stored())
+        return store
 
     async def rest(self, runtime: str) -> None:
         """Wait until a runtime's hyperty is not busy any more."""
@@ -266,7 +285,10 @@ class RuntimeProcess(Process):
         self.tasks: trio.Nursery | None = None
 
     async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
-        plan = self.air.plan
+        plan, store = self.air.plan, self.air.store_of(self.name)
+        # A runtime does not start without its disk; whoever starts it tries again.
+        while store is not None and store.is_dir():  # noqa: ASYNC110 - a file has no event
+            await trio.sleep(1)
         nodes = {domain_of(one): place_of(one) for _, one in plan.runtimes}
         config = RuntimeConfig(
             domain=domain_of(self.domain),
@@ -280,6 +302,7 @@ class RuntimeProcess(Process):
             credentials=Logins(self.air.issuer, runtime(domain_of(self.domain), self.name)),
             entropy=self.entropy(),
             ids=self.ids(),
+            store=store,
         )
         balanced = Balancer(network, partial(self.air.node_for, self.name))
         async with open_runtime(config, balanced, witness) as self.runtime:

@@ -1,7 +1,7 @@
 """One run of a plan, from the first process to the last link, and what is found in it."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -13,8 +13,10 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.supervision.monitor import Crash
+from actors.runtime.store.file import ObjectFile
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
+from fsm.sync.stored import Keep
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_LAST
 from tests.simulation.judgement.evidence import Evidence
@@ -95,7 +97,7 @@ async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
     history, evidence, folder = kept
     chaos = ChaosNetwork(network, chance(plan.seed, "chaos"))
     air = Air(plan, chaos, evidence, history, folder)
-    with trio.move_on_after(_LIMIT) as patience, Crash() as crash:
+    with trio.move_on_after(_LIMIT) as patience, Crash() as crash, _disks(air):
         async with _engines(air):
             await World(air).run()
     history.left_over += [f"a link {one.dialler} > {one.listener}" for one in chaos.links]
@@ -106,6 +108,22 @@ async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
     if crash.error is not None:
         found.append(Breach("crashed", "; ".join(_causes(crash.error))))
     return found
+
+
+@contextmanager
+def _disks(air: Air) -> Iterator[None]:
+    """Have each write into a store take its time."""
+    commit = ObjectFile.commit
+
+    async def commit_slowly(file: ObjectFile, changes: Sequence[Keep]) -> None:
+        await trio.sleep(air.slow.get(file.path.parent.name, 0.0))
+        await commit(file, changes)
+
+    ObjectFile.commit = commit_slowly
+    try:
+        yield
+    finally:
+        ObjectFile.commit = commit
 
 
 @asynccontextmanager

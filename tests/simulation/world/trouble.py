@@ -72,9 +72,10 @@ def _between(chaos: ChaosNetwork, fault: Fault) -> Ends | None:
 def _within(air: Air, fault: Fault) -> Callable[[], object] | None:
     """Have a fault begin within a process; return what ends it, None: it is of links."""
     match fault.wrong:
-        case Wrong.CLOCK:
-            air.clocks[fault.one] = fault.amount
-            return lambda: air.clocks.pop(fault.one)
+        case Wrong.CLOCK | Wrong.SLOW_STORE:
+            amounts = air.clocks if fault.wrong is Wrong.CLOCK else air.slow
+            amounts[fault.one] = fault.amount
+            return lambda: amounts.pop(fault.one, None)
         case Wrong.POLICY:
             air.strict.add(fault.one)
             return lambda: air.strict.discard(fault.one)
@@ -86,8 +87,9 @@ def _within(air: Air, fault: Fault) -> Callable[[], object] | None:
             for node in air.plan.nodes:
                 air.chaos.reset(fault.one, node)
             return _nothing
-        case Wrong.DISK:
-            return _without(air.folder / fault.one / "records")
+        case Wrong.DISK | Wrong.STORE:
+            file = "records" if fault.wrong is Wrong.DISK else "objects"
+            return _without(air.folder / fault.one / file)
         case _:
             group = air.groups.get(int(fault.one[1:2])) if fault.one.startswith("n") else None
             return None if group is None else group.begin(fault)
@@ -100,6 +102,8 @@ def _nothing() -> None:
 def _without(file: Path) -> Callable[[], object]:
     """Put a folder into the place of a file; return what undoes it."""
     away = file.with_name("away")
+    if file.is_dir():
+        return _nothing
     file.rename(away)
     file.mkdir()
 
