@@ -1,7 +1,7 @@
 """The monitor of claims: a process judges what it records while it runs (`--monitor`).
 
 It stands in front of the tracer and sees what the tracer sees, also if no trace is kept. Then
-only rare facts, steps and the answers to sampled requests are reported to it, so that it costs
+only rare facts, steps and sampled messages are reported to it, so that it costs
 next to nothing. A claim that is broken becomes a log line, a count and a record of kind `fault`.
 """
 
@@ -32,6 +32,7 @@ _FIELDS: Final = tuple(
     for field in attrs.fields(Fact)
     if field.name in {one.name for one in attrs.fields(TraceLine)}
 )
+_OPS: Final = frozenset({Op.ADMIT, Op.CALLBACK, Op.DELIVER})
 _TRANSACTION: Final = "transaction"
 
 
@@ -101,10 +102,11 @@ class SelfCheck(Tracer):
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         self._tracer.message(actor, op, message, **more)
-        if op is Op.CALLBACK and is_sampled(message.id):
-            # No fold keeps a record of an answer, so that one is enough.
+        if op in _OPS and is_sampled(message.id):
+            # No fold keeps a record of a message, so that one is enough.
             line = self._answer
-            line.ln, line.actor = self._next(), actor
+            line.ln, line.actor, line.op = self._next(), actor, op
+            line.listener = more.get("listener")
             line.mid, line.ref = instance_id(message), request_id(message)
             line.type, line.id, line.code = message.type, message.id, message.code
             line.from_, line.to = message.from_, message.to

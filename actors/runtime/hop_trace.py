@@ -63,7 +63,7 @@ class HopTrace:
             message: The message.
             by: Address of the submitting component.
         """
-        if self._listen:
+        if self._listen or (self._watches and is_sampled(message.id)):
             self._messages.hop(self._admitted[by], message)
 
     def delivered(self, message: Message, listener: str) -> None:
@@ -73,7 +73,7 @@ class HopTrace:
             message: The message.
             listener: Its name.
         """
-        if self._listen:
+        if self._listen or (self._watches and is_sampled(message.id)):
             self._messages.hop(self._delivered[listener], message)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:

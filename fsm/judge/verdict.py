@@ -16,7 +16,7 @@ from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import Skew, skews
 from fsm.judge.manifest import Manifest, not_there
-from fsm.judge.missing import Missing, Trail, unsent
+from fsm.judge.missing import Missing, Took, Trail, unsent
 from fsm.judge.process import (
     DisorderError,
     LateHomeError,
@@ -27,6 +27,7 @@ from fsm.judge.process import (
 from fsm.judge.replay import order_of
 from fsm.judge.trace_files import Part, Reading
 from fsm.judge.trace_line import TraceLine, Verdict
+from specs.addresses.address import is_node
 from specs.claims import CLAIMS
 
 __all__ = [
@@ -268,11 +269,16 @@ class Accounted(Protocol):
     def is_whole(self) -> bool:
         """Whether it ended orderly and no record is missing."""
 
+    @property
+    def took(self) -> Took:
+        """The participants in its records."""
+
 
 def processes_whole(processes: Iterable[Accounted]) -> AbstractSet[str | None]:
-    """Return the runtimes of whose lives, however often they began anew, nothing is missing.
+    """Return the processes of whose lives, however often they began anew, nothing is missing.
 
-    None stands for all message nodes together. Nodes of groups are there by their ids, too.
+    None stands for all message nodes together. Nodes are there by their addresses, too, and those
+    of groups by their ids.
     """
     listed = list(processes)
     cut_off = _names([one for one in listed if not one.is_whole])
@@ -280,7 +286,9 @@ def processes_whole(processes: Iterable[Accounted]) -> AbstractSet[str | None]:
 
 
 def _names(processes: Sequence[Accounted]) -> set[str | None]:
-    return {one.home for one in processes} | {one.member for one in processes if one.member}
+    names: set[str | None] = {one.home for one in processes}
+    names.update(one.member for one in processes if one.member)
+    return names.union(who for one in processes for who in one.took.itself if is_node(who))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -1,7 +1,8 @@
 """Folds of deliveries of a router (I-B1..I-B7)."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Final, final
 
 import attrs
@@ -23,6 +24,7 @@ from fsm.judge.claims.fold import (
 from fsm.judge.claims.records import (
     BUS,
     LISTENERS,
+    Recent,
     heard_by,
     is_answer,
     is_p2p_end,
@@ -65,44 +67,73 @@ class Registered(Fold, claims=("I-B1",)):
 class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
     """All listeners of the target at the admission of a message get it, except answers (I-B2).
 
-    What creators write of children over links is for some of them (`heard_by`).
+    What creators write of children over links is for some of them (`heard_by`). One that leaves
+    needs nothing more, unless it got what was admitted later. What is admitted again is for those
+    who lack it.
     """
 
     _left: dict[str, tuple[TraceLine, set[str]]] = attrs.field(factory=dict)
+    _targets: defaultdict[str, dict[str, None]] = attrs.field(factory=lambda: defaultdict(dict))
+    _overtaken: set[tuple[str, str]] = attrs.field(factory=set)
+    _known: Recent[str] = attrs.field(factory=Recent)
 
     @on(rows(LISTENERS))
     def unregistered(self, row: TraceLine) -> None:
-        if row.op == Op.DEL and row.actor == BUS:
-            for mid in [mid for mid, (asked, _) in self._left.items() if asked.to == row.key]:
-                self._remove(mid, row.val or "")
+        if row.op != Op.DEL or row.actor != BUS:
+            return
+        listener = row.val or ""
+        for mid in list(self._targets.get(row.key or "", ())):
+            if (mid, listener) in self._overtaken and listener in self._left[mid][1]:
+                self._lacks(self._left[mid][0], listener)
+            self._remove(mid, listener)
 
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         if record.actor == BUS and not is_answer(record):
             wanted = heard_by(record, self.process.listeners.of(BUS, record.to or ""))
-            if wanted:
-                self._left.setdefault(record.mid or "", (record, wanted))
+            mid = record.mid or ""
+            if wanted and self._known.add(mid):
+                self._left[mid] = record, wanted
+                self._targets[record.to or ""][mid] = None
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
-        if record.actor == BUS and record.mid in self._left:
-            self._remove(record.mid, record.listener or "")
+        listener = record.listener or ""
+        if record.actor != BUS or record.mid not in self._left:
+            return
+        for earlier in takewhile(record.mid.__ne__, self._targets[record.to or ""]):
+            if listener in self._left[earlier][1]:
+                self._overtaken.add((earlier, listener))
+        self._remove(record.mid, listener)
 
     @on(any_msg(Op.SYNTH, Op.DROP))
     def ended(self, record: TraceLine) -> None:
-        if record.actor == BUS:
-            self._left.pop(record.ref or record.mid or "", None)
+        mid = record.ref or record.mid or ""
+        if record.actor == BUS and mid in self._left:
+            self._forget(mid)
 
     def _remove(self, mid: str, listener: str) -> None:
         left = self._left[mid][1]
         left.discard(listener)
+        self._overtaken.discard((mid, listener))
         if not left:
-            del self._left[mid]
+            self._forget(mid)
+
+    def _forget(self, mid: str) -> None:
+        admitted, left = self._left.pop(mid)
+        self._overtaken.difference_update((mid, one) for one in left)
+        row = self._targets[admitted.to or ""]
+        del row[mid]
+        if not row:
+            del self._targets[admitted.to or ""]
 
     @override
     def end(self) -> None:
         for admitted, left in self._left.values() if self.process.end is not None else ():
-            self.broken(admitted, f"a delivery to {min(left)}, too")
+            self._lacks(admitted, min(left))
+
+    def _lacks(self, admitted: TraceLine, listener: str) -> None:
+        self.broken(admitted, f"a delivery to {listener}, too")
 
 
 @final

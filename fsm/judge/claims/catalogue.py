@@ -11,6 +11,7 @@ from typing import Final
 from fsm.judge.claims import (
     admission,
     buses,
+    conservation,
     groups,
     links,
     node,
@@ -59,6 +60,7 @@ NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
 _MODULES: Final = (
     transactions,
     buses,
+    conservation,
     admission,
     resolution,
     runtime,

@@ -274,7 +274,7 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
         freeing = self._freeing
         if freeing is None or not (record.why or "").startswith("delete"):
             return
-        self._freed[freeing.mid or ""].add(address)
+        self._freed.setdefault(freeing.mid or "", set()).add(address)
         if self._owners.get(address) != runtime_of(freeing.from_ or ""):
             expected = f"it to be released by {self._owners.get(address)}"
             self.broken(record, expected, claim="I-A6")

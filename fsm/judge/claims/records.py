@@ -1,8 +1,8 @@
 """Questions that several claims ask of a record, and tables kept while records are read."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias, final
+from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
@@ -20,12 +20,15 @@ __all__ = [
     "LISTENERS",
     "LIVE",
     "MANAGER",
+    "MINI_BUS",
+    "RECENT",
     "RESPONSE",
     "SESSION",
     "SLACK",
     "SYNC_MANAGER",
     "Key",
     "Listeners",
+    "Recent",
     "Rows",
     "addresses_in",
     "expects_answer",
@@ -42,6 +45,9 @@ __all__ = [
     "split",
     "waited",
 ]
+
+RECENT: Final = 20_000
+"""Messages that a fold remembers at a time, so that it is not known of an older one (ours)."""
 
 _ALL: Final = "*"
 _NOBODY: Final[Sequence[str]] = ()
@@ -111,6 +117,29 @@ class Listeners:
         return any(listener in row for address, row in table.items() if address != _ALL)
 
 
+_K = TypeVar("_K", bound=Hashable)
+
+
+@final
+class Recent(Generic[_K]):
+    """The last of the keys that were added, `RECENT` at most."""
+
+    def __init__(self) -> None:
+        self._keys: dict[_K, None] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def add(self, key: _K) -> bool:
+        """Add a key; return whether it is new."""
+        if key in self._keys:
+            return False
+        self._keys[key] = None
+        if len(self._keys) > RECENT:
+            del self._keys[next(iter(self._keys))]
+        return True
+
+
 @final
 class Rows:
     """A table with one row for each key, each row word by word.
@@ -152,7 +181,7 @@ MANAGER: Final = "sm"
 SYNC_MANAGER: Final = "sync-manager"
 """The listener of the actor `sm`."""
 
-_MINI_BUS: Final = "minibus:"
+MINI_BUS: Final = "minibus:"
 """The actor that serves the data objects of a runtime; its registry has lists of its own."""
 
 LISTENERS: Final = "listeners"
@@ -241,7 +270,7 @@ def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
         return set(listeners)
     if is_p2p_end(record.by or ""):
         return {SYNC_MANAGER}.intersection(listeners)
-    return {one for one in listeners if not is_p2p_end(one.removeprefix(_MINI_BUS))}
+    return {one for one in listeners if not is_p2p_end(one.removeprefix(MINI_BUS))}
 
 
 @lru_cache(maxsize=4096)

@@ -46,6 +46,11 @@ its reporter reads it after `QUIET`, and if that fails once more."""
 _LOOKING = 5.0
 """Seconds between two looks at the copies."""
 
+_ONCE = "claim I-L6"
+_UNLIKE = {Wrong.CORRUPT, Wrong.DUPLICATE, Wrong.LOSS}
+"""Networks that lose or repeat single frames: no transport of sessions does, so that the claim is
+about others."""
+
 _LIMIT = 900.0
 """Seconds of virtual time that a run may take at all."""
 
@@ -79,7 +84,9 @@ def run(plan: Plan) -> Outcome:
     with TemporaryDirectory() as folder, sealed(plan.seed):
         kept = history, evidence, Path(folder)
         found = trio.run(partial(_run, plan, network, kept), clock=clock)
-    broken = (*breaches(history), *found, *judged(evidence.lines()))
+    is_unlike = not _UNLIKE.isdisjoint(fault.wrong for fault in plan.faults)
+    found += [one for one in judged(evidence.lines()) if not (is_unlike and one.rule == _ONCE)]
+    broken = (*breaches(history), *found)
     return Outcome(broken, history, evidence)
 
 

@@ -88,6 +88,7 @@ bus permit update 1 O1>O1/changes
 bus admit update 1 O1>O1/changes by=RC
 bus publish update 1 O1>O1/changes targets=2
 bus xmit update 1 O1>O1/changes link=L1
+bus xmit update 1 O1>O1/changes link=L3
 """
 _NEXT = _CHANGE.replace("update 1", "update 2")
 _LAST_XMIT = "bus xmit update {} O1>O1/changes link=L1\n"

@@ -15,7 +15,11 @@ _ADDED = "sm add observers O1 HB writer=sm\n"
 _ACCEPTED = "sm step object_subscription O1|HB requested accept active {}\n"
 _GUEST = "sm add guests O1 HB writer=HA\n"
 _PUBLIC = "sm add guests O1 public writer=HA\n"
-_QUESTION = "bus take forward 1 O1>HA\n"
+_QUESTION = (
+    "bus take forward 1 O1>HA\n"
+    "bus add listeners HA minibus:HA\n"
+    "bus deliver forward 1 O1>HA listener=minibus:HA\n"
+)
 _YES = "bus take 200 1 HA>O1\nbus callback 200 1 HA>O1\n"
 _ENDED = """
 sm step object_subscription O1|HB active object-deleted removed

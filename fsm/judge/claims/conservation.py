@@ -1,0 +1,419 @@
+"""Folds of what becomes of each message, in a process and between two (I-T11, I-T12, I-L6).
+
+In a process a message goes from part to part: it is offered to the bus by its sender or a link,
+admitted, given to listeners, taken in by sandboxes and stubs, and written to links. No part passes
+it on more often than it got it (I-T11), and none keeps it without a word (I-T12).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.judge.claims.fold import Across, Evidence, Fold, GroupKey, Place, at_bus, msg, on, rows
+from fsm.judge.claims.records import (
+    BUS,
+    MINI_BUS,
+    RECENT,
+    Recent,
+    expects_answer,
+    is_final,
+    is_p2p_end,
+)
+from fsm.judge.trace_line import TraceLine
+from specs.addresses.address import is_below, message_node, scheme_of
+from specs.reply_code import DropReason
+from specs.trace import Op
+
+__all__ = ["Arrivals", "Crossed", "GivenOnce", "Passed"]
+
+_FOREIGN: Final = "foreign"
+"""The listener of a node that gives messages to its stubs for other domains."""
+
+_GOES_ON: Final = frozenset({Op.DELIVER, Op.CALLBACK, Op.XMIT})
+
+_STUBS: Final = "stubs"
+
+_STUB: Final = "stub:"
+
+_PROTOSTUB: Final = "/protostub/"
+
+_CONN: Final = "/conn/"
+"""Parts the address of one end of a handler from that of the handler, which carries for all."""
+
+_CONNECTION: Final = "connection"
+"""The scheme of objects that the stubs of a link observe themselves, to set it up."""
+
+
+@final
+@attrs.define(eq=False)
+class _Passage:
+    """How often the parts of a process had one message.
+
+    Attributes:
+        last: The last record that is no answer to it.
+        copies: How often it came to a node, by a link or from another node of the group.
+        offered: To the bus, by a sender or a link.
+        admitted: By the bus.
+        ended: Dropped or denied, with a reason each time.
+        arrived: Read by a stub and not yet offered, by stub.
+        given: By the bus, by listener.
+        taken: By the bus of a sandbox, by bus and listener.
+        sent: By a stub, by stub.
+        written: By the bus of a node, by link; and to other nodes of its group.
+        waiting: In queues.
+        targets: To how many links a node has published it.
+        was_called: Given to the requester.
+        is_answered: The process has answered it itself, or passed it to another protocol.
+    """
+
+    last: TraceLine
+    copies: int = 0
+    offered: int = 0
+    admitted: int = 0
+    ended: int = 0
+    arrived: Counter[str] = attrs.field(factory=Counter)
+    given: Counter[str] = attrs.field(factory=Counter)
+    taken: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    sent: Counter[str] = attrs.field(factory=Counter)
+    written: Counter[str] = attrs.field(factory=Counter)
+    waiting: int = 0
+    targets: int = 0
+    called: int = 0
+    is_answered: bool = False
+
+    def lack(self, recorded: AbstractSet[str]) -> str:
+        """Return what would have kept the message from being lost; empty: nothing is lost.
+
+        Args:
+            recorded: The operations of which the process has records, and the buses of sandboxes.
+        """
+        return "" if self.is_answered else next(self._lacks(recorded), "")
+
+    def _lacks(self, recorded: AbstractSet[str]) -> Iterator[str]:
+        ended = self.ended
+        if Op.SUBMIT in recorded and sum(self.arrived.values()) > ended:
+            yield "what a link brought to be submitted, or a drop with a reason"
+        if Op.ADMIT in recorded and self.offered > self.admitted + ended:
+            yield "an admission, a refusal, or a drop with a reason"
+        if self._untaken(recorded) > ended:
+            yield "every sandbox to take in what the bus gave it, or a drop with a reason"
+        for stub, times in self._carried():
+            if stub not in recorded:
+                continue
+            sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
+            if times > sent + self.waiting + ended:
+                yield f"{stub} to send it, or a drop with a reason"
+        written = sum(self.written.values()) + self.given[_FOREIGN]
+        if Op.XMIT in recorded and self.targets > max(written + self.waiting, 0) + ended:
+            yield f"{self.targets} to get it, or drops with a reason"
+        went_on = self.given or self.sent or self.written or self.waiting or self.called
+        is_whole = not recorded.isdisjoint(_GOES_ON)
+        if is_whole and self.admitted and not (went_on or ended or self.targets):
+            yield "a delivery, an answer, or a drop with a reason"
+
+    def _untaken(self, recorded: AbstractSet[str]) -> int:
+        """Return how often a sandbox, or a stub of a node, did not take in what it was given."""
+        taken = Counter[str]()
+        for (bus, _), times in self.taken.items():
+            taken[bus if bus in self.given else _FOREIGN] += times
+        expected = {*recorded, _FOREIGN} & self.given.keys()
+        routers = (name for name in expected if name == _FOREIGN or name.startswith(MINI_BUS))
+        return sum(max(self.given[name] - taken[name], 0) for name in routers)
+
+    def _carried(self) -> Iterator[tuple[str, int]]:
+        """Yield the stubs that have to send it, and how often."""
+        from_, to = self.last.from_ or "", self.last.to or ""
+        # What a direct link did not write goes back to the bus, and by the node.
+        went_by_node = any(times for stub, times in self.sent.items() if not is_p2p_end(stub))
+        is_exempt = went_by_node or _CONNECTION in {scheme_of(from_), scheme_of(to)}
+        for (bus, stub), times in self.taken.items():
+            is_carrier = bus == f"{MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
+            if is_carrier and not (is_exempt and is_p2p_end(stub)):
+                yield stub, times
+
+
+def _is_stub(address: str) -> bool:
+    return is_p2p_end(address) or _PROTOSTUB in address
+
+
+@final
+class Passed(Fold, claims=("I-T11", "I-T12")):
+    """No part of a process passes a message on twice (I-T11), or loses it (I-T12).
+
+    A stub of direct links gets what goes by several of them once for each. What a process does
+    not record when it gets it, such as its own messages at some of its parts, may be passed on.
+    What a process, or a stub, never records of any message is not missed.
+    """
+
+    _passages: dict[str, _Passage] = attrs.field(factory=dict)
+    _open: dict[str, _Passage] = attrs.field(factory=dict)
+    _recorded: set[str] = attrs.field(factory=set)
+
+    def _passage(self, record: TraceLine) -> _Passage:
+        mid = record.mid or ""
+        passage = self._passages.get(mid) or self._open.get(mid)
+        if passage is None:
+            passage = self._passages[mid] = _Passage(record)
+            if len(self._passages) > RECENT:
+                self._forget()
+        passage.last = record
+        self._recorded.add(record.op or "")
+        return passage
+
+    @on(at_bus(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        passage, stub = self._passage(record), record.by or ""
+        passage.offered += 1
+        if stub in passage.arrived:
+            passage.arrived[stub] -= 1
+            if passage.arrived[stub] < 0:
+                self._twice(record)
+
+    @on(msg(Op.RCV))
+    def came(self, record: TraceLine) -> None:
+        passage = self._passage(record)
+        if record.stub is not None:
+            passage.arrived[record.stub] += 1
+            return
+        passage.copies += 1
+        if record.actor != BUS:
+            return
+        passage.offered += 1
+        # Of which stub of a node it is, its link does not say.
+        stub = next((one for one, times in passage.arrived.items() if times > 0), None)
+        if stub is not None:
+            passage.arrived[stub] -= 1
+
+    @on(msg(Op.ADMIT))
+    def admitted(self, record: TraceLine) -> None:
+        passage = self._passage(record)
+        passage.admitted += 1
+        if passage.admitted > passage.offered > 0:
+            self._twice(record)
+
+    @on(at_bus(Op.DELIVER))
+    def given(self, record: TraceLine) -> None:
+        passage, listener = self._passage(record), record.listener or ""
+        passage.given[listener] += 1
+        several = list(self.process.listeners.of(BUS, record.to or "")).count(listener)
+        most = max(passage.admitted * max(several, 1), 1)
+        if passage.given[listener] > most and not is_p2p_end(listener.removeprefix(MINI_BUS)):
+            self._twice(record)
+
+    @on(msg(Op.DELIVER))
+    def taken(self, record: TraceLine) -> None:
+        if record.actor == BUS:
+            return
+        passage, at = self._passage(record), (record.actor, record.listener or "")
+        self._recorded.add(record.actor)
+        passage.taken[at] += 1
+        if passage.taken[at] > (passage.given[record.actor] or passage.given[_FOREIGN] or 1):
+            self._twice(record)
+
+    @on(msg(Op.CALLBACK))
+    def called(self, record: TraceLine) -> None:
+        passage = self._passage(record)
+        passage.called += 1
+        # A second final answer is another matter (`OneFinal`).
+        if passage.called > max(passage.admitted, 1) and not is_final(record):
+            self._twice(record)
+
+    @on(msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        passage, stub, link = self._passage(record), record.stub, record.link or ""
+        if stub is not None:
+            passage.sent[stub] += 1
+            self._recorded.add(stub.partition(_CONN)[0])
+            if passage.sent[stub] > passage.taken[f"{MINI_BUS}{stub}", stub] > 0:
+                self._twice(record)
+            return
+        passage.written[link] += 1
+        if passage.written[link] > max(passage.copies, 1) and record.actor == BUS:
+            self._twice(record)
+
+    @on(msg(Op.PUBLISH))
+    def published(self, record: TraceLine) -> None:
+        self._passage(record).targets += record.targets or 0
+
+    @on(msg(Op.QUEUE))
+    def queued(self, record: TraceLine) -> None:
+        passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
+        passage.waiting += 1
+        # What a link did not write waits again.
+        passage.sent[stub] = max(passage.sent[stub] - 1, 0)
+
+    @on(msg(Op.FLUSH))
+    def released(self, record: TraceLine) -> None:
+        self._passage(record).waiting -= 1
+
+    @on(msg(Op.DROP, Op.DENY))
+    def ended(self, record: TraceLine) -> None:
+        # What a stub has sent itself is dropped before it is recorded as read.
+        is_echo = record.reason == DropReason.LOOP and record.actor != BUS
+        self._passage(record).ended += not is_echo
+
+    @on(msg(Op.SYNTH, Op.RELAY))
+    def answered(self, record: TraceLine) -> None:
+        if record.op == Op.RELAY:
+            self._passage(record).is_answered = True
+        ref = record.ref or ""
+        request = self._passages.get(ref) or self._open.get(ref)
+        if request is not None:
+            request.is_answered = True
+
+    def _twice(self, record: TraceLine) -> None:
+        self.broken(record, "no second copy of what came once", claim="I-T11")
+
+    def _forget(self) -> None:
+        """Forget the oldest half; keep of it what has not ended yet."""
+        for mid in list(self._passages)[: RECENT // 2]:
+            passage = self._passages.pop(mid)
+            if passage.waiting or passage.lack(self._recorded):
+                self._open[mid] = passage
+
+    @override
+    def end(self) -> None:
+        if self.process.end is None:
+            return
+        for passage in (*self._open.values(), *self._passages.values()):
+            if lack := passage.lack(self._recorded):
+                self.broken(passage.last, lack, claim="I-T12")
+
+
+@final
+class GivenOnce(Fold, claims=("I-T11",), place=Place.RUNTIME, is_forgetful=True):
+    """A listener gets an event or an answer once, also if it comes again, by any path (I-T11).
+
+    A stub of direct links gets what goes by several of them once for each. Requests are judged by
+    `ExactlyOnce`.
+    """
+
+    _given: Recent[tuple[str, str]] = attrs.field(factory=Recent)
+    _known: Recent[str] = attrs.field(factory=Recent)
+    _again: Recent[str] = attrs.field(factory=Recent)
+
+    @on(at_bus(Op.ADMIT))
+    def admitted(self, record: TraceLine) -> None:
+        if not self._known.add(record.mid or ""):
+            self._again.add(record.mid or "")
+
+    @on(at_bus(Op.DELIVER))
+    def given(self, record: TraceLine) -> None:
+        listener, mid = record.listener or "", record.mid or ""
+        is_target = listener in self.process.listeners.of(BUS, record.to or "")
+        is_link = is_p2p_end(listener.removeprefix(MINI_BUS))
+        if not is_target or is_link or expects_answer(record):
+            return
+        if not self._given.add((mid, listener)) and mid in self._again:
+            self.broken(record, "no second delivery of one message")
+
+
+# --- between processes ------------------------------------------------------------------
+
+
+@final
+class Arrivals(Across, claims=("I-L6",), key=GroupKey.PAIR):
+    """What a process sends another by a session arrives there once (I-L6).
+
+    A link that ends loses what was sent last: a message is lost if one that was sent after it by
+    the same link has arrived. Both processes must have whole traces, of all their runs.
+    """
+
+    _sent: defaultdict[tuple[str, str, str], list[Evidence]] = attrs.field(
+        factory=lambda: defaultdict(list)
+    )
+    _came: defaultdict[str, list[Evidence]] = attrs.field(factory=lambda: defaultdict(list))
+    _times: Counter[str] = attrs.field(factory=Counter)
+    _excused: Counter[str] = attrs.field(factory=Counter)
+    _ends: tuple[str, str] = ("", "")
+
+    @override
+    def take(self, item: Evidence) -> None:
+        op, mid, link, sender, receiver = map(str, item.data)
+        self._ends = sender, receiver
+        if op == Op.XMIT:
+            self._times[mid] += 1
+            self._sent[item.run, item.node, link].append(item)
+        elif op == Op.RCV:
+            self._came[mid].append(item)
+        elif op == Op.DROP or self._times[mid]:
+            # What a link did not write waits again.
+            self._excused[mid] += 1
+
+    @override
+    def end(self) -> None:
+        sender, receiver = self._ends
+        # Stubs of other protocols record nothing of what they send.
+        if sender not in self.whole or not self._sent:
+            return
+        for mid, came in self._came.items():
+            if len(came) > self._times[mid]:
+                self.broken(came[-1], "it to arrive as often as it was sent")
+        if receiver not in self.whole:
+            return
+        followed, last = Counter[str](), dict[str, Evidence]()
+        for sent in self._sent.values():
+            is_followed = False
+            for item in reversed(sent):
+                mid = str(item.data[1])
+                if is_followed:
+                    followed[mid] += 1
+                    last.setdefault(mid, item)
+                is_followed = is_followed or (self._times[mid] == 1 and mid in self._came)
+        for mid, times in followed.items():
+            if len(self._came.get(mid, ())) + self._excused[mid] < times:
+                self.broken(last[mid], "it to arrive: what was sent later by this link did")
+
+
+@final
+class Crossed(Fold, claims=("I-L6",), across=(Arrivals,)):
+    """A process says what it sent by its sessions, and what came by them (I-L6)."""
+
+    _nodes: dict[str, str] = attrs.field(factory=dict)
+
+    @on(rows(_STUBS))
+    def deployed(self, record: TraceLine) -> None:
+        stub = (record.val or "").split(" ")[0]
+        if stub and not is_p2p_end(stub):
+            self._nodes[stub] = message_node(record.key or "")
+
+    @on(msg(Op.XMIT, Op.RCV))
+    def crossed(self, record: TraceLine) -> None:
+        other = self._other(record)
+        if not other:
+            return
+        ends = (self._own, other) if record.op == Op.XMIT else (other, self._own)
+        self._hand_over(record, *ends)
+
+    @on(msg(Op.DROP, Op.QUEUE))
+    def kept(self, record: TraceLine) -> None:
+        stub = record.actor.removeprefix(_STUB)
+        other = self._nodes.get(stub) or (record.listener if record.actor == BUS else None)
+        if other is not None and record.op == Op.DROP:
+            self._hand_over(record, other, self._own)
+        elif other is not None:
+            self._hand_over(record, self._own, other)
+
+    @property
+    def _own(self) -> str:
+        """The address of this process."""
+        process = self.process
+        return process.home or (message_node(process.domain) if process.domain else "")
+
+    def _hand_over(self, record: TraceLine, sender: str, receiver: str) -> None:
+        data = record.op, record.mid, record.link, sender, receiver
+        self.hand_over(Arrivals, f"{sender} {receiver}", record, *data)
+
+    def _other(self, record: TraceLine) -> str:
+        """Return which process is at the other end of a session; empty: it is no session."""
+        if record.stub is None:
+            return self.process.sessions.get(record.link, "")
+        if is_p2p_end(record.stub):
+            return ""
+        if self.process.home is None:
+            return message_node(record.stub.rpartition(_PROTOSTUB)[2].split("/")[0])
+        return self._nodes.get(record.stub, "")

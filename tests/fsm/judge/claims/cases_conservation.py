@@ -1,0 +1,141 @@
+"""Stories of what becomes of each message: given once, lost nowhere, between processes too."""
+
+from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME, case
+
+_STUB = """
+bus add components SA SA writer=node-stub
+bus add components HA HA writer=local
+registry add stubs a.ex SA live
+minibus:SA add listeners * SA
+"""
+_HEARS = "bus add listeners HC/changes minibus:HB\n"
+_TAKEN = "bus take update 1 HC>HC/changes by=SA\n"
+_GIVEN = """
+bus deliver update 1 HC>HC/changes listener=minibus:HB
+minibus:HB deliver update 1 HC>HC/changes listener=HB
+"""
+_HANDED = "minibus:HB deliver update 1 HC>HC/changes listener=HB\n"
+_READ = "x rcv update 1 HC>HC/changes stub=SA link=K via=SA\n"
+_SECOND = (
+    _READ
+    + """
+bus submit update 1 HC>HC/changes by=SA
+bus drop update 1 HC>HC/changes reason=duplicate
+"""
+)
+_CAME = _READ + _TAKEN + _GIVEN
+_NEXT = _CAME.replace("update 1", "update 2")
+_EVENTS = RUNTIME + _STUB + _HEARS
+_OTHER = "bus add listeners HC/changes loader\n"
+_ALSO = "bus deliver update 1 HC>HC/changes listener=loader\n"
+_BOTH = _READ + _TAKEN + _GIVEN + _ALSO
+_BOTH_NEXT = _BOTH.replace("update 1", "update 2")
+_NEXT_GIVEN = _GIVEN.replace("update 1", "update 2")
+_GONE = "bus del listeners HC/changes minibus:HB\n"
+_PROVISIONAL = "bus take 183 1 HB>HA\nbus callback 183 1 HB>HA\n"
+
+_ANSWER = """
+bus take 200 1 HA>MN/sm
+bus deliver 200 1 HA>MN/sm listener=minibus:SA
+minibus:SA deliver 200 1 HA>MN/sm listener=SA
+"""
+_WRITTEN = "x xmit 200 1 HA>MN/sm stub=SA link=K via=SA\n"
+_REQUEST = """
+x rcv read 1 MN/sm>HA stub=SA link=K via=SA
+bus take read 1 MN/sm>HA by=SA
+bus deliver read 1 MN/sm>HA listener=minibus:HA
+minibus:HA deliver read 1 MN/sm>HA listener=HA
+"""
+_SERVED = _REQUEST + _ANSWER + _WRITTEN
+_SERVED_AGAIN = _SERVED.replace(" 1 ", " 2 ")
+_ROUTED = _EVENTS + "bus add listeners MN/sm minibus:SA\n"
+
+_NODE = """
+bus add components MN/sm sm
+bus open L1 kind=mn a=MN
+bus session link=L1 a=MN b=RA
+bus open L2 kind=mn a=MN
+bus session link=L2 a=MN b=RB
+bus add alloc HC RB
+bus step node_subscription HC/changes|RA [*] subscribe active
+"""
+_IN = """
+bus rcv update 1 HC>HC/changes link=L2
+bus permit update 1 HC>HC/changes
+bus admit update 1 HC>HC/changes by=RB
+bus publish update 1 HC>HC/changes targets=1
+"""
+_OUT = "bus xmit update 1 HC>HC/changes link=L1\n"
+_PUBLISHED = _IN + _OUT
+_PUBLISHED_NEXT = _PUBLISHED.replace("update 1", "update 2")
+_LEFT = """
+bus step node_subscription HC/changes|RA active unsubscribe removed
+bus del alloc HC RB
+"""
+_QUEUED = "bus queue update 1 HC>HC/changes listener=RA\n"
+_FLUSHED = "bus flush update 1 HC>HC/changes\n"
+
+_FROM_NODE = """
+@mn
+bus add components MN/sm sm
+bus open L1 kind=mn a=MN
+bus session link=L1 a=MN b=RA
+bus xmit update 1 HC>HC/changes link=L1
+bus xmit update 2 HC>HC/changes link=L1
+@ra
+"""
+_LATER = "bus xmit update 2 HC>HC/changes link=L1\n"
+_SESSION = _FROM_NODE + _EVENTS
+
+CONSERVATION = (
+    # once
+    case("I-T11", _CAME, (_HANDED, _HANDED + _HANDED), before=_EVENTS),
+    case("I-T11", _CAME, (_GIVEN, _GIVEN + _GIVEN), before=_EVENTS),
+    case("I-T11", _CAME, (_TAKEN + _GIVEN, _TAKEN + _GIVEN + _TAKEN + _GIVEN), before=_EVENTS),
+    case("I-T11", _CAME, (_CAME, _CAME + _CAME), before=_EVENTS),
+    case(
+        "I-T11", ASKED + _PROVISIONAL + ANSWERED,
+        ("bus callback 183 1 HB>HA\n", "bus callback 183 1 HB>HA\n" * 2), before=RUNTIME,
+    ),
+    case("I-T11", _SERVED, (_WRITTEN, _WRITTEN + _WRITTEN), before=_ROUTED),
+    case("I-T11", "@mn" + _NODE + _PUBLISHED + _LEFT, (_OUT, _OUT + _OUT)),
+    # lost at its receiver, in a sandbox, in a stub, in a node
+    case("I-T12", _NEXT + _CAME, (_TAKEN + _GIVEN, ""), before=_EVENTS),
+    case("I-T12", _NEXT + _CAME, (_HANDED, ""), before=_EVENTS),
+    case("I-T12", _SERVED_AGAIN + _SERVED, (_WRITTEN, ""), before=_ROUTED),
+    case("I-T12", "@mn" + _NODE + _PUBLISHED_NEXT + _PUBLISHED + _LEFT, (_OUT, "")),
+    case(
+        "I-T12", "@mn" + _NODE + _PUBLISHED_NEXT + _IN + _QUEUED + _FLUSHED + _OUT + _LEFT,
+        (_FLUSHED + _OUT, _FLUSHED),
+    ),
+    case("I-T12", "@mn" + _NODE + _PUBLISHED_NEXT + _PUBLISHED + _LEFT,
+         ("bus admit update 1 HC>HC/changes by=RB\n"
+          "bus publish update 1 HC>HC/changes targets=1\n" + _OUT, "")),
+    # lost to one of two, of whom both are there
+    case("I-B2", _BOTH + _BOTH_NEXT + _GONE, (_GIVEN, ""), before=_EVENTS + _OTHER),
+    # between processes
+    case("I-L6", _CAME + _NEXT, (_CAME, ""), before=_SESSION),
+    case("I-L6", _CAME + _NEXT, (_READ, _READ + _SECOND), before=_SESSION),
+)  # fmt: skip
+
+EXCUSED = (
+    case(  # counted with its reason
+        "I-T12", _NEXT + _CAME,
+        (_TAKEN + _GIVEN, "x drop update 1 HC>HC/changes reason=overtaken\n"), before=_EVENTS,
+    ),
+    case(  # it left before the message got to it
+        "I-B2", _BOTH + _BOTH_NEXT, (_GIVEN, _GONE), (_NEXT_GIVEN, ""), before=_EVENTS + _OTHER
+    ),
+    case(  # the process did not end: what has not come yet may come
+        "I-T12", _NEXT + _CAME, (_HANDED, "cut\n"), before=_EVENTS
+    ),
+    case(  # a link that ends loses what was sent last
+        "I-L6", _CAME + _NEXT, (_NEXT, ""), before=_SESSION
+    ),
+    case(  # what was not written waits again
+        "I-T11", "@mn" + _NODE + _PUBLISHED + _LEFT,
+        (_OUT, _OUT + _QUEUED + "bus close L1\nbus open L3 kind=mn a=MN\n"
+         "bus session link=L3 a=MN b=RA\n" + _FLUSHED + _OUT.replace("L1", "L3")),
+    ),
+)  # fmt: skip
+"""What looks as if it broke a claim, and has a reason."""
