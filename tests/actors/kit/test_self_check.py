@@ -17,7 +17,7 @@ from actors.runtime.config import RuntimeConfig
 from fsm.bus.transactions import is_sampled
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
-from specs.trace import Kind, Op
+from specs.trace import Fact, Kind, Op
 from tests.support.log import unchanged_log
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
@@ -123,3 +123,17 @@ async def test_a_node_that_judges_itself_breaks_nothing(autojump_clock):
         async with open_runtime(runtime, network, NULL_TRACER) as running:
             await running.deploy("echo", Echo)
         assert node.counters.broken_claims == {}
+
+
+async def test_an_event_that_comes_again_and_is_given_again_is_found():
+    """Also without a trace, for every tenth event."""
+    check, counters = checked()
+    row = Fact(k=Kind.TABLE, op=Op.ADD, table="listeners", key="hyperty://a.ex/2/changes", val="HB")
+    check.record("bus", row)
+    for number in (SAMPLED, OTHER):
+        event = Message(number, MessageType.UPDATE, "hyperty://a.ex/2", "hyperty://a.ex/2/changes")
+        for _ in range(2):
+            check.message("bus", Op.ADMIT, event, by="S")
+            check.message("bus", Op.DELIVER, event, listener="HB")
+
+    assert counters.broken_claims == {"I-T11": 1}

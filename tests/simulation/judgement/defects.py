@@ -34,6 +34,7 @@ from tests.simulation.judgement.evidence import ProcessTracer
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.plan import Plan
 from tests.simulation.plans.stored import stored_plan_of
+from tests.support.shape import assert_same_shape
 
 __all__ = ["DEFECTS", "Defect", "Trial", "defective"]
 
@@ -270,7 +271,9 @@ def defective(*defects: Defect) -> Iterator[None]:
     """Have defects in the product."""
     sound = [owner.__dict__[name] for owner, name, _ in defects]
     for (owner, name, make), was in zip(defects, sound, strict=True):
-        setattr(owner, name, make(was))
+        broken = make(was)
+        assert_same_shape(was, broken)
+        setattr(owner, name, broken)
     try:
         yield
     finally:

@@ -41,6 +41,9 @@ SAYINGS = {
 }
 """Who says what, by the number of the message."""
 
+MID = f"{A}#1"
+"""The first message of a story."""
+
 ACTIONS = (*SAYINGS, "ask", "answer", "again", "late", "no-way", "leave")
 
 
@@ -148,6 +151,12 @@ def test_the_histories_know_every_end_of_a_message_here():
 
 def test_a_vanished_message_is_noticed(monkeypatch):
     """I-T9: a bus that swallows events does not pass."""
-    monkeypatch.setattr(Deliveries, "give", lambda *_: True)
+    swallowed = []
+
+    def swallow(_deliveries, message, _route, **_how):
+        swallowed.append(instance_id(message))
+        return True
+
+    monkeypatch.setattr(Deliveries, "give", swallow)
     history, world, _ = run(["event"])
-    assert len(vanished(history, world)) == 1
+    assert [mid for mid, *_ in vanished(history, world)] == swallowed == [MID]
