@@ -24,7 +24,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped] # ships no types
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from fsm.judge.trace_files import BadLine, LinesPart, Part, unreadable
+from fsm.judge.trace_files import BadLine, LinesPart, Part, is_inside, unreadable
 from fsm.judge.trace_line import TraceLine
 from spark.errors import TraceMissingError
 from spark.schemas import READ
@@ -118,11 +118,13 @@ def _found_here(path: str, place: Path) -> list[str]:
         raise TraceMissingError(path, "there is nothing")
     files = [file for end in (*_LINES, _PARQUET) for file in place.rglob(f"part-*{end}")]
     aside = (QUARANTINED, SILENT)
-    files = [file for file in files if file.is_file() and not set(file.parts) & set(aside)]
+    files = [file for file in files if is_inside(file, place) and not set(file.parts) & set(aside)]
     if not files:
         raise TraceMissingError(path, "there is no part-*.jsonl under it")
     notes = [note for one in aside for note in place.rglob(f"{one}/part-*{_NOTES}")]
-    return [str(file) for file in sorted([*files, *notes])]
+    return [
+        str(file) for file in sorted([*files, *(one for one in notes if is_inside(one, place))])
+    ]
 
 
 def _found_by_spark(session: SparkSession, path: str) -> list[str]:

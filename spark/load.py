@@ -8,6 +8,7 @@ that `convert` made of them. A line is read by `fsm.judge.trace_line`, in Python
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Final, final
 
 import attrs
@@ -16,8 +17,9 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from fsm.judge.trace_files import is_inside
 from spark.errors import TraceMissingError
-from spark.files import QUARANTINED, SILENT, base_of, plain
+from spark.files import QUARANTINED, SILENT, base_of, is_local, plain
 from spark.schemas import DECODED, PLACE, QUARANTINE, READ, REST, WRITER
 from spark.workers.folds import decode, iterating
 from specs.jsonvalue import Json
@@ -68,7 +70,7 @@ def read_source(
         there = {plain(file) for file in text.inputFiles()}
         # A report, which may lie among the runs, is Parquet as well, but of no process.
         told = {file for file in there if not file.endswith(_PARQUET) or writer_of(file)}
-        new = told - seen
+        new = {file for file in told - seen if _is_of(path, file)}
         seen |= new
         columns = {file for file in new if file.endswith(_PARQUET)}
         lines = new - columns
@@ -87,6 +89,12 @@ def read_source(
         raise TraceMissingError("nowhere", "no path was named")
     bad = reduce(DataFrame.unionByName, aside) if aside else small_frame(session, [], QUARANTINE)
     return Source(reduce(DataFrame.unionByName, found), frozenset(writers), bad)
+
+
+def _is_of(path: str, file: str) -> bool:
+    """Return whether a file lies where it was looked for; links out of a folder do not count."""
+    place = Path(plain(path))
+    return not (is_local(file) and place.is_dir()) or is_inside(Path(file), place)
 
 
 _SCHEME: Final = "^file:/+"

@@ -26,6 +26,7 @@ from fsm.frozen import frozen, thawed
 from fsm.judge.claims.fold import Evidence, Finding
 from fsm.judge.live import LiveJudge, LiveProcess
 from fsm.judge.process import judge_across
+from fsm.judge.trace_files import is_inside
 from spark.files import shared_out
 from spark.schemas import PIECE, What
 from spark.workers.folds import (
@@ -153,7 +154,7 @@ _SHARE: Final = 64 << 10
 def sizes_of(directory: Path) -> dict[str, int]:
     """Return the sizes of the parts under a directory, in the order in which they are written."""
     # A part is listed before its size is asked for: what a later part follows is then complete.
-    parts = sorted(directory.rglob("part-*.jsonl"))
+    parts = sorted(one for one in directory.rglob("part-*.jsonl") if is_inside(one, directory))
     return {str(part.relative_to(directory)): part.stat().st_size for part in parts}
 
 

@@ -7,7 +7,7 @@ end of a process is judged when its end is recorded.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 import attrs
 
@@ -16,10 +16,13 @@ from fsm.judge.claims.fold import Evidence, Finding
 from fsm.judge.process import DisorderError, LateHomeError, ProcessJudge, ProcessJudgement
 from fsm.judge.replay import Violation
 from fsm.judge.trace_files import BadLine
-from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
+from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, TraceLine, read_line
 from specs.trace import Kind
 
 __all__ = ["LiveJudge", "LiveProcess", "Round"]
+
+_SHOWN: Final = 1000
+"""Bytes of a line that is no record that are kept."""
 
 _B = TypeVar("_B", Violation, Finding)
 
@@ -80,13 +83,15 @@ class LiveJudge:
             name: The file.
             data: The bytes behind those that were taken before; a line may be cut in two.
         """
-        *lines, self._rests[name] = (self._rests.get(name, b"") + data).split(b"\n")
+        *lines, rest = (self._rests.get(name, b"") + data).split(b"\n")
+        # The rest of a line that is too long only makes it longer.
+        self._rests[name] = rest[: MAX_LINE + 1]
         for line in lines:
             self._lines[name] += 1
             try:
                 self._record(read_line(line))
             except BadTraceLineError as exc:
-                text = line.decode(errors="replace")
+                text = line[:_SHOWN].decode(errors="replace")
                 self._bad.append(BadLine(name, self._lines[name], exc.reason, text))
 
     def _record(self, record: TraceLine) -> None:

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
+from functools import partial
 from heapq import merge
 from itertools import chain, pairwise
 from pathlib import Path
@@ -19,16 +20,22 @@ from typing import BinaryIO, Final, Protocol, TypeAlias, TypeVar, final
 import attrs
 
 from fsm.judge.replay import order_of
-from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
+from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, TraceLine, read_line
 from specs.errors import ProtoflyError
 from specs.trace import writer_of
 
 __all__ = [
     "BadLine", "LinesPart", "PackedRestError", "Part", "Reading", "TraceFileError", "folders_of",
-    "lines_of", "local_part", "parts_in", "silent", "unreadable",
+    "is_inside", "lines_of", "local_part", "parts_in", "silent", "unreadable", "whole_lines",
 ]  # fmt: skip
 
 _Writer: TypeAlias = tuple[str, str]
+
+_CUT: Final = b" ... (cut)"
+"""The end of a line that was too long, which no JSON has; it is longer than a line may be."""
+
+_SHOWN: Final = 1000
+"""Characters of a line that is no record that are kept."""
 
 _NO_RECORD: Final = 0
 """Stands for the number of a line that is no record; numbers begin with 1."""
@@ -70,7 +77,7 @@ class BadLine:
     Attributes:
         line: From 1.
         reason: As half a sentence.
-        text: The line; bytes that are no UTF-8 are replaced.
+        text: The begin of the line; bytes that are no UTF-8 are replaced.
     """
 
     file: str
@@ -122,7 +129,8 @@ class LinesPart:
                 try:
                     yield read_line(text)
                 except BadTraceLineError as exc:
-                    yield BadLine(self.name, number, exc.reason, text.decode(errors="replace"))
+                    shown = text[:_SHOWN].decode(errors="replace")
+                    yield BadLine(self.name, number, exc.reason, shown)
         except PackedRestError as exc:
             yield BadLine(self.name, number + 1, exc.reason, "")
 
@@ -141,8 +149,7 @@ class LinesPart:
                 if self.name.endswith(".gz"):
                     yield from _unpacked(file, size)
                     return
-                while data := file.read(size):
-                    yield data + file.readline()
+                yield from whole_lines(iter(partial(file.read, size), b""))
         except OSError as exc:
             raise unreadable(self.name, exc) from exc
 
@@ -157,6 +164,38 @@ def lines_of(block: bytes) -> list[bytes]:
     return [*lines, rest] if rest else lines
 
 
+def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces of a file as whole lines, and at its end what is left.
+
+    A line that is too long is cut, in a way that it is no record.
+    """
+    rest, is_skipping = b"", False
+    for piece in pieces:
+        data = piece
+        if is_skipping:
+            end = data.find(b"\n")
+            if end < 0:
+                continue
+            data, is_skipping = data[end:], False
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield _cut(rest + data[:end])
+            rest = b""
+        rest += data[end:]
+        if len(rest) > MAX_LINE:
+            rest, is_skipping = _cut(rest), True
+    if rest:
+        yield rest
+
+
+def _cut(lines: bytes) -> bytes:
+    """Cut lines that are too long."""
+    if len(lines) <= MAX_LINE or all(len(one) <= MAX_LINE for one in lines.split(b"\n")):
+        return lines
+    parts = (one if len(one) <= MAX_LINE else one[:MAX_LINE] + _CUT for one in lines.split(b"\n"))
+    return b"\n".join(parts)
+
+
 def _unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield the whole lines of a packed file, and at its end what is left.
 
@@ -164,18 +203,10 @@ def _unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
         PackedRestError: From here on it is damaged.
     """
     source = gzip.GzipFile(fileobj=file)
-    rest = b""
     try:
-        while data := source.read1(size):
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield rest + data[:end]
-                rest = b""
-            rest += data[end:]
+        yield from whole_lines(iter(partial(source.read1, size), b""))
     except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
         raise PackedRestError(str(exc)) from exc
-    if rest:
-        yield rest
 
 
 @final
@@ -319,10 +350,16 @@ def _files(place: Path) -> list[Path]:
         return [place]
     if not place.is_dir():
         raise TraceFileError(f"no trace at {place}: there is nothing; name what --trace wrote to")
-    files = sorted([*place.rglob("part-*.jsonl"), *place.rglob("part-*.jsonl.gz")])
+    found = sorted([*place.rglob("part-*.jsonl"), *place.rglob("part-*.jsonl.gz")])
+    files = [file for file in found if is_inside(file, place)]
     if not files:
         raise TraceFileError(f"no trace at {place}: there is no part-*.jsonl under it")
     return files
+
+
+def is_inside(file: Path, place: Path) -> bool:
+    """Return whether a file is one, and lies in a folder itself: no link leads out of it."""
+    return file.is_file() and file.resolve().is_relative_to(place.resolve())
 
 
 def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:

@@ -27,6 +27,7 @@ from specs.trace import Fact, Kind, Op, Stamp
 __all__ = [
     "CLAIMS",
     "FIELDS",
+    "MAX_LINE",
     "STEP_TEXTS",
     "BadTraceLineError",
     "Body",
@@ -43,6 +44,9 @@ __all__ = [
     "read_record",
     "wire_name",
 ]
+
+MAX_LINE: Final = 1 << 20
+"""Bytes of a line at most (ours); processes write some hundred."""
 
 _Scalar: TypeAlias = type[str] | type[int] | type[float]
 
@@ -235,6 +239,8 @@ def read_line(text: str | bytes) -> TraceLine:
     Raises:
         BadTraceLineError: It is no record.
     """
+    if len(text) > MAX_LINE:
+        raise BadTraceLineError(f"it has more than {MAX_LINE:,} bytes")
     try:
         record = orjson.loads(text)
     except ValueError as exc:

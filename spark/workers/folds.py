@@ -66,6 +66,10 @@ def iterating(function: Callable[[_Batches], _Batches], gives: str) -> UserDefin
     return cast("UserDefinedFunction", column).asNondeterministic()
 
 
+_SHOWN: Final = 1000
+"""Bytes of a line that is no record that are kept."""
+
+
 def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
     """Read lines, each given as its bytes and the piece of a file, as the reference judge does."""
     _collect_seldom()
@@ -85,7 +89,7 @@ def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
     try:
         record = read_line(line)
     except BadTraceLineError as exc:
-        return (*_NOTHING, exc.reason, line.decode(errors="replace"))
+        return (*_NOTHING, exc.reason, line[:_SHOWN].decode(errors="replace"))
     return (*_VALUES(record), None, None)
 
 
