@@ -153,11 +153,13 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     _open: dict[str, _Passage] = attrs.field(factory=dict)
     _recorded: set[str] = attrs.field(factory=set)
 
+    def _known(self, mid: str | None) -> _Passage | None:
+        return self._passages.get(mid or "") or self._open.get(mid or "")
+
     def _passage(self, record: TraceLine) -> _Passage:
-        mid = record.mid or ""
-        passage = self._passages.get(mid) or self._open.get(mid)
+        passage = self._known(record.mid)
         if passage is None:
-            passage = self._passages[mid] = _Passage(record)
+            passage = self._passages[record.mid or ""] = _Passage(record)
             if len(self._passages) > RECENT:
                 self._forget()
         passage.last = record
@@ -232,7 +234,10 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
                 self._twice(record)
             return
         passage.written[link] += 1
-        if passage.written[link] > max(passage.copies, 1) and record.actor == BUS:
+        # A request that comes twice is answered twice, alike.
+        request = self._known(record.ref)
+        most = max(passage.copies, 1 if request is None else request.copies, 1)
+        if passage.written[link] > most and record.actor == BUS:
             self._twice(record)
 
     @on(msg(Op.PUBLISH))
@@ -260,9 +265,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     def answered(self, record: TraceLine) -> None:
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
-        ref = record.ref or ""
-        request = self._passages.get(ref) or self._open.get(ref)
-        if request is not None:
+        if (request := self._known(record.ref)) is not None:
             request.is_answered = True
 
     def _twice(self, record: TraceLine) -> None:
