@@ -43,7 +43,7 @@ async def detached_with_a_full_queue(world, ra, rb):
 async def detached_with_a_queue_of_many_bytes(world, ra, rb):
     await rb.link.aclose()
     await trio.sleep(0.01)
-    await send(ra, RB, 23, "x" * (OUTBOX_BYTES // 20))
+    await send(ra, RB, 27, ["x" * 10_000] * (OUTBOX_BYTES // 250_000))
 
 
 async def detached_when_all_queues_are_too_large(world, ra, rb):
