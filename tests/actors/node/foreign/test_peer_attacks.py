@@ -5,7 +5,8 @@ import trio
 
 from actors.kit.counters import Tally
 from fsm.registry.node_rights import Observation
-from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
+from specs.limits.protocol import HOP_LIMIT, PEER_OFFENCES, QUARANTINE
+from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
 
@@ -198,3 +199,21 @@ async def test_a_foreign_node_observes_only_objects_of_this_domain(autojump_cloc
         await rc.post("create", "hyperty://c.ex/hc", f"{url}/children/chat", value=1)
         await ra.post("create", url, f"{url}/children/chat", value=2)
         assert (await peer.hear()).body["value"] == 2
+
+
+# ---- circles of domains
+
+
+async def test_a_message_of_another_domain_that_crossed_too_many_stubs_goes_no_further(
+    autojump_clock,
+):
+    """MN-20, I-L4: also one that no stub has carried twice."""
+    async with open_world() as world:
+        ra, peer = await world.peer(RA), await world.peer(NODE)
+        hops = [f"domain://msg-node.d{n}.ex/protostub/d{n + 1}.ex" for n in range(HOP_LIMIT + 1)]
+        most = await peer.post("create", HX, f"{RA}/ua", value=1, via=hops[1:])
+        assert (await ra.hear()).id == most.id
+        await peer.post("create", HX, f"{RA}/ua", value=2, via=hops)
+        await peer.post("create", HX, f"{RA}/ua", value=3, via=[*hops[2:], hops[2]])
+        assert await ra.silence()
+        assert world.node.counters.drops[DropReason.LOOP] == 2
