@@ -442,6 +442,22 @@ async def test_a_late_message_by_another_path_is_refused(world):
     assert drops == ["overtaken"]
 
 
+async def test_a_repeat_of_the_node_makes_no_late_message_of_a_link_welcome(world):
+    """I-B7: the node may bring a message again that it lost; the youngest one stays the youngest."""
+    heard = await world.component(A)
+    await world.component(S, Origin.NODE_STUB)
+    await with_link(world)
+    await world.bus.tell(OwnerKnown(C, RC))
+    for number in (3, 1):
+        await world.port(S).post(ask(number, from_=C, to=A))
+        await world.settle()
+    await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, RC))
+    await world.settle()
+    assert [m.id for m in world.heard_by(heard)] == [3, 1]
+
+
 async def test_answers_to_a_shared_address_may_come_from_many(world):
     core = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
