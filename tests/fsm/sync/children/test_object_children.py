@@ -63,6 +63,13 @@ def test_numbers_of_one_creator_only_grow_and_others_have_their_own():
     assert isinstance(children.take(create(1, creator=HC)), ChildShown)
 
 
+def test_a_change_of_an_older_child_lets_no_deleted_one_come_back():
+    """I-D10: a change has the number of its child, which is not the highest of the creator."""
+    children = filled(create(1), create(4, 5), op(Act.UPDATE, 1, 6), op(Act.DELETE, 4, 7))
+    assert children.take(create(4, 8)).code == Code.CONFLICT
+    assert children.take(create(3, 9)).code == Code.CONFLICT
+
+
 def test_a_creator_that_does_not_know_the_outcome_creates_the_same_child_again():
     """The message is another, the child is not: there is one of it, also if both arrive."""
     children = filled(create(4), create(4, 9))
