@@ -65,7 +65,7 @@ def test_numbers_of_one_creator_only_grow_and_others_have_their_own():
 
 def test_a_change_of_an_older_child_lets_no_deleted_one_come_back():
     """I-D10: a change has the number of its child, which is not the highest of the creator."""
-    children = filled(create(1), create(4, 5), op(Act.UPDATE, 1, 6), op(Act.DELETE, 4, 7))
+    children = filled(create(1), create(4, 5), op(Act.DELETE, 4, 6), op(Act.UPDATE, 1, 7))
     assert children.take(create(4, 8)).code == Code.CONFLICT
     assert children.take(create(3, 9)).code == Code.CONFLICT
 
