@@ -443,7 +443,7 @@ async def test_a_late_message_by_another_path_is_refused(world):
 
 
 async def test_a_repeat_of_the_node_makes_no_late_message_of_a_link_welcome(world):
-    """I-B7: the node may bring a message again that it lost; the youngest one stays the youngest."""
+    """I-B7: the node may bring what it lost again; the youngest one stays the youngest."""
     heard = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     await with_link(world)
