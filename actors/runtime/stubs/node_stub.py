@@ -267,9 +267,26 @@ class NodeStub(Actor[NodeStubMessage]):
         if self._url in message.via:
             self._hops.dropped(message, DropReason.LOOP)
             return
+        if not self._may_bring(message):
+            self._hops.dropped(message, DropReason.UNKNOWN_SOURCE)
+            if message.is_request and self._link is not None:
+                why = f"{message.from_} is not of {self._context.config.domain}"
+                answer = refuse(message, Code.UNAUTHENTICATED, why)
+                self._link.control(self._link.wire.write(answer))
+            return
         arrived = stamped(message, self._url, self._context.sender_of(message))
         self._hops.crossed(Op.RCV, arrived, self._url, self._link_name())
         await self._post(arrived)
+
+    def _may_bring(self, message: Message) -> bool:
+        """Return whether a message may come by this node: the own one brings them all.
+
+        That of another domain brings those of its domain, and what others add to objects there.
+        What it brings to the node of a domain, that node judges.
+        """
+        domain = self._context.config.domain
+        is_its = domain in {domain_of(message.from_), domain_of(message.to)}
+        return is_its or self._is_own or self._is_of_node
 
     def _link_name(self) -> str:
         return "" if self._link is None else self._link.name
