@@ -1,5 +1,6 @@
 """The actors of one runtime, and its presence: what it sets up, and removes on leaving."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import final
 
@@ -259,13 +260,20 @@ class Presence:
         await self._parts.sync_manager.ask(ObjectsClosed)
 
     async def _end_links(self) -> None:
-        links = await self._parts.registry.ask(LinksClosed)
-        async with trio.open_nursery() as nursery:
-            for entry in links:
-                nursery.start_soon(self._end_link, entry)
+        view = await self._parts.registry.ask(LinksWanted)
+        ends = [end for entry in view.links for end in entry.ends]
+        # A handler's link is disconnected first, then its row and its listener go (SC-28).
+        await self._end_all([end for end in ends if end.role is Role.HANDLER])
+        links: tuple[LinkEntry, ...] = await self._parts.registry.ask(LinksClosed)
+        await self._end_all(links)
         if self.handler is not None:
             await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
             await self._unload(self.handler, None)
+
+    async def _end_all(self, entries: Iterable[LinkEntry]) -> None:
+        async with trio.open_nursery() as nursery:
+            for entry in entries:
+                nursery.start_soon(self._end_link, entry)
 
     async def _end_link(self, entry: LinkEntry) -> None:
         if entry.role is Role.REQUESTER:
