@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(120)
 
 SEEDS = 5
 
-FOUND = 9500007, 9500008, 9500031, 9500078, 9500253, 9500433
+FOUND = 9500007, 9500008, 9500031, 9500078, 9500087, 9500253, 9500280, 9500327, 9500433
 """Seeds that once broke a rule: a write that waited for the disk, and that its reporter took back;
 children that were sent again to others, although the one that decides on them is here; a node that
 took away the path of an observer whose reporter could not decide; a deletion that was written down
