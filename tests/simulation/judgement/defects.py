@@ -255,7 +255,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     ),
     "reports are numbered twice": Trial(
         "claim I-B8",
-        9500003,
+        9500006,
         (ReportedChildren, "_report_all", _numbered_twice),
         made=stored_plan_of,
     ),
