@@ -203,6 +203,9 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         passage.given[listener] += 1
         several = list(self.process.listeners.of(BUS, record.to or "")).count(listener)
         most = max(passage.admitted * max(several, 1), 1)
+        if listener == _FOREIGN:
+            # Once for each domain of a subscriber.
+            most = max(most, passage.targets)
         if passage.given[listener] > most and not is_p2p_end(listener.removeprefix(MINI_BUS)):
             self._twice(record)
 
