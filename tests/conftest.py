@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, settings
 from fsm.static_check import read_census, write_census
 from tests.support.compiled import compile_tests
 from tests.support.order import in_order
-from tests.support.shape import CheckedMonkeyPatch
 from tests.support.trace.census import counted
 
 SOAK_TIMEOUT = 3600.0
@@ -148,14 +147,6 @@ def pytest_collection(session):
 
 
 @pytest.hookimpl(tryfirst=True)
-@pytest.fixture
-def monkeypatch():
-    """As pytest's, but a function is replaced by one of its shape only."""
-    patch = CheckedMonkeyPatch()
-    yield patch
-    patch.undo()
-
-
 def pytest_collection_modifyitems(config, items):
     """Group tests that share a costly fixture, and order them.
 

@@ -7,8 +7,6 @@ something to go wrong then passes for a reason of its own.
 import inspect
 from collections.abc import Callable
 
-import pytest
-
 _POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 
@@ -18,7 +16,8 @@ def assert_same_shape(old: object, new: object) -> None:
     if old is None or new is None:
         return
     parameters = inspect.signature(old).parameters.values()
-    required = [one for one in parameters if one.kind in _POSITIONAL]
+    positional = [one for one in parameters if one.kind in _POSITIONAL]
+    required = [one for one in positional if one.default is inspect.Parameter.empty]
     named = {one.name: None for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY}
     try:
         inspect.signature(new).bind(*required, **named)
@@ -30,12 +29,3 @@ def _function(value: object) -> Callable | None:
     if isinstance(value, staticmethod | classmethod):
         value = value.__func__
     return value if inspect.isfunction(value) or inspect.ismethod(value) else None
-
-
-class CheckedMonkeyPatch(pytest.MonkeyPatch):
-    """Replaces functions by such of their shape only."""
-
-    def setattr(self, *place, **how) -> None:
-        super().setattr(*place, **how)
-        target, name, old = self._setattr[-1]
-        assert_same_shape(old, inspect.getattr_static(target, name, None))
