@@ -222,16 +222,16 @@ class Writes(Whole):
 
     async def _version_there(self) -> Json:
         """Return the version at the sync manager, however long it waits for the disk."""
-        while True:
-            with suppress(ActorStoppedError):
+        undecided = {Code.TIMEOUT, Code.UNAVAILABLE}
+        with suppress(ActorStoppedError):
+            answer = await self._context.ask(self.url, MessageType.READ, {})
+            while answer.code in undecided:
+                await trio.sleep(READ_PAUSE)
                 answer = await self._context.ask(self.url, MessageType.READ, {})
-                value = answer.body.get("value")
-                if answer.code in {Code.TIMEOUT, Code.UNAVAILABLE}:
-                    await trio.sleep(READ_PAUSE)
-                    continue
-                if answer.code <= LAST_SUCCESS and isinstance(value, dict):
-                    return value.get("version")
-            return self.version
+            value = answer.body.get("value")
+            if answer.code <= LAST_SUCCESS and isinstance(value, dict):
+                return value.get("version")
+        return self.version
 
     def _fail(self, lost: Unpublished) -> None:
         unreported = self._core.failed(lost.code, lost.why, frozenset(self._waits))

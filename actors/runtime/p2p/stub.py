@@ -203,17 +203,20 @@ class LinkWork:
         """
         proving: deque[trio.CancelScope] = deque()
         async with trio.open_nursery() as nursery:
-            while True:
-                try:
-                    pipe = await offered.listener.accept()
-                except LinkError as exc:
-                    self._leave_out(LinkKind(offered.candidate.kind), str(exc))
-                    return
+            while (pipe := await self._accepted(offered)) is not None:
                 if len(proving) == PENDING_PROOFS:
                     proving.popleft().cancel()
                 patience = trio.CancelScope()
                 proving.append(patience)
                 nursery.start_soon(self._welcome, pipe, offered.candidate, proving, patience)
+
+    async def _accepted(self, offered: Offered) -> Link | None:
+        """Return the next connection; None: the listener has ended."""
+        try:
+            return await offered.listener.accept()
+        except LinkError as exc:
+            self._leave_out(LinkKind(offered.candidate.kind), str(exc))
+            return None
 
     async def _welcome(
         self,
