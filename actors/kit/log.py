@@ -21,7 +21,16 @@ from typing_extensions import override
 
 from specs.plain_text import one_line, visible
 
-__all__ = ["Level", "Log", "Style", "configure_log", "get_logger", "prepare_log", "shared_fields"]
+__all__ = [
+    "Level",
+    "Log",
+    "Style",
+    "configure_log",
+    "get_logger",
+    "prepare_log",
+    "quiet_libraries",
+    "shared_fields",
+]
 
 
 class Level(StrEnum):
@@ -120,6 +129,16 @@ def shared_fields(**fields: object) -> Iterator[None]:
         yield
     finally:
         _shared.reset(token)
+
+
+def quiet_libraries() -> None:
+    """Have the library of state machines log warnings only, unless the program says otherwise.
+
+    It logs each step of each machine at the level INFO.
+    """
+    above, library = logging.getLogger("transitions"), logging.getLogger("transitions.core")
+    if above.level == library.level == logging.NOTSET:
+        library.setLevel(logging.WARNING)
 
 
 def prepare_log() -> None:

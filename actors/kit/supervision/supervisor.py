@@ -18,7 +18,7 @@ import attrs
 import trio
 
 from actors.kit.errors import ActorStoppedError, NameTakenError, PartEndedError, RestartLimitError
-from actors.kit.log import get_logger
+from actors.kit.log import get_logger, quiet_libraries
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import LOGGED, DeadLetters
 from actors.kit.supervision.mailbox import Asked, Mailbox, Nothing
@@ -565,6 +565,7 @@ async def open_supervisor(
         ExceptionGroup: With a RestartLimitError when a child crashed too often, or with what the
             block raised.
     """
+    quiet_libraries()
     async with trio.open_nursery() as nursery:
         watched = Monitor() if monitor is None else monitor
         regime = Regime(strategy, intensity)

@@ -37,6 +37,7 @@ __all__ = [
     "GivenToken",
     "SessionError",
     "TokenFile",
+    "excess",
     "given",
     "is_word",
     "obtained",
@@ -254,7 +255,8 @@ def read_secret(path: Path, kind: str) -> str:
     except UnicodeDecodeError as exc:
         raise CredentialsError(f"cannot use the {kind} file {path}: it holds no {kind}") from exc
     if not is_word(text):
-        raise CredentialsError(f"cannot use the {kind} file {path}: it holds no {kind}")
+        why = excess(text) or f"it holds no {kind}"
+        raise CredentialsError(f"cannot use the {kind} file {path}: {why}")
     return text
 
 
@@ -291,6 +293,12 @@ def is_word(text: str) -> bool:
     return 0 < len(text) <= TOKEN_CHARS and _WORD.fullmatch(text) is not None
 
 
+def excess(text: object) -> str:
+    """Return that a text is too long for a token, as half a sentence; empty: it is not."""
+    is_long = isinstance(text, str) and len(text) > TOKEN_CHARS
+    return f"it is longer than {TOKEN_CHARS} characters" if is_long else ""
+
+
 async def obtained(credentials: Credentials, audience: str) -> str | CredentialsError:
     """Return a token, or why there is none; an error is logged.
 
@@ -308,19 +316,19 @@ async def obtained(credentials: Credentials, audience: str) -> str | Credentials
         token = await credentials.token(audience)
     if isinstance(token, str) and (token == "" or is_word(token)):
         return token
-    failure = _failure(crash.error, is_late=scope.cancelled_caught)
+    failure = _failure(crash.error, token, is_late=scope.cancelled_caught)
     unforeseen = None if failure is crash.error else crash.error
     _log.warning("login token", domain=audience, why=failure.reason, exc_info=unforeseen)
     return failure
 
 
-def _failure(error: Exception | None, *, is_late: bool) -> CredentialsError:
+def _failure(error: Exception | None, token: object, *, is_late: bool) -> CredentialsError:
     if isinstance(error, CredentialsError):
         return error
     if is_late:
         return CredentialsError("its source gave none in time")
     if error is None:
-        return CredentialsError("its source gave something else")
+        return CredentialsError(excess(token) or "its source gave something else")
     return CredentialsError(f"its source raised {type(error).__name__}")
 
 

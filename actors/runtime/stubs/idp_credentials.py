@@ -12,7 +12,13 @@ from typing_extensions import override
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.stubs.credentials import AskingCredentials, CredentialsError, is_word, without
+from actors.runtime.stubs.credentials import (
+    AskingCredentials,
+    CredentialsError,
+    excess,
+    is_word,
+    without,
+)
 from specs.addresses.address import domain_of, idp_proxy
 from specs.bodies.session import IDENTITY_GUI, OPEN_POPUP, IdentityCall
 from specs.jsonvalue import Json, JsonObject
@@ -90,7 +96,8 @@ class IdpCredentials(AskingCredentials):
         token = value.get("assertion") if isinstance(value, dict) else value
         await trio.lowlevel.checkpoint()
         if not isinstance(token, str) or not is_word(token):
-            raise CredentialsError(f"{idp_proxy(domain_of(self._user))} answered without a token")
+            why = excess(token) or "there is no token in its answer"
+            raise CredentialsError(f"{idp_proxy(domain_of(self._user))} gives no token: {why}")
         return token
 
     async def _generated(self, port: MiniBusPort, audience: str, hint: Json) -> Json:

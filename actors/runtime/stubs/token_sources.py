@@ -22,6 +22,7 @@ from actors.kit.log import get_logger
 from actors.runtime.stubs.credentials import (
     Credentials,
     CredentialsError,
+    excess,
     is_word,
     read_secret,
     without,
@@ -86,7 +87,8 @@ class TokenCommand(Credentials):
         if status:
             raise CredentialsError(f"the command {name} ended with status {status}")
         if not is_word(text):
-            raise CredentialsError(f"the first line of the command {name} is no token")
+            why = excess(text) or "it is no token"
+            raise CredentialsError(f"the first line of the command {name} cannot be used: {why}")
         return text
 
 
@@ -199,7 +201,8 @@ class OAuthCredentials(Credentials):
             await self._keep(issued.get("refresh_token"), form.get("refresh_token"))
         token = issued.get("access_token")
         if not isinstance(token, str) or not is_word(token):
-            raise CredentialsError(f"{self.url} issues no access token")
+            why = excess(token)
+            raise CredentialsError(f"{self.url} issues no access token{why and f': {why}'}")
         return token
 
     def _request(self) -> tuple[dict[str, str], dict[str, str], list[Json]]:

@@ -1,5 +1,6 @@
 """A runtime logs in at its node: when it is asked to, with a token as fresh as can be."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -8,6 +9,7 @@ import pytest
 import trio
 from typing_extensions import override
 
+from actors.keys.token import BadTokenError, read_token
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -21,7 +23,8 @@ from actors.runtime.stubs.credentials import (
     given,
     obtained,
 )
-from specs.limits.node import KEYS_PAUSE, TOKEN_TIMEOUT
+from actors.runtime.stubs.token_sources import TokenCommand
+from specs.limits.node import KEYS_PAUSE, TOKEN_CHARS, TOKEN_TIMEOUT
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from tests.support.log import captured_log
@@ -176,6 +179,20 @@ async def test_a_file_without_a_token_gives_none_and_says_why(tmp_path, content)
         assert (await obtained(source, "a.ex")).code == 503
     assert [one["event"] for one in logs] == ["login token"]
     assert "two words" not in str(logs)
+
+
+async def test_a_token_that_is_too_long_is_refused_with_that_reason(tmp_path):
+    """Of each source of tokens, and by the node."""
+    token = "x" * (TOKEN_CHARS + 1)
+    path = written(tmp_path / "token", token)
+    command = TokenCommand((sys.executable, "-c", f"print('x' * {TOKEN_CHARS + 1})"))
+    for source in (TokenFile(path), command, given(token)):
+        with captured_log() as logs:
+            refused = await obtained(source, "a.ex")
+        assert f"longer than {TOKEN_CHARS} characters" in refused.reason
+        assert f"longer than {TOKEN_CHARS} characters" in logs[0]["why"]
+    with pytest.raises(BadTokenError, match=f"longer than {TOKEN_CHARS} characters"):
+        read_token(token)
 
 
 # ---- sources that fail, hang, or are slow
