@@ -275,8 +275,20 @@ class Runtime:
 
     @property
     def status(self) -> StatusValue:
-        """Status of the runtime: `created`, then `live` while it reaches its node, else not."""
+        """Status of the runtime: `created`, then `live` while it reaches its node, else not.
+
+        `failed`: the node has ended the session for good; `end_reason` says why.
+        """
         return self._running.status.value
+
+    @property
+    def end_reason(self) -> str | None:
+        """Why the node has ended the session for good; None: it has not.
+
+        Such as `taken over by another login`. The runtime does not log in again by itself: it
+        refuses all messages to its domain with this reason, and `enter` raises it.
+        """
+        return self._running.status.end
 
     def status_changes(self) -> AsyncIterator[StatusValue]:
         """Return an iterator over the present status and each newer one.

@@ -61,10 +61,12 @@ class OwnNode:
 
     Attributes:
         stub: Address of the node's stub.
+        end: Why the session is over for good; None: the stub connects again.
     """
 
     stub: str
     is_live: bool
+    end: str | None = None
 
 
 @final

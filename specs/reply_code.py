@@ -43,6 +43,9 @@ FIRST_REFUSAL: Final = 400
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
 """A node's lasting refusals of an open: another attempt does not help."""
 
+TAKEN_OVER: Final = "taken over by another login"
+"""A node's refusal (409) to re-open a session that another login of its user has got: for good."""
+
 NOT_NOW: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE})
 """Answers of a receiver after which a durable message is delivered to it again, later."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import click
+import trio
 
 from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
@@ -78,6 +79,7 @@ from fsm.registry.resolve.config import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.bodies.word import StatusValue
 from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy
 from specs.jsonvalue import Json
@@ -584,7 +586,21 @@ async def _open(
             hyperties: dict[str, Json] = {
                 name: await deploy(runtime, name) for name, deploy in crew.items()
             }
-            yield {"hyperties": hyperties, "http_url": runtime.http_url}
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_end_with_session, runtime)
+                yield {"hyperties": hyperties, "http_url": runtime.http_url}
+                nursery.cancel_scope.cancel()
+
+
+async def _end_with_session(runtime: Runtime) -> None:
+    """Wait until the node ends the session for good.
+
+    Raises:
+        CommandError: It has; with the reason.
+    """
+    async for status in runtime.status.changes():
+        if status is StatusValue.FAILED:
+            await enter(runtime)
 
 
 def _announce(config: RuntimeConfig, fields: dict[str, Json]) -> None:

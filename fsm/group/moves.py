@@ -18,6 +18,7 @@ import attrs
 
 from fsm.group.kinds import GroupRow, Holder, SessionRow, session_key
 from fsm.group.rows_io import Applied, Change, Lost, Remove, RowNews, Withdrawn
+from specs.reply_code import TAKEN_OVER
 
 __all__ = ["Effect", "GiveUp", "MovesCore"]
 
@@ -106,7 +107,10 @@ class MovesCore:
     def _there(self, row: SessionRow, here: Holder) -> list[Effect]:
         mine = self._own.get(row.runtime)
         if row.holder != here:
-            return self._yield(row.runtime, row.holder, f"node {row.holder.node} has the session")
+            why = f"node {row.holder.node} has the session"
+            if mine is not None and row.kept is not None and row.kept.has_displaced(mine.kept):
+                why = TAKEN_OVER
+            return self._yield(row.runtime, row.holder, why)
         if mine is None:
             return [Remove(row.key)]
         # An earlier decision of this node was made late, and a later one was lost by that.

@@ -111,6 +111,7 @@ def _kept(kept: KeptSession) -> JsonObject:
         "previous": kept.previous.hex(),
         "takenUp": kept.is_taken_up,
         "key": kept.key,
+        "displaced": [digest.hex() for digest in kept.displaced],
     }
 
 
@@ -234,6 +235,7 @@ def _read_kept(runtime: str, value: Json) -> KeptSession:
             "previous": str(previous),
             "takenUp": bool(is_taken_up),
             "key": str() | None as key,
+            "displaced": list(displaced),
         }:
             return KeptSession(
                 runtime,
@@ -241,16 +243,17 @@ def _read_kept(runtime: str, value: Json) -> KeptSession:
                 _digest(previous) if previous else b"",
                 is_taken_up,
                 key=key,
+                displaced=tuple(_digest(digest) for digest in _texts(displaced)),
             )
         case _:
             raise ValueError(value)
 
 
-def _texts(value: object) -> frozenset[str]:
+def _texts(value: object) -> tuple[str, ...]:
     texts = value if isinstance(value, list) else [None]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(value)
-    return frozenset(str(text) for text in texts)
+    return tuple(str(text) for text in texts)
 
 
 def _read_identity(value: Json) -> Identity:
@@ -268,9 +271,9 @@ def _read_identity(value: Json) -> Identity:
                 user=user,
                 issuer=issuer,
                 until=_time(until),
-                roles=_texts(roles),
+                roles=frozenset(_texts(roles)),
                 runtime=runtime,
-                addresses=_texts(more.get("addresses", [])),
+                addresses=frozenset(_texts(more.get("addresses", []))),
                 login=login,
             )
         case _:

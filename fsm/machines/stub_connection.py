@@ -4,6 +4,9 @@ One entity per stub: key is the stub's URL. The stub owns it (STB-03..STB-09, I-
 I-S2): constructed by its deployment, connected by its first message or on demand, and
 after a lost link connected again in place, by re-opening its session with the node.
 
+A session that another login has taken over, or that its node refuses for another lasting reason,
+is over for good: the stub fails from `disconnected`, and refuses all messages with that reason.
+
 The drawing has no row from `created` to `failed`; the protocol pages allow it, as in
 the P2P machine: the stub was built, but connecting is impossible (C-17, I-S1). A stub
 that is undeployed before it ever connected takes the same row.
@@ -44,6 +47,7 @@ class Trigger(StrEnum):
     ESTABLISH_FAILED = "establish-failed"
     CLOSED = "closed"
     REESTABLISHED = "reestablished"
+    ENDED = "ended"
 
 
 _BUILT: Final = "3.2 Connection: constructor"
@@ -53,6 +57,7 @@ _LIVE: Final = "3.2 Connection: session open"
 _FAILED: Final = "3.2 Connection: refused, or T_open over"
 _CLOSED: Final = "3.2 Connection: link lost, or disconnect()"
 _AGAIN: Final = "3.2 Connection: session re-opened"
+_ENDED: Final = "ours: the node refuses the session for good, so nothing is tried again"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
@@ -64,6 +69,7 @@ _ROWS: Final = (
     Transition(State.IN_PROGRESS,  Trigger.ESTABLISH_FAILED,   State.FAILED,       _FAILED,     "connection establishment failed"),
     Transition(State.LIVE,         Trigger.CLOSED,             State.DISCONNECTED, _CLOSED,     "connection closed"),
     Transition(State.DISCONNECTED, Trigger.REESTABLISHED,      State.LIVE,         _AGAIN,      "connection reestablished"),
+    Transition(State.DISCONNECTED, Trigger.ENDED,              State.FAILED,       _ENDED,      origin=Origin.EXTENSION),
 )
 # fmt: on
 
@@ -86,7 +92,7 @@ STUB_CONNECTION: Final = Table(
         State.CREATED: "The stub is built and not yet connected.",
         State.IN_PROGRESS: "The link is dialled and the session being opened.",
         State.LIVE: "The session is open and carries messages.",
-        State.FAILED: "The stub could not connect; a retry is a new stub.",
+        State.FAILED: "The stub could not connect, or has lost its session for good.",
         State.DISCONNECTED: "The link is lost or closed; messages wait for the re-open.",
     },
     drawn_in="protostub state machine (Connection region)",

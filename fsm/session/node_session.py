@@ -24,8 +24,9 @@ of upstream's forms: in both the name is the only proof. One that has a token ot
 claimed away.
 
 A session with a login belongs to the user: the same user of the same issuer gets it by a new
-login, and with it a new token (C-84). When the credentials are over the link is cut, and the
-token opens nothing before a new login (MN-05).
+login, and with it a new token (C-84). The runtime that had it before has lost it for good: its
+token is refused in other words than one that is unknown. When the credentials are over the link is
+cut, and the token opens nothing before a new login (MN-05).
 
 `Heartbeat` decides when a silent peer is pinged, and when it is given up (RELIABILITY R8).
 """
@@ -69,12 +70,16 @@ from fsm.session.node_session_io import (
 )
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
-from specs.reply_code import Code
+from specs.reply_code import TAKEN_OVER, Code
 
 __all__ = ["Beat", "Heartbeat", "NodeSessionCore"]
 
 
+_DISPLACED: Final = 8
+"""Tokens of runtimes that lost the session to another login that are known at once (ours)."""
+
 _OVER: Final = "the credentials of the session are over; log in again"
+_NEWER: Final = "a newer link of the runtime took over"
 _BOUND: Final = "the session belongs to the key of its runtime, which was not proven"
 
 
@@ -93,6 +98,7 @@ class NodeSessionCore:
         "_bytes",
         "_credentials",
         "_digest",
+        "_displaced",
         "_entity",
         "_is_emptied",
         "_is_fixed",
@@ -118,6 +124,7 @@ class NodeSessionCore:
         self._entity = Entity(SESSION, key)
         self._digest = b""
         self._previous = b""
+        self._displaced: tuple[bytes, ...] = ()
         self._is_fixed = True
         self._is_emptied = False
         self._is_lost = False
@@ -156,6 +163,7 @@ class NodeSessionCore:
             self._is_taken_up,
             self._credentials,
             self.key,
+            self._displaced,
         )
 
     def lost_login(self, key: str | None, now: float) -> Credentials | None:
@@ -253,7 +261,9 @@ class NodeSessionCore:
 
     def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
         if self._is_owner(asked.credentials):
-            return self._renew(asked, now)
+            lost = [digest for digest in (self._digest, self._previous) if digest]
+            self._displaced = (*self._displaced, *lost)[-_DISPLACED:]
+            return self._renew(asked, now, TAKEN_OVER)
         if asked.is_unproved and (asked.is_shared or self.link is None):
             if self._reopened_token:
                 return self._resume(asked, self._reopened_token, now)
@@ -265,6 +275,8 @@ class NodeSessionCore:
 
     def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
         token = asked.token
+        if token is not None and _digest(token) in self._displaced:
+            return [Refused(asked.link, Code.CONFLICT, TAKEN_OVER)]
         if token is None or not self.knows(token):
             why = "the session of this runtime has another token"
             return [Refused(asked.link, refusal, why)]
@@ -289,6 +301,7 @@ class NodeSessionCore:
         kept = resumed.kept
         self._digest, self._previous = kept.digest, kept.previous
         self._credentials = kept.credentials
+        self._displaced = kept.displaced
         self.key = kept.key
         self._is_fixed, self._is_emptied = False, True
         self._is_lost = not resumed.is_followed
@@ -317,10 +330,10 @@ class NodeSessionCore:
         is_known = self._is_taken_up or self._credentials is not None or not self._digest
         return self.link is None and not is_known
 
-    def _renew(self, asked: OpenAsked, now: float) -> list[Effect]:
+    def _renew(self, asked: OpenAsked, now: float, why: str = _NEWER) -> list[Effect]:
         """Give the session to the peer that opens it anew; the old token is void."""
         self._own(asked)
-        return self._resume(asked, asked.fresh, now)
+        return self._resume(asked, asked.fresh, now, why)
 
     def _own(self, asked: OpenAsked) -> None:
         self._digest, self._previous = _digest(asked.fresh), b""
@@ -341,11 +354,15 @@ class NodeSessionCore:
         return [step, self._attach(asked, "", now)]
 
     def _resume(
-        self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
+        self,
+        asked: OpenAsked | ReopenAsked | ClaimAsked,
+        token: str,
+        now: float,
+        why: str = _NEWER,
     ) -> list[Effect]:
         if asked.link == self.link:
             return [self._granted(asked.link, token, (), is_resumed=True)]
-        fenced = self._cut("a newer link of the runtime took over", now)
+        fenced = self._cut(why, now)
         step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
         return [*fenced, step, self._attach(asked, token, now, is_resumed=True)]
 

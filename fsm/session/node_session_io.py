@@ -115,6 +115,7 @@ class KeptSession:
         is_taken_up: Whether its runtime has shown that it knows of it.
         credentials: What a login has shown; None: nobody logged in.
         key: Thumbprint of the key that the runtime has proven; None: it showed none.
+        displaced: SHA-256 of tokens of runtimes that another login has taken the session from.
     """
 
     runtime: str
@@ -123,6 +124,11 @@ class KeptSession:
     is_taken_up: bool = True
     credentials: Credentials | None = None
     key: str | None = None
+    displaced: tuple[bytes, ...] = ()
+
+    def has_displaced(self, other: "KeptSession | None") -> bool:
+        """Return whether another login has taken the session over since an earlier form of it."""
+        return other is not None and other.digest in self.displaced
 
 
 @final

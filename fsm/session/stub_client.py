@@ -7,7 +7,9 @@ session (410) gives a new one, and the runtime claims and registers again what i
 it says that this is done, only the requests by which it does so leave. A node that challenges the
 runtime's key is asked again, with a proof, once for each request. What it has stated of the
 runtime is renewed in time. A disconnect that was
-asked for is final: later messages are refused, nothing reconnects (I-S10).
+asked for is final: later messages are refused, nothing reconnects (I-S10). So is a lasting refusal
+of the session of the own node: another login has taken it over, its name is another user's, policy
+forbids it, or no login helps.
 
 A node says how many messages a second it accepts. The stub sends no more, so none wait unread in
 the buffers of the link; those above the rate wait here, in order, and leave in slices.
@@ -305,6 +307,8 @@ class StubClientCore:
         jitter: Callable[[], float],
         token: str | None = None,
         owner: str | None = None,
+        *,
+        may_end: bool = False,
     ) -> None:
         """Construct the stub; `begin` takes its first step.
 
@@ -314,11 +318,15 @@ class StubClientCore:
             token: Of a session that an earlier stub had: it is re-opened.
             owner: The runtime, if it has addresses at the node, which it claims again once the
                 node has forgotten them; None: it has none.
+            may_end: Whether a lasting refusal ends it for good, as that of a runtime by its node.
         """
         self.sessions = 0
         self._owner = owner
         self._renewed = 0
         self._hold_until = math.inf
+        self._may_end = may_end
+        self._refused_logins: set[str] = set()
+        self._end_code: Code | None = None
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._link_life = Entity(NODE_LINK, url)
@@ -436,6 +444,8 @@ class StubClientCore:
             return [_not_renewed(message)] if is_late else self._outbox.hold_back(message)
         if self.link in _TALKING:
             return self._outbox.write(message, now)
+        if self._end_code is not None:
+            return [refused(message, self._end_code, self._last_loss)]
         if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
             return [refused(message, Code.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)]
         if self.link is LinkState.PAUSED and self._is_hopeless(now):
@@ -521,13 +531,32 @@ class StubClientCore:
             step = self._link_life.step(LinkTrigger.CHALLENGED)
             self._until = now + self._link_life.patience
             return [step, ev.Ask(answer.method, self._token, answer.challenge)]
-        if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
+        is_reopen, why = answer.method is SessionMethod.REOPEN, answer.reason
+        is_displaced = is_reopen and answer.code == Code.CONFLICT
+        is_first = self.state is State.IN_PROGRESS
+        # An application that has started its runtime again asks for a new login.
+        if (is_displaced and is_first) or (is_reopen and answer.code in _FORGOTTEN):
             return self._forgotten(answer, now)
-        why = answer.reason
-        is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
-        if self.state is State.IN_PROGRESS and is_lasting:
+        if not is_first and self._may_end and (is_displaced or self._is_final(answer)):
+            return [ev.HangUp(), *self._give_up_session(why, Code(answer.code))]
+        if is_first and (answer.is_lasting or answer.code in TURNED_AWAY):
             return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
+
+    def _is_final(self, answer: ev.SessionAnswered) -> bool:
+        """Return whether a refusal is lasting; so is that of many logins, one after the other."""
+        if answer.code == Code.UNAUTHENTICATED and answer.login:
+            self._refused_logins.add(answer.login)
+        is_hopeless = len(self._refused_logins) >= RECONNECT_TRIES
+        return answer.is_lasting or answer.code == Code.FORBIDDEN or is_hopeless
+
+    def _give_up_session(self, why: str, code: Code) -> list[ev.Effect]:
+        """End for good: all messages are refused with the reason, and nothing is tried again."""
+        self._until = self._give_up = self._renew_at = math.inf
+        self._end_code, self._last_loss, self._token = code, why, None
+        over = self._link_life.step(LinkTrigger.END, why)
+        step = self._entity.step(Trigger.ENDED, why)
+        return [over, step, *self._outbox.refuse(why, code)]
 
     def _forgotten(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         """Ask for another session: the node has no such one any more."""
@@ -552,6 +581,7 @@ class StubClientCore:
         self._hold_until = now + RENEW_TIMEOUT
         self._give_up = math.inf
         self._backoff.succeed()
+        self._refused_logins.clear()
         self._token = answer.token or self._token
         trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
         self._outbox.keep_to(answer.pace)

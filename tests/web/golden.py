@@ -249,7 +249,7 @@ def _session(dice: Random) -> dict:
     """Feed a stub's core with what may happen, and with what may not."""
     token = "first" if dice.random() < 0.2 else None
     owner = RUNTIME if dice.random() < 0.7 else None
-    core = StubClientCore(STUB, lambda: JITTER, token, owner)
+    core = StubClientCore(STUB, lambda: JITTER, token, owner, may_end=True)
     now, sent, steps = 100.0, [], []
     begun = [_effect(effect) for effect in core.begin()]
     for _ in range(40):
@@ -304,7 +304,7 @@ def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Inp
 
 
 def _answered(dice: Random, method: SessionMethod) -> ev.SessionAnswered:
-    code = dice.choice((200, 200, 200, 401, 401, 410, 409, 503, 100))
+    code = dice.choice((200, 200, 200, 401, 401, 410, 409, 403, 503, 100))
     if code == Code.OK:
         pace = dice.choice((None, None, Rate(2.0, 3), Rate(1000.0, 2000)))
         is_emptied = dice.random() < 0.2
@@ -312,7 +312,10 @@ def _answered(dice: Random, method: SessionMethod) -> ev.SessionAnswered:
     challenge = "sign this" if code == Code.UNAUTHENTICATED and dice.random() < 0.5 else None
     is_lasting = code == Code.CONFLICT and dice.random() < 0.5
     why = dice.choice(("", "no"))
-    return ev.SessionAnswered(method, code, why=why, challenge=challenge, is_lasting=is_lasting)
+    login = dice.choice(("", "one", "two", "three", "four", "five", "six"))
+    return ev.SessionAnswered(
+        method, code, why=why, challenge=challenge, is_lasting=is_lasting, login=login
+    )
 
 
 WORDS = {
@@ -342,6 +345,7 @@ def _input(happened: ev.Input) -> dict:
                 "why": happened.why,
                 "isEmptied": happened.is_emptied,
                 "isLasting": happened.is_lasting,
+                "login": happened.login,
                 "challenge": happened.challenge,
                 "rate": pace and {"perSecond": pace.per_second, "burst": pace.burst},
             }

@@ -68,6 +68,57 @@ test("a login gets a token for each open, and none for a re-open", async () => {
   assert.deepEqual(shown, [["open", "login-1"], ["re-open", "token-1"], ["re-open", "token-2"], ["open", "login-2"]]);
 });
 
+/** Open a runtime, lose its link, and answer its controls from then on. */
+async function refusedLater(control, more = {}) {
+  const ends = [];
+  const { node, opening } = await opened({ token: () => "t", onEnd: (why) => ends.push(why), ...more });
+  const runtime = await opening;
+  Object.assign(node, { control });
+  node.cut();
+  await node.clock.turn(300);
+  return { node, runtime, ends };
+}
+
+const logins = (node) => node.controls.filter(({ method }) => method === "open").length;
+
+test("a session that another login has taken over is over for good", async () => {
+  const taken = "taken over by another login";
+  const { node, runtime, ends } = await refusedLater(() => ({ code: 409, description: taken }));
+  assert.deepEqual([runtime.state, runtime.endReason, ends], ["failed", taken, [taken]]);
+  assert.deepEqual([logins(node), node.sockets.length], [1, 2]);
+  const asking = runtime.deploy("echo", {});
+  asking.catch(() => {});
+  await node.clock.turn(60);
+  await assert.rejects(asking, (error) => error.code === 409 && error.reason === taken);
+  assert.deepEqual([logins(node), node.sockets.length], [1, 2]);
+  assert.deepEqual(steps(runtime, "stub_connection"), ["created", "in-progress", "live", "disconnected", "failed"]);
+  await runtime.close();
+});
+
+test("a page that is loaded again logs in where another login has its former session", async () => {
+  const node = new FakeNode();
+  const usual = node.control;
+  node.control = (message) =>
+    message.body.method === "re-open" ? { code: 409, description: "taken over by another login" } : usual(message);
+  const { opening } = await opened({ token: () => "t", session: "former" }, node);
+  assert.equal((await opening).state, "live");
+});
+
+test("a login that cannot succeed any more ends the session for good, others are made again", async () => {
+  let tokens = 0;
+  const forgotten = (code) => ({ body: { method } }) =>
+    method === "re-open" ? { code: 410 } : { code, description: "no" };
+  for (const [token, code, isOver, open] of [
+    [() => `t${(tokens += 1)}`, 409, true, 2], [() => `t${(tokens += 1)}`, 403, true, 2],
+    [() => `t${(tokens += 1)}`, 401, true, 6], ["one", 401, true, 2], [() => "same", 401, false, 2],
+    [() => `t${(tokens += 1)}`, 503, false, 2],
+  ]) {
+    const { node, runtime, ends } = await refusedLater(forgotten(code), { token });
+    assert.deepEqual([runtime.state === "failed", ends], [isOver, isOver ? ["no"] : []], `${code}`);
+    assert.ok(isOver ? logins(node) === open : logins(node) > open, `${code}: ${logins(node)} logins`);
+  }
+});
+
 test("peers are shown the token of a login if it is bound to the key, and no other", async () => {
   const pair = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
   const { thumbprint } = await openKey(pair);

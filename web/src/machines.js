@@ -103,6 +103,7 @@ export const MACHINES = {
     ["in-progress", "establish-failed", "failed"],
     ["live", "closed", "disconnected"],
     ["disconnected", "reestablished", "live"],
+    ["disconnected", "ended", "failed"],
     ],
   },
   node_link: {

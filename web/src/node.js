@@ -59,6 +59,7 @@ const PROTOCOL = "protofly.v1";
  * @property {string} url address of the stub
  * @property {string} nodeUrl
  * @property {(() => Promise<string | null>) | null} credentials gets the token for each login
+ * @property {boolean} isSingleToken whether they are one token, which helps no second time
  * @property {import("./keys.js").RuntimeKey | null} key
  * @property {string | null} session token of an earlier session
  * @property {(said: Partial<Said>) => void} onSaid
@@ -403,8 +404,11 @@ export class NodeStub {
     const why = reasonIn(message);
     if (!isSuccess(message)) {
       const challenge = typeof value.challenge === "string" ? value.challenge : null;
-      const isLasting = code === CODES.CONFLICT && this.#options.credentials !== null;
-      return this.#feed({ on: "answered", method, code, why, challenge, isLasting });
+      const { credentials, isSingleToken } = this.#options;
+      const login = method === "open" && challenge === null ? this.#link?.shown ?? "" : "";
+      const isUseless = code === CODES.UNAUTHENTICATED && login !== "" && isSingleToken;
+      const isLasting = credentials !== null && (code === CODES.CONFLICT || isUseless);
+      return this.#feed({ on: "answered", method, code, why, challenge, isLasting, login });
     }
     const statement = typeof value.statement === "string" ? value.statement : null;
     if (isObject(value.domainKeys)) {

@@ -86,6 +86,8 @@ export function granted(what, answer) {
  * @property {import("./keys.js").RuntimeKey | null} key
  * @property {string | null} session
  * @property {(url: string, protocol: string) => import("./node.js").Socket} connect
+ * @property {boolean} isSingleToken
+ * @property {(reason: string) => void} onEnd
  * @property {(said: Partial<import("./node.js").Said>) => void} onSaid
  */
 
@@ -183,6 +185,8 @@ export class Registry {
     return this.#stub?.stub.session ?? this.#options.session;
   }
 
+  /** Why the node has ended the session for good; null: it has not. @type {string | null} */
+  endReason = null;
   /** What this runtime had before; asked once. @type {Promise<void> | null} */
   #recalling = null;
   /** Addresses that no hyperty has now, by what they are for. @type {Map<string, string[]>} */
@@ -332,7 +336,11 @@ export class Registry {
     const was = there.state;
     there.state = state;
     trace.row("registry", "upd", "stubs", domain, `${there.url} ${state}`, "registry");
-    if (state === "failed") this.#failed(reasonIn(message) || "it could not connect");
+    if (state === "failed" && was === "disconnected") {
+      // It refuses what comes: another stub would log in again.
+      this.endReason = reasonIn(message);
+      this.#options.onEnd(this.endReason);
+    } else if (state === "failed") this.#failed(reasonIn(message) || "it could not connect");
     if ((state === "live") !== (was === "live")) {
       for (const watcher of this.#watchers) watcher(state === "live");
     }

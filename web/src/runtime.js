@@ -27,6 +27,7 @@ import { Trace } from "./trace.js";
  * @property {CryptoKeyPair | null} [key] Ed25519; without it, a new one; null: no key is shown
  * @property {string} [session] token of a session to resume, from `runtime.session`
  * @property {boolean | {limit?: number}} [trace] whether records are kept; false
+ * @property {(reason: string) => unknown} [onEnd] called when the node has ended the session for good
  * @property {import("./bus.js").Policy} [policy] judges each message that crosses the runtime
  * @property {string | URL} [worker] where a Worker loads this module from; this module's URL
  * @property {boolean | P2pOptions} [p2p] whether direct links are used; false
@@ -132,8 +133,10 @@ export class Runtime {
     this.registry = new Registry(this.#tools, this.#bus, (part, take) => this.part(part, take), {
       nodeUrl: options.node,
       credentials: token === undefined ? null : async () => (typeof token === "function" ? token() : token),
+      isSingleToken: typeof token === "string",
       key,
       session: options.session ?? null,
+      onEnd: (reason) => options.onEnd?.(reason),
       connect: options.connect ?? ((url, protocol) => new WebSocket(url, protocol)),
       onSaid: (said) => Object.assign(this.said, said),
     });
@@ -186,6 +189,12 @@ export class Runtime {
    * `failed`. */
   get state() {
     return this.registry.state;
+  }
+
+  /** Why the node has ended the session for good, such as `taken over by another login`; null: it
+   * has not. The runtime does not log in again by itself. */
+  get endReason() {
+    return this.registry.endReason;
   }
 
   /** The hyperties that are deployed. */

@@ -30,9 +30,10 @@ import { isRequest } from "./message.js";
 /** @typedef {{perSecond: number, burst: number}} Rate */
 
 /**
- * The answer of the node to a session control. `isLasting`: another attempt does not help.
+ * The answer of the node to a session control. `isLasting`: another attempt does not help. `login`:
+ * the token of the login that was shown.
  * @typedef {{on: "answered", method: Method, code: number, token?: string | null, why?: string,
- *   isEmptied?: boolean, isLasting?: boolean, challenge?: string | null, rate?: Rate | null
+ *   isEmptied?: boolean, isLasting?: boolean, login?: string, challenge?: string | null, rate?: Rate | null
  *   }} Answered
  */
 
@@ -306,6 +307,10 @@ export class StubClient {
   #renewed = 0;
   /** @type {string | null} */
   #owner;
+  /** @type {Set<string>} */
+  #refusedLogins = new Set();
+  /** @type {number | null} */
+  #endCode = null;
 
   /**
    * @param {string} url address of the stub
@@ -421,6 +426,7 @@ export class StubClient {
       return now >= this.#holdUntil ? [notRenewed(message)] : this.#outbox.holdBack(message);
     }
     if (this.#isTalking) return this.#outbox.write(message, now);
+    if (this.#endCode !== null) return [refused(message, this.#endCode, this.#lastLoss)];
     if (this.link === "ended" || this.link === "closing" || this.state === "failed") {
       return [refused(message, CODES.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)];
     }
@@ -535,15 +541,47 @@ export class StubClient {
       return [step, { do: "ask", method, token: this.#token, challenge }];
     }
     const why = reasonOf(answer);
-    if (method === "re-open" && FORGOTTEN.includes(code)) {
+    const isFirst = this.state === "in-progress";
+    const isDisplaced = method === "re-open" && code === CODES.CONFLICT;
+    // The application has started its runtime again: that is a new login.
+    if ((isDisplaced && isFirst) || (method === "re-open" && FORGOTTEN.includes(code))) {
       this.#token = null;
       const step = this.link === "proving" ? [this.#link.step("asked-anew", why)] : [];
       this.#until = now + this.#link.patience;
       return [...step, this.#ask()];
     }
+    if (!isFirst && (isDisplaced || this.#isFinal(answer))) {
+      return [{ do: "hang-up" }, ...this.#giveUpSession(why, code)];
+    }
     const isLasting = answer.isLasting || TURNED_AWAY.includes(code);
     if (this.state === "in-progress" && isLasting) return [{ do: "hang-up" }, ...this.#fail(why, code)];
     return [{ do: "hang-up" }, ...this.#lost(why, now)];
+  }
+
+  /**
+   * Return whether a refusal is lasting; so is that of many logins, one after the other.
+   *
+   * @param {Answered} answer
+   */
+  #isFinal({ code, isLasting = false, login = "" }) {
+    if (code === CODES.UNAUTHENTICATED && login) this.#refusedLogins.add(login);
+    return isLasting || code === CODES.FORBIDDEN || this.#refusedLogins.size >= RECONNECT_TRIES;
+  }
+
+  /**
+   * End for good: all messages are refused with the reason, and nothing is tried again.
+   *
+   * @param {string} why
+   * @param {number} code
+   * @returns {Effect[]}
+   */
+  #giveUpSession(why, code) {
+    this.#until = this.#giveUp = this.#renewAt = Infinity;
+    this.#endCode = code;
+    this.#lastLoss = why;
+    this.#token = null;
+    const over = this.#link.step("end", why);
+    return [over, this.#connection.step("ended", why), ...this.#outbox.refuse(why, code)];
   }
 
   /**
@@ -562,6 +600,7 @@ export class StubClient {
     this.#holdUntil = now + RENEW_TIMEOUT;
     this.#giveUp = Infinity;
     this.#backoff.succeed();
+    this.#refusedLogins.clear();
     this.#token = answer.token ?? this.#token;
     const trigger = isFirst ? "established" : "reestablished";
     this.#outbox.keepTo(answer.rate ?? null);

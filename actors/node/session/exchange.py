@@ -42,7 +42,7 @@ from specs.identity import Identity
 from specs.limits.node import MAILBOX_RETRY
 from specs.limits.protocol import FAN_OUT_AT_ONCE, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, position_of, refuse
-from specs.reply_code import Code, DropReason, LinkEnd
+from specs.reply_code import TAKEN_OVER, Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.bodies import write_body
 from transports.codec import encode
@@ -490,7 +490,10 @@ class Exchange:
                     verdict = effect
                 case inner.LinkCut(number, why):
                     end = LinkEnd.SILENT if isinstance(happened, inner.Tick) else LinkEnd.TAKEN_OVER
-                    _log.info("link cut", runtime=core.runtime, why=why)
+                    is_taken = why == TAKEN_OVER
+                    log = _log.warning if is_taken else _log.info
+                    event = "session taken over" if is_taken else "link cut"
+                    log(event, runtime=core.runtime, why=why)
                     unsent += self._cut(session, number, end)
                 case _:
                     self._perform(session, effect)

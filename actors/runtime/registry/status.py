@@ -34,13 +34,16 @@ class RuntimeStatus:
         is_published: Whether the runtime publishes its status.
 
     Attributes:
-        value: `created` before the first session with the node, then `live` or `disconnected`.
+        value: `created` before the first session with the node, then `live` or `disconnected`; at
+            last `failed` if the node has ended the session for good.
+        end: Why it has ended for good; None: it has not.
         has_changed: Is set at the next change.
         is_published: Whether subscribers at the node are notified.
     """
 
     def __init__(self, runtime: str, port: CorePort, ids: IdSource, *, is_published: bool) -> None:
         self.value = StatusValue.CREATED
+        self.end: str | None = None
         self._runtime = runtime
         self._port = port
         self._ids = ids
@@ -68,6 +71,9 @@ class RuntimeStatus:
             self._set(StatusValue.LIVE)
             if self.is_published:
                 await self._port.follow(address, node.stub)
+        elif node.end is not None:
+            self.end = node.end
+            self._set(StatusValue.FAILED)
         else:
             self._set(StatusValue.DISCONNECTED)
             if self.is_published:

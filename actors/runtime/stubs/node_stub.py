@@ -14,7 +14,12 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.stubs.credentials import NO_CREDENTIALS, CredentialsError, obtained
+from actors.runtime.stubs.credentials import (
+    NO_CREDENTIALS,
+    CredentialsError,
+    GivenToken,
+    obtained,
+)
 from actors.runtime.stubs.node_link import (
     LinkEvents,
     NodeLink,
@@ -39,6 +44,7 @@ from fsm.engine import Step
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session import stub_client_io as ev
+from fsm.session.assertion import digest_of
 from fsm.session.stub_client import StubClientCore
 from specs.addresses.address import domain_of, is_node
 from specs.bodies.link import Command
@@ -97,8 +103,14 @@ class NodeStub(Actor[NodeStubMessage]):
         self._refusal: tuple[int, str] | None = None
         self._identity = context.identity
         self._is_own = domain_of(context.config.runtime) == context.config.domain
-        owner = context.config.runtime if self._is_own and not self._is_of_node else None
-        self._core = StubClientCore(context.url, self._jitter, context.config.session, owner)
+        is_owner = self._is_own and not self._is_of_node
+        self._core = StubClientCore(
+            context.url,
+            self._jitter,
+            context.config.session,
+            context.config.runtime if is_owner else None,
+            may_end=is_owner,
+        )
 
     def _jitter(self) -> float:
         drawn = int.from_bytes(self._context.entropy(_JITTER_BYTES))
@@ -225,8 +237,10 @@ class NodeStub(Actor[NodeStubMessage]):
             await self._context.remember(answer.token)
             if self._is_own:
                 self._context.own.identified(answer.sender)
+        login = ""
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
+            login = digest_of(shown) if shown else ""
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
                 self._context.own.logged_in(shown)
                 from actors.keys.token import is_bound_to  # noqa: PLC0415 - see `_stated`
@@ -239,9 +253,13 @@ class NodeStub(Actor[NodeStubMessage]):
             missing = answer.missing or "unknown"
             _log.warning("messages missing", domain=self._context.config.domain, count=missing)
         self._log_refusal(answer)
-        # With a login, the name belongs to another user, and the token is used up.
-        is_lasting = self._logs_in and answer.code == Code.CONFLICT
-        await self._feed(attrs.evolve(answer, is_lasting=is_lasting))
+        # With a login, the name belongs to another user; and a single token helps no second time.
+        is_single = isinstance(self._context.config.credentials, GivenToken)
+        is_lasting = self._logs_in and (
+            answer.code == Code.CONFLICT
+            or (answer.code == Code.UNAUTHENTICATED and bool(login) and is_single)
+        )
+        await self._feed(attrs.evolve(answer, is_lasting=is_lasting, login=login))
 
     async def _stated(self, stated: Stated) -> None:
         """Keep the keys of the domain, and what the own one states, once it is verified."""
@@ -342,6 +360,8 @@ class NodeStub(Actor[NodeStubMessage]):
 
     async def _stepped(self, step: Step) -> None:
         self._hops.step(step)
+        if step.new == State.FAILED and step.old == State.DISCONNECTED:
+            _log.warning("session over", domain=self._context.config.domain, why=step.why)
         if step.machine == STUB_CONNECTION.name:
             await self._post(status_event(self._context, step, self._core.sessions))
 
@@ -378,7 +398,12 @@ class NodeStub(Actor[NodeStubMessage]):
 
     async def _open(self, link: NodeLink, login: str | CredentialsError) -> None:
         if isinstance(login, CredentialsError):
-            refusal = ev.SessionAnswered(SessionMethod.OPEN, login.code, why=str(login))
+            refusal = ev.SessionAnswered(
+                SessionMethod.OPEN,
+                login.code,
+                why=str(login),
+                is_lasting=login.code == Code.UNAUTHENTICATED,
+            )
             await self._feed(refusal)
         else:
             link.shown = login or None

@@ -286,7 +286,11 @@ class NodeStubs:
         domain, row = found
         was, row.connection = row.connection, stub_connection.State(seen.value)
         changed = self._changed(Op.UPD, domain, row)
-        if row.connection is stub_connection.State.FAILED:
+        is_over = row.connection is stub_connection.State.FAILED
+        if is_over and was is stub_connection.State.DISCONNECTED and domain == self._config.domain:
+            # It refuses what comes: another stub would log in again.
+            return [changed, OwnNode(row.url, is_live=False, end=seen.why)]
+        if is_over:
             gone = self.failed(url, seen.why or "it could not connect", now)
             return [*self._own_node(domain, row, was), *gone, Undeploy(url)]
         own = self._own_node(domain, row, was)

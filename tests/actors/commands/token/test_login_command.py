@@ -238,6 +238,23 @@ def test_options_that_make_no_sense_are_reported_in_one_sentence(key, tmp_path, 
     assert said in ended.err[0]
 
 
+async def test_of_two_runtimes_of_one_name_the_former_ends_with_the_reason(key):
+    """Each of them can get fresh tokens; without an end for good they would fight for ever."""
+    login = ("--token-command", a_command(key), "--p2p", "none")
+    async with (
+        serving(*NODE, "--jwks", key["jwks"]) as node,
+        serving(*runtime(node, *login)) as loser,
+        serving(*runtime(node, *login)),
+    ):
+        ended = await loser.process.ended()
+        asked = await call(
+            *request(node, "hyperty://a.example/1"), "--token-command", a_command(key)
+        )
+
+    assert ended == ExitCode.REFUSED
+    assert json.loads(asked.out[0])["code"] == 404
+
+
 # ---- where tokens come from
 
 

@@ -14,6 +14,8 @@ from fsm.group.kinds import PathRow, SessionRow
 from fsm.group.row_form import read_row, write_row
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE, GROUP_RENEWAL
+from specs.reply_code import TAKEN_OVER
+from tests.support.log import captured_log
 from tests.support.node.group_world import open_group, resumed
 from tests.support.node.issuer import ALICE, BOB, FakeKeySource, Issuer, login_by
 from tests.support.node.issuer import opened as login_with
@@ -275,6 +277,31 @@ async def test_a_user_gets_the_session_of_its_name_at_any_node(autojump_clock):
         assert (await login_with(await two.outsider(RA), issuer.token(sub=BOB))).code == 409
         assert (await login_with(await two.outsider(RA), issuer.token(sub=ALICE))).code == 200
         await world.has(one, RA, None)
+
+
+async def test_who_lost_its_session_to_a_login_hears_that_at_every_node(autojump_clock):
+    """Its token is refused in other words than one that is unknown; the node logs it once."""
+    issuer = Issuer()
+    async with open_group(login=login_by(issuer, clock=lambda: 0.0)) as world:
+        one, two = world.nodes
+        first, second = await one.outsider(RA), await two.outsider(RA)
+        await login_with(first, issuer.token(sub=ALICE))
+        await first.control("ping")
+        with captured_log() as logs:
+            await login_with(second, issuer.token(sub=ALICE))
+            await broken_link(first)
+        assert [line["event"] for line in logs if line.get("why") == TAKEN_OVER].count(
+            "session taken over"
+        ) == 1
+        for member in (one, two):
+            again = await member.outsider(RA)
+            answer = await again.control("re-open", runtimeURL=RA, token=first.token)
+            assert (answer.code, answer.body["description"]) == (409, TAKEN_OVER)
+        assert (await second.control("ping")).code == 200
+        # Who has the session goes from node to node with it.
+        await resumed(one, RA, second.token)
+        again = await one.outsider(RA)
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 409
 
 
 async def test_a_login_token_opens_one_session_at_one_node(autojump_clock):

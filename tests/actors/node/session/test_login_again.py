@@ -40,7 +40,8 @@ async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_cloc
         with pytest.raises(LinkError):
             await first.read_on()
         third = await world.outsider()
-        assert (await third.control("re-open", runtimeURL=RA, token=first.token)).code == 401
+        answer = await third.control("re-open", runtimeURL=RA, token=first.token)
+        assert (answer.code, answer.body["description"]) == (409, "taken over by another login")
         assert (await third.control("re-open", runtimeURL=RA, token=second.token)).code == 200
 
 
