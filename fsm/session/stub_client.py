@@ -444,10 +444,12 @@ class StubClientCore:
             return [_not_renewed(message)] if is_late else self._outbox.hold_back(message)
         if self.link in _TALKING:
             return self._outbox.write(message, now)
-        if self._end_code is not None:
-            return [refused(message, self._end_code, self._last_loss)]
         if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
-            return [refused(message, Code.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)]
+            if self._end_code is None:
+                end = refused(message, Code.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)
+            else:
+                end = refused(message, self._end_code, self._last_loss)
+            return [end]
         if self.link is LinkState.PAUSED and self._is_hopeless(now):
             pause = self._tried + RECONNECT_BASE - now
             why = "the message node cannot be reached"
