@@ -2,3 +2,4 @@
 
 export { checkIssuers } from "./p2p/issuers.js";
 export { linkStubs } from "./p2p/stub.js";
+export { Links } from "./routes.js";

@@ -3,6 +3,7 @@
 import {
   AddressError,
   canonical,
+  isBelow,
   isInbox,
   lastSegment,
   parse,
@@ -656,4 +657,19 @@ export function frames(lines) {
   }
   if (batch.length) made.push(batch.join("\n"));
   return made;
+}
+
+/**
+ * Return whether a message goes by the node only: what links are made of, and what owners of
+ * objects have to see there (`fsm/intent.py`).
+ *
+ * @param {Message} message
+ */
+export function isByNode({ type, from, to, body }) {
+  const isOfLinks = /^(connection:|hyperty-runtime:\/\/[^/]+\/[^/]+\/p2p(handler|requester)\/)/;
+  if (body.p2p === false || body.durable === true || isOfLinks.test(from) || isOfLinks.test(to)) return true;
+  if (to.includes("/children/")) return true;
+  const isPublished = type !== "response" && isBelow(to, from);
+  if (isPublished || (type !== "subscribe" && type !== "unsubscribe")) return isPublished;
+  return to.endsWith("/subscription") || from.endsWith("/subscription") || type === "unsubscribe";
 }

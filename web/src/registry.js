@@ -28,9 +28,8 @@ import {
 import { BadMessageError, isObject, textOf } from "./json.js";
 import { Shares } from "./limits.js";
 import { Entity } from "./machine.js";
-import { address, codeOf, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
+import { address, codeOf, isByNode, isSuccess, reasonIn, refuse, replyTo } from "./message.js";
 import { NodeStub } from "./node.js";
-import { isByNode, Links } from "./routes.js";
 import { trim } from "./transactions.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -124,7 +123,7 @@ export class Registry {
   #kept = new Map();
   #alarm;
   #status;
-  /** @type {Links | null} */
+  /** @type {import("./routes.js").Links | null} */
   #links = null;
   /** What records say of direct links. @type {JsonObject} */
   #reach = {};
@@ -210,6 +209,7 @@ export class Registry {
   async useLinks(stubs) {
     const listed = () => [...this.#kept.keys()];
     const registry = { port: this.#port, agent: this.#agent, listed, routesChanged: () => this.routesChanged() };
+    const { Links } = await import("./direct.js");
     this.#links = new Links(this.#tools, this.#bus, registry, stubs);
     this.#reach = (await this.#links.openHandler()) ?? {};
     return this.#links;

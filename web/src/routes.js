@@ -22,7 +22,7 @@ import {
 import { isObject, memoryOf, numberOf, textOf } from "./json.js";
 import { LinkTable, planOf } from "./links.js";
 import { Entity } from "./machine.js";
-import { codeOf, isRequest, isResponse, isSuccess, refuse, replyTo } from "./message.js";
+import { codeOf, isByNode, isRequest, isResponse, isSuccess, refuse, replyTo } from "./message.js";
 import { trim } from "./transactions.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -670,20 +670,4 @@ export class Links {
     for (const url of [...this.#deployed.keys()]) this.#undeploy(url);
     this.#alarm.set(Infinity);
   }
-}
-
-
-/**
- * Return whether a message goes by the node only: what links are made of, and what owners of
- * objects have to see there (`fsm/intent.py`).
- *
- * @param {Message} message
- */
-export function isByNode({ type, from, to, body }) {
-  const isOfLinks = /^(connection:|hyperty-runtime:\/\/[^/]+\/[^/]+\/p2p(handler|requester)\/)/;
-  if (body.p2p === false || body.durable === true || isOfLinks.test(from) || isOfLinks.test(to)) return true;
-  if (to.includes("/children/")) return true;
-  const isPublished = type !== "response" && isBelow(to, from);
-  if (isPublished || (type !== "subscribe" && type !== "unsubscribe")) return isPublished;
-  return to.endsWith("/subscription") || from.endsWith("/subscription") || type === "unsubscribe";
 }
