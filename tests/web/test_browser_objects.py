@@ -102,7 +102,7 @@ async def test_objects_of_pages_and_of_a_program_converge_everywhere(browsers, n
             assert await two.evaluate("() => window.changes") == [
                 ["items", [{"what": "milk", "done": False}]],
                 ["items.0.done", True],
-                ["where.shop", "corner"],
+                ["where", {"shop": "corner"}],
                 ["n", 1],
                 ["n", 2],
                 ["n", 3],

@@ -51,7 +51,7 @@ OTHERS = {
 }
 """Places that read the code, or give 503 what it must have."""
 
-TWICE = {"session.js::#fail", "session.js::#send", "sync/observed.js::-"}
+TWICE = {"objects.js::-", "session.js::#fail", "session.js::#send", "sync/observed.js::-"}
 """Places that do so twice."""
 
 LASTING = r"MALFORMED|UNAUTHENTICATED|FORBIDDEN|NOT_FOUND|GONE|TOO_LARGE|CONFLICT|INTERNAL"

@@ -24,7 +24,7 @@ from fsm.judge.claims.records import (
     is_p2p_end,
 )
 from fsm.judge.trace_line import TraceLine
-from specs.addresses.address import is_below, message_node, scheme_of
+from specs.addresses.address import is_below, is_node, message_node, scheme_of
 from specs.reply_code import DropReason
 from specs.trace import Op
 
@@ -390,7 +390,11 @@ class Crossed(Fold, claims=("I-L6",), across=(Arrivals,)):
     @on(msg(Op.XMIT, Op.RCV))
     def crossed(self, record: TraceLine) -> None:
         other = self._other(record)
-        if not other:
+        # Session control ends at the node's end of the link, which does not record it.
+        is_control = any(
+            is_node((end or "").removesuffix("/session")) for end in (record.from_, record.to)
+        )
+        if not other or is_control:
             return
         ends = (self._own, other) if record.op == Op.XMIT else (other, self._own)
         self._hand_over(record, *ends)
