@@ -260,9 +260,12 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
 
     @on(msg(Op.DROP, Op.DENY))
     def ended(self, record: TraceLine) -> None:
-        # What a stub has sent itself is dropped before it is recorded as read.
-        is_echo = record.reason == DropReason.LOOP and record.actor != BUS
-        self._passage(record).ended += not is_echo
+        passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
+        # What a stub has sent itself is dropped before it is recorded as read; what it has read
+        # and was given to send is dropped in place of sending it.
+        is_sent = passage.sent[stub] >= passage.taken[f"{MINI_BUS}{stub}", stub]
+        is_echo = record.reason == DropReason.LOOP and record.actor != BUS and is_sent
+        passage.ended += not is_echo
 
     @on(msg(Op.SYNTH, Op.RELAY))
     def answered(self, record: TraceLine) -> None:
