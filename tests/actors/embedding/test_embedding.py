@@ -74,7 +74,7 @@ async def test_leaving_the_block_of_a_hyperty_undeploys_it(autojump_clock):
         async with await there.deploy(Greeter) as greeter:
             assert (await caller.request(greeter.url, "Alice")).code == 200
         assert (await caller.request(greeter.url, "Alice")).code == 404
-        assert (await greeter.request(caller.url)).code == 401
+        assert (await greeter.request(caller.url)).code == 410
 
 
 async def test_a_block_that_is_cancelled_undeploys_all_the_same(autojump_clock):

@@ -176,7 +176,7 @@ async def test_a_stub_may_not_speak_for_this_runtime(world):
 
 async def test_a_component_without_an_address_may_not_submit(world):
     refused = await world.port(C).request(ask(1, from_=C))
-    assert refused.code == Code.UNAUTHENTICATED
+    assert refused.code == Code.GONE
 
 
 async def test_a_status_from_another_sender_is_dropped(world):

@@ -30,6 +30,9 @@ class Port:
         await self.post(message)
         return reply_to(message, 200, {"value": VALUE})
 
+    async def insist(self, message, attempts):
+        return await self.request(message)
+
 
 def change(number, **body):
     sender, to = f"{URL}/subscription", f"{URL}/changes"

@@ -77,7 +77,7 @@ async def test_an_undeployed_hyperty_reports_and_observes_nothing(autojump_clock
             await sensor.undeploy()
             with pytest.raises(actors.ObjectError) as refused:
                 await thing.set("t", 1)
-            assert refused.value.code == 401
+            assert refused.value.code == 410
             with pytest.raises(actors.ObjectError, match="deleted"):
                 await gone.wait_for(lambda value: "t" in value)
             await another.set("t", 1)
