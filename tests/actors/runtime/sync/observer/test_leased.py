@@ -78,7 +78,7 @@ async def world(lease=LEASE, **wanted):
             room, guest = await here.deploy(Open), await there.deploy(Closed)
             async with room.report("comm", {"n": 0}, **wanted) as thing:
                 yield World(network, recorder, thing, guest, mortal)
-    recorder.assert_conformant()
+    recorder.assert_conformant(unjudged={"I-L6"})  # the network loses single frames
 
 
 async def test_renewals_keep_a_quiet_observer_through_ten_leases(autojump_clock):
