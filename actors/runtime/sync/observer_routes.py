@@ -170,9 +170,11 @@ class ObserverPaths:
             url: Address of the object.
             observer: Address of the observer.
         """
-        if not self.is_by_node(url):
+        route = self._routes.get(url)
+        if route is not None and route.used is not None:
             answer = await self._ask_by_link(MessageType.UNSUBSCRIBE, url, observer)
-            if answer.code not in _NOT_BY_LINK:
+            if answer.code not in _NOT_BY_LINK or route.is_wanted_by(observer):
+                # A leave must not take back that it observes again.
                 return answer
         return await self._ask_by_node(MessageType.UNSUBSCRIBE, url, observer)
 

@@ -506,7 +506,9 @@ export class ObservedObjects {
     const { used } = there.route;
     if (used !== null) {
       const answer = await this.#ask(there, "unsubscribe", body, used);
-      if (!isOneOf(UNHEARD, answer) && codeOf(answer) !== CODES.UNAUTHENTICATED) return answer;
+      const isLeft = !isOneOf(UNHEARD, answer) && codeOf(answer) !== CODES.UNAUTHENTICATED;
+      // A leave must not take back that it observes again.
+      if (isLeft || there.observers.has(observer)) return answer;
     }
     return this.#ask(there, "unsubscribe", body);
   }
