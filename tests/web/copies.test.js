@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { EARLY_CHANGES, GONE_READS, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import "../../web/src/more.js";
-import { FakeNode, PEER, reply, settle } from "./fake_node.js";
+import { FakeNode, PEER, reply, RUNTIME, settle } from "./fake_node.js";
 
 const URL = "comm://a.ex/theirs";
 const MINE = "comm://a.ex/mine";
@@ -136,6 +136,47 @@ test("an observer whose subscription is over by a read subscribes again", async 
   await node.clock.turn(QUIET + 1);
   assert.ok(said({ to: SUBSCRIPTION, type: "subscribe" }) > before);
   assert.deepEqual([theirs.value, theirs.gone], [{ n: 7 }, null]);
+});
+
+/** An observer that has asked twice, as its sync manager sees it, and what ended its subscription. */
+async function askedTwice() {
+  const made = await opened({ [SUBSCRIPTION]: false });
+  const { node, hyperty, runtime, said } = made;
+  await made.done(runtime.sync());
+  const observe = async () => {
+    const answering = hyperty.ask("subscribe", `${RUNTIME}/sm`, { resource: URL });
+    await settle();
+    return { answering, asked: node.said({ to: SUBSCRIPTION, type: "subscribe" }).at(-1) };
+  };
+  const granted = ({ asked }) => node.say(reply(asked, { code: 200, value: whole(1, { n: 1 }) }));
+  const ends = () => said({ type: "unsubscribe", to: SUBSCRIPTION }) + said({ type: "unsubscribe", to: "domain://msg-node.a.ex/sm" });
+  return { ...made, observe, granted, ends };
+}
+
+test("the late end of an older request takes no newer subscription back", async () => {
+  const { node, hyperty, observe, granted, ends } = await askedTwice();
+  const [first, second] = [await observe(), await observe()];
+  granted(second);
+  assert.equal((await second.answering).body.code, 200);
+  await node.clock.turn(REPLY_TIMEOUT + 1);
+  assert.deepEqual([(await first.answering).body.code, ends()], [408, 0]);
+  void hyperty.ask("unsubscribe", `${RUNTIME}/sm`, { resource: URL });
+  await settle();
+  assert.equal(ends(), 2);
+});
+
+test("an expulsion that is older than a request does not end it", async () => {
+  const { hyperty, say, observe, granted, ends } = await askedTwice();
+  const first = await observe();
+  granted(first);
+  assert.equal((await first.answering).body.code, 200);
+  const second = await observe();
+  const expulsion = { type: "unsubscribe", from: SUBSCRIPTION, to: `${RUNTIME}/sm`, body: { resource: URL, observer: hyperty.url } };
+  await say(expulsion);
+  granted(second);
+  assert.deepEqual([(await second.answering).body.code, ends()], [200, 0]);
+  await say(expulsion);
+  assert.ok(ends() > 0, "a newer one does");
 });
 
 test("only the object itself changes a copy, and only its reporter expels an observer", async () => {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import "../../web/src/more.js";
+import { REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { replyTo } from "../../web/src/message.js";
 import { linked, REACHABLE, REMOTE } from "./fake_links.js";
 import { PEER, RUNTIME, settle } from "./fake_node.js";
@@ -86,6 +87,29 @@ test("changes and children come by a link only if they were asked for there", as
   await bring({ type: "delete", from: THEIRS, to: `${THEIRS}/changes` });
   assert.equal(seen.gone?.code, 410);
   assert.equal(node.said({ to: `${THEIRS}/changes` }).length, 0);
+});
+
+test("a leave that gets no answer by a link takes no newer subscription back", async () => {
+  const { node, echo, stub, done } = await opened();
+  const lastOf = (kind) => stub.messages.findLast(({ to, type }) => type === kind && to === `${THEIRS}/subscription`);
+  const first = await done(echo.observe(THEIRS));
+  await settle();
+  // It moves to the link.
+  stub.bring(replyTo(lastOf("subscribe"), 200, { value: WHOLE }));
+  await node.clock.turn(4);
+  void first.close();
+  await node.clock.turn(1);
+  assert.ok(lastOf("unsubscribe"), "it leaves by the link");
+  stub.report("disconnected");
+  stub.report("failed");
+  await node.clock.turn(1);
+  const again = echo.ask("subscribe", `${RUNTIME}/sm`, { resource: THEIRS });
+  await node.clock.turn(1);
+  assert.equal((await again).body.code, 200);
+  const before = node.said({}).length;
+  await node.clock.turn(2 * REPLY_TIMEOUT);
+  const after = node.said({}).slice(before);
+  assert.deepEqual(after.filter(({ to, type }) => type === "unsubscribe" && to === `${THEIRS}/subscription`), []);
 });
 
 test("over its link a peer answers for its own runtime only", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CLAIM_BURST, FORGERIES, MAX_LIST } from "../../web/src/constants.js";
+import { CLAIM_BURST, ERROR_WINDOW, FORGERIES, MAX_LIST, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { replyTo } from "../../web/src/message.js";
 import { Followers } from "../../web/src/p2p/changes.js";
 import { DESCRIPTOR, linked, REACHABLE, RECORD, REMOTE } from "./fake_links.js";
@@ -117,6 +117,40 @@ test("a peer that goes on to send in the name of others loses its link, for a wh
   void echo.ask("create", PEER, { value: 2 });
   await settle();
   assert.deepEqual([stubs.length, toPeer(node)], [1, [1, 2]]);
+});
+
+test("nothing counts that a peer brings after its forgeries have ended its link, nor is it linked to soon", async () => {
+  const received = [];
+  const request = ({ body }) => received.push(body.value);
+  const { node, stubs, echo } = await linked({ [PEER]: REACHABLE }, false, { request });
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const [stub] = stubs;
+  for (const value of ["created", "in-progress", "live"]) stub.report(value);
+  const bring = (id, from, value) => stub.bring({ id, type: "create", from, to: echo.url, body: { value } });
+  bring(5, PEER, "before");
+  const answering = echo.ask("create", PEER, { value: 2 });
+  await settle();
+  const asked = stub.messages.findLast(({ to, type }) => to === PEER && type === "create");
+  assert.equal(asked.body.value, 2);
+  for (let nth = 0; nth < FORGERIES; nth += 1) bring(10 + nth, echo.url, "forged");
+  await settle();
+  assert.ok(stub.isClosed);
+  stub.bring(replyTo(asked, 200, { value: "late" }));
+  bring(30, PEER, "after");
+  bring(31, `${REMOTE}/sm`, "after");
+  await node.clock.turn(2 * REPLY_TIMEOUT);
+  assert.notEqual((await answering).body.code, 200);
+  assert.deepEqual(received, ["before"]);
+  const want = async () => {
+    void echo.ask("create", PEER, { value: 3 });
+    await settle();
+    return stubs.length;
+  };
+  await node.clock.turn(ERROR_WINDOW - 2 * REPLY_TIMEOUT - 2);
+  assert.equal(await want(), 1);
+  await node.clock.turn(4);
+  assert.equal(await want(), 2);
 });
 
 test("messages of a link keep their order while the record of a sender is read", async () => {

@@ -20,6 +20,7 @@ from fsm.judge.trace_line import read_record
 from fsm.judge.verdict import judge_run
 from specs.addresses.address import is_below, runtime_of
 from specs.limits.p2p import FORGERIES
+from specs.limits.protocol import ERROR_WINDOW
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.chance import examples
@@ -231,6 +232,25 @@ async def test_a_repeatedly_forging_peer_loses_its_link(role, options, ends, clo
         assert "forged" not in it.bob.hyperty.heard
         assert (await it.bob.ask(it.mallory, "by the node")).code == 200
         assert await it.alice_is_reached()
+
+
+async def test_a_forging_peer_is_linked_to_again_only_after_a_while(ends, autojump_clock):
+    """S1: what it said of its addresses leads nowhere, and a new link has to wait."""
+    async with attack(DomainOptions(kinds=(Carrier.TCP,)), ends, "handler") as it:
+        await it.bob.ask(it.mallory, "by the link")
+        assert it.mallory.address in await it.bound()
+        for _ in range(FORGERIES):
+            it.send(MessageType.CREATE, it.alice.address, it.bob.address, {"value": "forged"})
+        await it.bob.wait_for(None, it.mallory)
+        ended = trio.current_time()
+        while trio.current_time() < ended + ERROR_WINDOW - 3:
+            assert (await it.bob.ask(it.mallory, "by the node")).code == 200
+            await trio.sleep(1)
+            assert await it.bob.status(it.mallory) is None
+            assert await it.bound() == set()
+        await trio.sleep(4)
+        await it.bob.ask(it.mallory, "by a new link")
+        await it.bob.wait_for("live", it.mallory)
 
 
 @each_end

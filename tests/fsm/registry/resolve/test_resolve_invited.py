@@ -305,6 +305,18 @@ def test_if_the_live_link_goes_first_the_invited_one_has_the_entry(ended):
     assert [entry.link for entry in registry.core.links()] == [PC]
 
 
+@pytest.mark.parametrize("by", [PQ, PC])
+def test_both_links_of_a_peer_that_forges_senders_end(by):
+    """S1: by whichever of them its messages came; what it sends after that is nobody's."""
+    registry = invited_beside()
+    effects = registry.feed(rs.LinkForged(by))
+    for stub, link in ((PQ, PQ), (PH, PC)):
+        assert effects.count(rs.Disconnect(stub, RB, link)) == 1
+        assert effects.count(rs.PeerGone(link)) == 1
+    assert registry.core.links() == ()
+    assert registry.route() == S1
+
+
 def test_an_invitation_newer_than_the_one_that_waits_takes_its_place():
     registry = invited_beside()
     newer = f"{PH}/conn/2"
