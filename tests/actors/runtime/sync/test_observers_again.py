@@ -1,9 +1,12 @@
 """Observers that ask again, and others for whom it is asked again (STB-09, SYN-16, I-D7)."""
 
 import pytest
+import trio
 
 from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Route
-from specs.message import MessageType, refuse, reply_to
+from specs.bodies.sync import ObjectName
+from specs.limits.sync import HAND_OVER_PAUSE
+from specs.message import Message, MessageType, refuse, reply_to
 from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 
 
@@ -15,6 +18,40 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
         await lone.wanted(2)
     await lone.observed.done(ObserveDone(first, URL, refuse(first, 408, "late"), Route()))
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
+    assert lone.observed.observers == ({BOB} if asks_again else set())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_late_refusal_of_an_older_request_cuts_no_newer_one_off(number):
+    """Neither by its own number nor while the newer request is being decided on."""
+    lone = await observing(BOB)
+    await lone.wanted(2)
+    await lone.observed.refused_again(RefusedAgain(URL, BOB, number))
+    assert lone.observed.observers == {BOB}
+    assert lone.said_of(MessageType.UNSUBSCRIBE) == []
+
+
+async def test_a_late_refusal_of_an_older_request_cuts_no_admitted_one_off():
+    lone = await observing(BOB)
+    second = await lone.wanted(2)
+    await lone.observed.done(ObserveDone(second, URL, reply_to(second, 200, {}), Route()))
+    await lone.observed.refused_again(RefusedAgain(URL, BOB, 1))
+    assert lone.observed.observes(URL, BOB)
+
+
+async def test_a_leave_that_is_to_be_repeated_ends_with_a_new_request(autojump_clock):
+    """While an object moves, its owner answers 503; the observer may be back before the repeat."""
+    lone = await observing(BOB)
+    lone.jobs.clear()
+    lone.bus.decide = lambda message: 503 if message.type is MessageType.UNSUBSCRIBE else 200
+    request = Message(7, MessageType.UNSUBSCRIBE, BOB, lone.bus.url, {"resource": URL})
+    await lone.observed.leave(request, ObjectName(URL))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lone.run)
+        await trio.sleep(HAND_OVER_PAUSE / 2)
+        await lone.wanted(8)
+    assert lone.said_of(MessageType.UNSUBSCRIBE) == [BOB]
+    assert lone.observed.observers == {BOB}
 
 
 async def observing(*observers):
