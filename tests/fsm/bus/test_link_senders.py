@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
-from specs.limits.p2p import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
+from specs.limits.p2p import (
+    FORGERIES,
+    HELD_BYTES,
+    HELD_BYTES_IN_ALL,
+    HELD_IN_ALL,
+    HELD_MESSAGES,
+    PROOF_TIMEOUT,
+)
 from specs.limits.protocol import ERROR_WINDOW
 from specs.trace import Op
 
@@ -74,6 +81,15 @@ def test_waiting_messages_are_bounded_for_each_link_and_for_all():
         assert taken[-1] is Holding.FULL
     assert taken == [Holding.FULL] * (HELD_MESSAGES + 1)
     assert len(senders.late(PROOF_TIMEOUT)) == HELD_IN_ALL
+
+
+def test_bytes_that_no_longer_wait_leave_room_for_others():
+    """However often a link has filled its room, or all links theirs."""
+    senders = linked()
+    for now in range(2 * HELD_BYTES_IN_ALL // HELD_BYTES):
+        assert senders.hold("PQ", HB, 1, now, HELD_BYTES) is Holding.ASK
+        assert senders.hold("PQ", HB, 2, now, 1) is Holding.FULL
+        assert len(senders.owned(HB, None)[1]) == 1
 
 
 _STEPS = st.one_of(
