@@ -278,3 +278,13 @@ def test_each_question_has_one_answer_and_each_request_too(inputs):
             ends = [each for each in effects if isinstance(each, Obeyed | Refused)]
             assert len(ends) == 1
     assert not waiting
+
+
+def test_no_more_observe_than_may_be_allowed():
+    """Also where nobody has to be asked."""
+    core = reporter(is_public=True)
+    for number in range(MAX_ALLOWED_OBSERVERS):
+        assert isinstance(subscribe(core, f"{HB}{number}")[0], Granted)
+    (denied,) = subscribe(core, HC)
+    assert isinstance(denied, Denied)
+    assert denied.code is Code.UNAVAILABLE
