@@ -4,6 +4,7 @@ A link's actor has a task that reads and a task that writes. The bus decides.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -49,6 +50,14 @@ MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
 
 _log = get_logger("actors.node")
+
+
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+
+def _without_values(line: BadLine) -> str:
+    """Return why a line is no message; what it quotes of a body is not for a log."""
+    return _QUOTED.sub("'…'", line.error.reason)
 
 
 @final
@@ -242,10 +251,10 @@ class Connection(Actor[Nudge]):
         about = {"runtime": self._port.runtime, "link": self._link.name}
         if self._errors is None:
             self._errors = ErrorWindow(self._bounds.limits.max_malformed)
-            _log.warning("malformed message", **about, why=malformed[0].error.reason)
+            _log.warning("malformed message", **about, why=_without_values(malformed[0]))
         is_borne = self._errors.add(len(malformed), trio.current_time())
         if not is_borne:
-            _log.warning("too many malformed messages", **about, why=malformed[-1].error.reason)
+            _log.warning("too many malformed messages", **about, why=_without_values(malformed[-1]))
         return is_borne
 
     # ---- the heartbeat (R8)
