@@ -37,6 +37,9 @@ class Model:
         graves: Addresses that were.
         held: Paths that wait for consent: resource and runtime.
         active: Paths that bring something.
+        is_young: Whether the node has been started within the time to come back (`RETURN_TIME`).
+        was_restarted: Whether somebody has named a session that the node does not have: it takes
+            that for one of its earlier process, whose runtimes may be on their way back.
     """
 
     sessions: dict[str, Session] = attrs.field(factory=dict)
@@ -44,6 +47,8 @@ class Model:
     graves: set[str] = attrs.field(factory=set)
     held: set[tuple[str, str]] = attrs.field(factory=set)
     active: dict[tuple[str, str], None] = attrs.field(factory=dict)
+    is_young: bool = True
+    was_restarted: bool = False
     heard: defaultdict[str, list[Seen]] = attrs.field(factory=lambda: defaultdict(list))
 
     def reported(self) -> Heard:
@@ -69,6 +74,7 @@ class Model:
     def reopen(self, name: str, which: str) -> int:
         """Come back by a token that is `right` or `wrong`."""
         if name not in self.sessions:
+            self.was_restarted = True
             return 410
         return 200 if which == "right" else 401
 
@@ -87,6 +93,7 @@ class Model:
 
     def expire(self) -> None:
         """So much time goes by that who is away stays away; who is there answers pings."""
+        self.is_young = False
         for session in self.sessions.values():
             session.is_known |= session.is_attached
         for name in [name for name, one in self.sessions.items() if not one.is_attached]:
@@ -162,7 +169,7 @@ class Model:
         owner = self.owners.get(object_)
         to = f"{object_}/subscription"
         if owner is None or owner == name:
-            self.heard[name].append(("answer", 404))
+            self.heard[name].append(("answer", self._nobody))
             return
         self.heard[owner].append(("request", f"{_runtime(name)}/sm", to, None))
         self.heard[name].append(("answer", code))
@@ -189,11 +196,16 @@ class Model:
             return
         owner = self._owner(to)
         if owner is None or owner == name:
-            self.heard[name].append(("answer", 404))
+            self.heard[name].append(("answer", self._nobody))
             return
         self._deliver(owner, ("request", from_, to, value))
         if self.sessions[owner].is_attached:
             self._deliver(name, ("answer", 200))
+
+    @property
+    def _nobody(self) -> int:
+        """What a request is answered that nobody gets: whom it is for may still come back."""
+        return 503 if self.is_young and self.was_restarted else 404
 
     def _deliver(self, name: str | None, seen: Seen) -> None:
         session = None if name is None else self.sessions.get(name)
