@@ -53,13 +53,17 @@ HISTORIES = {
     "tests.actors.runtime.stubs.test_node_restart": (
         "test_a_link_made_before_the_restart_still_finds_help_after_a_cut",
     ),
+    "tests.actors.runtime.stubs.test_final_ends": ("test_two_logins_of_one_name_do_not_fight",),
     "tests.actors.runtime.stubs.test_node_stub": (
         "test_a_node_that_refuses_the_session_fails_the_stub",
     ),
     "tests.fsm.session.test_node_session": (
         "test_a_session_that_moves_leaves_its_link_and_what_waits",
     ),
-    "tests.fsm.session.test_stub_client": ("test_wherever_a_link_is_it_can_be_lost_or_left",),
+    "tests.fsm.session.test_stub_client": (
+        "test_wherever_a_link_is_it_can_be_lost_or_left",
+        "test_an_emptied_session_can_be_lost_or_left_before_everything_is_had_again",
+    ),
     "tests.fsm.session.test_possession": (
         "test_a_session_that_is_refused_with_the_proof_is_opened_anew",
         "test_a_node_that_is_silent_after_the_proof_is_given_up",

@@ -35,7 +35,15 @@ from fsm.judge.claims.records import (
     split,
 )
 from fsm.judge.trace_line import TraceLine, body_of
-from specs.addresses.address import last_segment, runtime_of, scheme_of, status_of
+from fsm.machines.stub_connection import LinkState
+from specs.addresses.address import (
+    is_backend,
+    is_below,
+    last_segment,
+    runtime_of,
+    scheme_of,
+    status_of,
+)
 from specs.limits.protocol import STUB_QUEUE
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -57,7 +65,11 @@ __all__ = [
 ]
 
 _CONNECTION: Final = "stub_connection"
+_LINK: Final = "node_link"
 _DEPLOYMENT: Final = "stub_deployment"
+
+_RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
+"""Types of messages that may give a runtime back what it had at its node."""
 _STATUS: Final = "status"
 _NOT_OF_A_CONNECTION: Final = frozenset({"deploying", "deployment-failed", "undeployed"})
 
@@ -192,23 +204,50 @@ class TransmitWhenLive(Fold, claims=("I-S8",)):
 
 @final
 class QueueOrder(Fold, claims=("I-S9",)):
-    """Messages that wait for a stub leave in their order, and not too many wait (I-S9)."""
+    """Messages that wait for a stub leave in their order, and not too many wait (I-S9).
 
-    _waiting: defaultdict[str, dict[str, None]] = attrs.field(factory=lambda: defaultdict(dict))
+    In a session that its node has emptied, what gives the runtime back what it had goes first:
+    requests of the runtime to parts of its node. The others leave behind these, in their order.
+    """
+
+    _waiting: defaultdict[str, dict[str, bool]] = attrs.field(factory=lambda: defaultdict(dict))
+    _renewing: set[str] = attrs.field(factory=set)
+
+    @on(steps(_LINK))
+    def stepped(self, record: TraceLine) -> None:
+        if record.new == LinkState.RENEWING:
+            self._renewing.add(record.actor)
+            self._renewals_first(record.actor)
+        else:
+            self._renewing.discard(record.actor)
+
+    def _renewals_first(self, stub: str) -> None:
+        queue = self._waiting[stub]
+        self._waiting[stub] = dict(sorted(queue.items(), key=lambda entry: not entry[1]))
 
     @on(msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
         if record.actor.startswith("stub:"):
             queue = self._waiting[record.actor]
-            queue[record.mid or ""] = None
+            queue[record.mid or ""] = self._may_renew(record)
             if len(queue) > STUB_QUEUE:
                 self.broken(record, f"at most {STUB_QUEUE} to wait")
+            if record.actor in self._renewing:
+                self._renewals_first(record.actor)
+
+    def _may_renew(self, record: TraceLine) -> bool:
+        home = self.process.home
+        is_own = home is not None and is_below(record.from_ or "", home)
+        return is_own and record.type in _RENEWALS and is_backend(record.to or "")
 
     @on(msg(Op.FLUSH))
     def flushed(self, record: TraceLine) -> None:
         queue, mid = self._waiting.get(record.actor), record.mid or ""
         if queue and mid in queue:
-            first = next(iter(queue))
+            is_renewing = record.actor in self._renewing
+            # What waits too long for renewals is let go of, and refused, before these are over.
+            alike = (one for one in queue if not is_renewing or queue[one] == queue[mid])
+            first = next(alike)
             if first != mid:
                 self.broken(record, f"{first} to leave first")
             del queue[mid]

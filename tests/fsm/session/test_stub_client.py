@@ -528,6 +528,13 @@ def test_a_session_that_is_lost_before_everything_is_had_again_still_owes_it():
     assert stub.links()[-1] == "open"
 
 
+def test_an_emptied_session_can_be_lost_or_left_before_everything_is_had_again():
+    lost, left = emptied(), emptied()
+    lost.feed(ev.LinkLost("cut"))
+    left.feed(ev.DisconnectAsked())
+    assert (lost.links()[-1], left.links()[-1]) == ("paused", "closing")
+
+
 def test_a_node_that_is_silent_while_it_is_asked_for_everything_is_given_up():
     stub = emptied()
     stub.wait()

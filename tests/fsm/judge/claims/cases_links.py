@@ -88,6 +88,21 @@ _STUB = _DEPLOYED + _CREATED + _FIRST + _BEGUN + _SECOND + _LIVE + _THIRD
 _QUEUED = "".join(f"stub:SA queue read {n} HA>HC\n" for n in (1, 2))
 _RELEASED = "".join(f"stub:SA flush read {n} HA>HC\n" for n in (1, 2))
 _REVERSED = "".join(f"stub:SA flush read {n} HA>HC\n" for n in (2, 1))
+_EMPTIED = (
+    _QUEUED
+    + """
+stub:SA queue subscribe 3 RA/sm>MN/sm
+stub:SA queue update 4 RA/registry>DR
+"""
+)
+_RENEWING = "stub:SA step node_link SA opening session-emptied renewing\n"
+_RENEWED = (
+    _RENEWING
+    + "stub:SA flush subscribe 3 RA/sm>MN/sm\nstub:SA flush update 4 RA/registry>DR\n"
+    + "stub:SA step node_link SA renewing renewed open\n"
+    + _RELEASED
+)
+_OTHERS_REVERSED = _RENEWED.replace(_RELEASED, _REVERSED)
 
 STUBS = (
     case(
@@ -119,6 +134,8 @@ STUBS = (
     case("I-S7", _STUB, ("loader step stub_deployment SA [*] load deploying\n", "")),
     case("I-S8", _LIVE + _SENT, (_LIVE, _BEGUN)),
     case("I-S9", _QUEUED + _RELEASED, (_RELEASED, _REVERSED)),
+    case("I-S9", _EMPTIED + _RENEWED, (_RENEWING, ""), before=RUNTIME),
+    case("I-S9", _EMPTIED + _RENEWED, (_RENEWED, _OTHERS_REVERSED), before=RUNTIME),
 )
 
 _REQUESTED = "PQ step p2p_connection RA|RB|requester|PQ [*] started created\n"
