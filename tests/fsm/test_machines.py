@@ -50,7 +50,7 @@ EXTENSIONS = {
         ("yielding", "failed"),
     },
     "stub_deployment": {("deployed", "[*]")},
-    "stub_connection": {("created", "failed")},
+    "stub_connection": {("created", "failed"), ("disconnected", "failed")},
     "session": {("detached", "closed"), ("detached", "moved"), ("moved", "[*]")},
     "address": {("released", "allocated")},
     "handler_controller": {
