@@ -96,7 +96,7 @@ async def a_worker_observes_an_object_of_a_program(ask, keeper, two):
         assert await ask(two, "invited_to") == other.url
         assert await ask(two, "observe", other.url) == {"n": 0}
         other.data.n = 1
-        before = [["items", ["milk"]], ["where.shop", "corner"]]
+        before = [["items", ["milk"]], ["where", {"shop": "corner"}]]
         assert await ask(two, "seen", 1) == [{"n": 1}, [*before, ["n", 1]]]
     assert await ask(two, "gone") == 410
 

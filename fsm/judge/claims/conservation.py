@@ -122,7 +122,21 @@ class _Passage:
             taken[bus if bus in self.given else _FOREIGN] += times
         expected = {*recorded, _FOREIGN} & self.given.keys()
         routers = (name for name in expected if name == _FOREIGN or name.startswith(MINI_BUS))
-        return sum(max(self.given[name] - taken[name], 0) for name in routers)
+        return sum(
+            max(self.given[name] - max(taken[name], self._sent_by(name)), 0)
+            for name in routers
+            if not self._is_spread(name)
+        )
+
+    def _is_spread(self, router: str) -> bool:
+        """Return whether stubs of links pass a child over, which its reporter spreads itself."""
+        is_child = "/children/" in (self.last.to or "")
+        return is_child and is_p2p_end(router.removeprefix(MINI_BUS))
+
+    def _sent_by(self, router: str) -> int:
+        """Return how often a stub sent it whose sandbox does not record what it takes in."""
+        owner = router.removeprefix(MINI_BUS)
+        return sum(times for stub, times in self.sent.items() if is_below(stub, owner))
 
     def _carried(self) -> Iterator[tuple[str, int]]:
         """Yield the stubs that have to send it, and how often."""
