@@ -128,6 +128,11 @@ class _Passage:
             if not self._is_spread(name)
         )
 
+    def returned(self) -> int:
+        """Return how often stubs of links got it that have not sent it: they may give it back."""
+        ends = (name for name in self.given if is_p2p_end(name.removeprefix(MINI_BUS)))
+        return sum(max(self.given[name] - self._sent_by(name), 0) for name in ends)
+
     def _is_spread(self, router: str) -> bool:
         """Return whether stubs of links pass a child over, which its reporter spreads itself."""
         is_child = "/children/" in (self.last.to or "")
@@ -220,6 +225,8 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         if listener == _FOREIGN:
             # Once for each domain of a subscriber.
             most = max(most, passage.targets)
+        # What a direct link gives back goes by another route.
+        most += passage.returned()
         if passage.given[listener] > most and not is_p2p_end(listener.removeprefix(MINI_BUS)):
             self._twice(record)
 
