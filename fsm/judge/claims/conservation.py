@@ -125,7 +125,7 @@ class _Passage:
         return sum(
             max(self.given[name] - max(taken[name], self._sent_by(name)), 0)
             for name in routers
-            if not self._is_spread(name)
+            if not self._is_passed_over(name)
         )
 
     def returned(self) -> int:
@@ -133,10 +133,17 @@ class _Passage:
         ends = (name for name in self.given if is_p2p_end(name.removeprefix(MINI_BUS)))
         return sum(max(self.given[name] - self._sent_by(name), 0) for name in ends)
 
-    def _is_spread(self, router: str) -> bool:
-        """Return whether stubs of links pass a child over, which its reporter spreads itself."""
+    def _is_passed_over(self, router: str) -> bool:
+        """Return whether stubs of links need not take it in.
+
+        A child is spread by its reporter. What a link did not write goes by the node.
+        """
         is_child = "/children/" in (self.last.to or "")
-        return is_child and is_p2p_end(router.removeprefix(MINI_BUS))
+        return is_p2p_end(router.removeprefix(MINI_BUS)) and (is_child or self._went_by_node)
+
+    @property
+    def _went_by_node(self) -> bool:
+        return any(times for stub, times in self.sent.items() if not is_p2p_end(stub))
 
     def _sent_by(self, router: str) -> int:
         """Return how often a stub sent it whose sandbox does not record what it takes in."""
@@ -147,8 +154,7 @@ class _Passage:
         """Yield the stubs that have to send it, and how often."""
         from_, to = self.last.from_ or "", self.last.to or ""
         # What a direct link did not write goes back to the bus, and by the node.
-        went_by_node = any(times for stub, times in self.sent.items() if not is_p2p_end(stub))
-        is_exempt = went_by_node or _CONNECTION in {scheme_of(from_), scheme_of(to)}
+        is_exempt = self._went_by_node or _CONNECTION in {scheme_of(from_), scheme_of(to)}
         for (bus, stub), times in self.taken.items():
             is_carrier = bus == f"{MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
             if is_carrier and not (is_exempt and is_p2p_end(stub)):
