@@ -67,7 +67,7 @@ async def test_an_attack_finds_a_seeded_fault(tmp_path, fault):
         node_process(tmp_path / "log", *OPTIONS, launcher=launcher) as node,
         pytest.raises((Breach, BaseExceptionGroup)) as caught,
     ):
-        await NodeAttack(node, 30_000, 1).run()
+        await NodeAttack(node, 60_000, 1).run()
     assert breaches(caught.value), caught.value
 
 

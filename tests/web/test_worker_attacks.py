@@ -149,7 +149,7 @@ async def with_the_port_in_its_hands_it_is_checked_like_any_other_and_then_ended
         message(honest, f"{honest}/events", "create", value="forged"),
         message(hostile, honest, "response", code=200),
         message(hostile, honest, "create", via=[stub, stub]),
-        "{", "{}", '{"id":' + "1" * 16_000,
+        "{", "{}", '{"id":LONG',
     ]  # fmt: skip
     assert await page.evaluate(ATTACK, "steal", *lies) == "[object MessagePort]"
     await page.until("() => window.runtime.counters.drops.size >= 5")

@@ -67,7 +67,9 @@ HOSTILE = (
     }
     for (const text of texts) {
       const word = /^do (.*)/.exec(text)?.[1];
-      stolen.postMessage(text.startsWith("{") ? { do: "post", text } : word ? { do: word } : text);
+      // A page sends no text that is too long; the Worker makes it itself.
+      const lie = { do: "post", text: text.replace("LONG", "1".repeat(20_000)) };
+      stolen.postMessage(text.startsWith("{") ? lie : word ? { do: word } : text);
     }
     return String(stolen);
   },

@@ -153,7 +153,7 @@ def a_loss_now_and_then() -> None:
     plain, times = Exchange.send, count(1)
 
     def send(self, *about):
-        if next(times) % 31:
+        if next(times) % 97:
             plain(self, *about)
 
     Exchange.send = send
