@@ -68,7 +68,7 @@ def _schema_in(package: JsonObject) -> JsonObject:
     fields: JsonObject = {"schema": schema}
     properties = schema.get("properties")
     for name in ("scheme", "children"):
-        said = properties.get(name) if isinstance(properties, dict) else None
-        if isinstance(said, dict) and "constant" in said:
-            fields[name] = said["constant"]
+        stated = properties.get(name) if isinstance(properties, dict) else None
+        if isinstance(stated, dict) and "constant" in stated:
+            fields[name] = stated["constant"]
     return fields

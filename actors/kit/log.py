@@ -132,7 +132,7 @@ def shared_fields(**fields: object) -> Iterator[None]:
 
 
 def quiet_libraries() -> None:
-    """Have the library of state machines log warnings only, unless the program says otherwise.
+    """Restrict the library of state machines to warnings, unless the program says otherwise.
 
     It logs each step of each machine at the level INFO.
     """

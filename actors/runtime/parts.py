@@ -203,7 +203,7 @@ class Presence:
         return None, None
 
     async def paths_lost(self, domain: str, session: str | None) -> None:
-        """Have addresses, registrations and paths again that a node has lost (STB-09).
+        """Claim addresses, registrations and paths again that a node has lost (STB-09).
 
         The stub of the own node sends nothing else until that is done.
 

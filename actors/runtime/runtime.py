@@ -384,7 +384,7 @@ class Runtime:
         await self._addresses.boot()
 
     async def paths_lost(self, domain: str, session: str | None) -> None:
-        """Have everything again that a node has lost with the session of this runtime.
+        """Claim everything again that a node has lost with the session of this runtime.
 
         Args:
             domain: Domain of the node.

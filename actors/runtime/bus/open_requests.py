@@ -123,8 +123,8 @@ class OpenRequests:
     def is_repeated(self, message: Message) -> bool:
         """Return whether an open request, or that of an answer, was sent more than once."""
         request = self.asked_of(message) if message.is_response else message
-        found = None if request is None else self._open.find(request)
-        return found is not None and found.is_repeated
+        transaction = None if request is None else self._open.find(request)
+        return transaction is not None and transaction.is_repeated
 
     def depends_on(self, stub: str, domain: str) -> bool:
         """Return whether a request by a stub or to its domain is open, or a subscription is held.
