@@ -62,9 +62,10 @@ def read_websocket_url(text: str) -> WebSocketUrl:
     Raises:
         ValueError: The text is not a WebSocket URL; the error says why, as half a sentence.
     """
-    parts, host = urlsplit(text), host_in(text)
-    if parts.scheme not in _DEFAULT_PORTS or host is None:
+    host = host_in(text)  # Python refuses an unclear host itself or not, by its version
+    if host is None or urlsplit(text).scheme not in _DEFAULT_PORTS:
         raise ValueError("it is no URL such as ws://host:port/path or wss://host/path")
+    parts = urlsplit(text)
     port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
     query = f"?{parts.query}" if parts.query else ""
     return WebSocketUrl(host, port, (parts.path or "/") + query, parts.scheme)
@@ -83,16 +84,20 @@ def is_this_machine(host: str) -> bool:
 _WITHOUT_TLS: Final = frozenset({"http", "ws"})
 
 
-def is_plain(url: str) -> bool:
-    """Return whether a URL leads to another machine without TLS; what is no URL leads nowhere."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in _WITHOUT_TLS and not is_this_machine(host_in(url) or "")
-
-
 _ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)
+
+
+def is_plain(url: str) -> bool:
+    """Return whether a URL may lead to another machine without TLS; what is no URL leads nowhere.
+
+    One whose host is unclear may: versions of Python differ in which of these are URLs.
+    """
+    absolute = _ABSOLUTE.match(url)
+    authority = "" if absolute is None else absolute[1]
+    if authority.count("[") != authority.count("]"):
+        return False
+    scheme = url.partition(":")[0].lower()
+    return scheme in _WITHOUT_TLS and not is_this_machine(host_in(url) or "")
 
 
 def split_target(target: str) -> tuple[str | None, str]:
