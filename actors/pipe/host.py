@@ -55,7 +55,7 @@ from transports.link import Link, Network
 
 __all__ = ["HandInResult", "HostTools", "SandboxHost", "StubHost"]
 
-_OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
+_OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP, Op.SYNTH})
 _LONGEST: Final = 2048
 
 _MANY: Final = 10_000

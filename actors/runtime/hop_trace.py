@@ -14,7 +14,7 @@ from fsm.bus.transactions import Steps, is_sampled
 from fsm.catalogue.descriptor_io import Reason
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from specs.message import Message, instance_id
+from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
 
@@ -111,17 +111,13 @@ class HopTrace:
         self._counters.drop(reason, message, self._actor)
         self.say(Op.DROP, message, reason=reason)
 
-    def synthesised(self, response: Message, request: Message) -> None:
-        """Report that the router itself answers a request.
+    def synthesised(self, response: Message) -> None:
+        """Report that the router or stub itself answers a request.
 
         Args:
             response: The answer.
-            request: The request.
         """
-        if self._listen:
-            fact = self._tracer.message_fact(Op.SYNTH, response)
-            fact = attrs.evolve(fact, ref=instance_id(request))
-            self._tracer.record(self._actor, fact)
+        self.say(Op.SYNTH, response)
 
     def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
         """Report that a message left by a link, or came over it; `seq` counts per link.

@@ -440,7 +440,8 @@ class Logins:
 
     Each link waits for one login, all together for `LOGINS_PENDING`; a link without an answer
     within `OPEN_TIMEOUT` is refused. A login that succeeds too late for its link, or for which the
-    node has no room, is kept: the same token opens the session when its runtime comes again.
+    node has no room, is kept: the same token opens the session of whom it is good for. A token
+    that is being looked into is no used one: who shows it meanwhile comes again.
     """
 
     def __init__(self, exchange: Exchange, login: Login, clock: Callable[[], float]) -> None:
@@ -450,6 +451,7 @@ class Logins:
         self._waiting: dict[int, tuple[OpenRequest, float]] = {}
         self._links: dict[int, int] = {}
         self._late: dict[int, OpenRequest] = {}
+        self._asked: dict[str, float] = {}
         self._unused: dict[str, Vouched] = {}
 
     def __len__(self) -> int:
@@ -463,7 +465,9 @@ class Logins:
         """Have a login looked into; return why that is not possible."""
         node = self._exchange.tables.addresses
         connector = self._exchange.components.get(node.identities)
-        if connector is None or len(self._waiting) >= LOGINS_PENDING:
+        now, digest = trio.current_time(), digest_of(request.token or "")
+        is_asked = self._asked.get(digest, now) > now
+        if connector is None or len(self._waiting) >= LOGINS_PENDING or is_asked:
             return Denied(request, Code.UNAVAILABLE, _AWAY)
         number = self._exchange.next_id(node.session)
         call = IdentityCall(
@@ -475,7 +479,9 @@ class Logins:
         if not connector.try_tell(Asked(question, node.session, None)):
             return Denied(request, Code.UNAVAILABLE, _AWAY)
         self._exchange.trace.hop(Op.DELIVER, question, listener=node.identities)
-        self._waiting[number] = request, trio.current_time() + OPEN_TIMEOUT
+        self._asked[digest] = now + 2 * OPEN_TIMEOUT  # its answer may be late; a crash has none
+        _bound(self._asked)
+        self._waiting[number] = request, now + OPEN_TIMEOUT
         self._links[request.port.number] = number
         return None
 
@@ -490,10 +496,7 @@ class Logins:
         """Take the login that a link shows again, if it has opened no session."""
         digest = digest_of(request.token or "")
         kept = self._unused.get(digest)
-        if kept is None or (kept.request.runtime, kept.request.key) != (
-            request.runtime,
-            request.key,
-        ):
+        if kept is None or self._objection(request, kept.identity, self._clock()) is not None:
             return None
         del self._unused[digest]
         is_over = trio.current_time() >= kept.credentials.until
@@ -501,12 +504,13 @@ class Logins:
 
     def answered(self, answer: Message) -> Verdict | None:
         """Take the connector's answer; None: nobody has asked, or asks any more."""
-        late = self._late.pop(answer.id, None)
+        late, request = self._late.pop(answer.id, None), self._taken(answer.id)
+        if (asked := request or late) is not None:
+            self._asked.pop(digest_of(asked.token or ""), None)
         if late is not None and answer.code == Code.OK:
             verdict = self._vouched(late, answer)
             if isinstance(verdict, Vouched):
                 self.keep(verdict)
-        request = self._taken(answer.id)
         if request is None:
             return None
         self._exchange.trace.hop(Op.DELIVER, answer, listener=answer.to)

@@ -412,7 +412,7 @@ class Forwarding:
         if parent_of(message.to) is not None:
             # Several answer from there: each says for whom (C-81).
             response = attrs.evolve(response, body={**response.body, "source": self._runtime})
-        self._hops.synthesised(response, message)
+        self._hops.synthesised(response)
         self._give(response, ended.waiter, now)
 
     def _refuse_full(self, message: Message, now: float) -> None:
@@ -573,7 +573,7 @@ class Forwarding:
             # The node that delivers a durable message waits for an answer, too.
             if ended.waiter.is_ours or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
-                self._hops.synthesised(response, ended.request)
+                self._hops.synthesised(response)
                 self._give(response, ended.waiter, now)
         for message in self.children.tick(now):
             self._hops.say(Op.FLUSH, message)

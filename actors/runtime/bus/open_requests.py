@@ -255,7 +255,7 @@ class OpenRequests:
             retry_after: Seconds after which the request may be made again; None: not known.
         """
         response = refuse(submitted.message, code, why, retry_after)
-        self._hops.synthesised(response, submitted.message)
+        self._hops.synthesised(response)
         if submitted.reply is not None:
             submitted.reply.send(response)
         elif not self._handing.give(response, submitted.by):

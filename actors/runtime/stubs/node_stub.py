@@ -368,7 +368,7 @@ class NodeStub(Actor[NodeStubMessage]):
     async def _refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        self._hops.synthesised(response := refuse(message, code, why, retry_after), message)
+        self._hops.synthesised(response := refuse(message, code, why, retry_after))
         await self._post(response)
 
     async def _ended(self) -> None:

@@ -185,7 +185,7 @@ async def test_there_is_an_end_to_how_many_wait_for_a_session(autojump_clock):
 
     async def tries(number):
         runtime = f"hyperty-runtime://a.ex/r{number}"
-        codes.append((await opened(await world.outsider(runtime), "y")).code)
+        codes.append((await opened(await world.outsider(runtime), f"y{number}")).code)
         times.append(trio.current_time())
 
     times = []

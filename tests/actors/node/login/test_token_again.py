@@ -102,11 +102,11 @@ async def test_a_runtime_that_left_while_its_login_was_looked_into_comes_again(a
         await trio.sleep(0.5)
         await first.link.aclose()
         await trio.sleep(1)
-        assert await code_of(world, token, RB) == 401
         again = await world.outsider()
         assert (await opened(again, token)).code == 200
         await again.control("close")
         assert await code_of(world, token) == 401
+        assert await code_of(world, token, RB) == 401
 
 
 @attrs.define
@@ -135,6 +135,33 @@ async def test_a_login_that_succeeds_too_late_serves_the_next_attempt(autojump_c
         await trio.sleep(LOGIN_TIMEOUT)
         assert await code_of(world, "one") == 200
     assert slow.taken == ["one"]
+
+
+async def test_a_token_that_has_opened_no_session_serves_another_process(autojump_clock):
+    """A command that was given up while the disk was slow; the next one has a key of its own."""
+    slow = Slow()
+    first, second = KeyHolder(), KeyHolder()
+    async with open_world(login=Login(provider=lambda _: slow, clock=lambda: 0.0)) as world:
+        assert (await first.enter(await world.outsider(), "one")).code == 503
+        assert (await second.enter(await world.outsider(), "one")).code == 503
+        await trio.sleep(LOGIN_TIMEOUT)
+        assert (await second.enter(await world.outsider(), "one")).code == 200
+    assert slow.taken == ["one"]
+
+
+async def test_a_token_that_is_being_looked_into_is_not_a_used_one(autojump_clock):
+    """The link breaks while the node writes the token down, and the runtime comes again at once."""
+    issuer = Issuer()
+    shelf = FakeKeySource(issuer.jwks(), delay=1.0)
+    token = issuer.token()
+    async with open_world(login=login_by(issuer, shelf)) as world:
+        first = await ask_and_leave(world, token)
+        await trio.sleep(0.5)
+        await first.link.aclose()
+        again = await world.outsider()
+        assert (await opened(again, token)).code == 503
+        await trio.sleep(1)
+        assert (await opened(again, token)).code == 200
 
 
 async def test_a_name_for_which_the_node_has_no_room_uses_no_token_up(autojump_clock, monkeypatch):
