@@ -1,38 +1,48 @@
-"""What a state forbids, the state decides: a changed table changes the behaviour (I-M1, I-S9)."""
+"""What a state forbids, the state decides: a changed table changes the behaviour (I-M1, I-S9).
 
-import attrs
+The table is changed while the program runs, and who looks is a peer at the other end of a link.
+"""
+
+from contextlib import contextmanager, nullcontext
+
 import pytest
+import trio
 
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from fsm.engine import machine_of
 from fsm.machines.session import SESSION, State, Trigger
 from fsm.machines.stub_connection import NODE_LINK, LinkState, LinkTrigger
-from fsm.session import node_session, stub_client
-from fsm.session import stub_client_io as ev
-from fsm.session.stub_client import StubClientCore
-from specs.bodies.word import SessionMethod
+from specs.limits.protocol import OPEN_TIMEOUT
 from specs.reply_code import Code
-from tests.support.node.node_peer import RB, open_world
-from tests.support.wire.wire import ask
+from specs.trace import ABSENT
+from tests.support.node.node_peer import DOMAIN, RB, open_world
+from tests.support.runtime.abroad import Shy
+from tests.support.trace.memory import MemoryTracer
+from transports.link import Kind
 
 
-def leading(table, trigger, target):
-    """Return a table in which a trigger leads elsewhere."""
-    rows = tuple(
-        attrs.evolve(row, target=target) if row.trigger is trigger else row for row in table.rows
-    )
-    return attrs.evolve(table, rows=rows)
+@contextmanager
+def leading(table, trigger, source, target):
+    """Let a trigger lead elsewhere."""
+    (row,) = machine_of(table).get_transitions(trigger, str(source))
+    before, row.dest = row.dest, target.value
+    try:
+        yield
+    finally:
+        row.dest = before
 
 
-def detach(monkeypatch):
+def detached():
     """Let sessions be detached from their beginning, while they have a link."""
-    changed = leading(SESSION, Trigger.OPENED, State.DETACHED)
-    monkeypatch.setattr(node_session, "SESSION", changed)
+    return leading(SESSION, Trigger.OPENED, ABSENT, State.DETACHED)
 
 
-async def test_a_session_that_is_detached_serves_no_requests(autojump_clock, monkeypatch):
-    detach(monkeypatch)
+async def test_a_session_that_is_detached_serves_no_requests(autojump_clock):
     async with open_world() as world:
         peer = await world.outsider()
-        answer = await peer.control("open", runtimeURL=peer.runtime)
+        with detached():
+            answer = await peer.control("open", runtimeURL=peer.runtime)
         assert answer.code == Code.OK
         assert await world.states() == {peer.runtime: "detached"}
         asked = await peer.ask(
@@ -47,28 +57,31 @@ async def test_a_session_that_is_detached_serves_no_requests(autojump_clock, mon
 
 
 @pytest.mark.parametrize("is_detached", [False, True])
-async def test_what_is_for_a_session_that_is_detached_waits(
-    autojump_clock, monkeypatch, is_detached
-):
+async def test_what_is_for_a_session_that_is_detached_waits(autojump_clock, is_detached):
     async with open_world() as world:
         sender = await world.peer()
-        if is_detached:
-            detach(monkeypatch)
         receiver = await world.outsider(RB)
-        await receiver.control("open", runtimeURL=RB)
+        with detached() if is_detached else nullcontext():
+            await receiver.control("open", runtimeURL=RB)
         await sender.post("create", f"{sender.runtime}/ua", f"{RB}/ua")
         assert await receiver.silence() is is_detached
 
 
-@pytest.mark.parametrize(
-    ("target", "effect"), [(LinkState.OPEN, ev.Write), (LinkState.PROVING, ev.Queued)]
-)
-def test_a_stub_writes_in_the_states_of_its_link_that_permit_it(monkeypatch, target, effect):
-    changed = leading(NODE_LINK, LinkTrigger.SESSION_OPENED, target)
-    monkeypatch.setattr(stub_client, "NODE_LINK", changed)
-    core = StubClientCore("S", lambda: 0.0)
-    core.begin()
-    opened = ev.SessionAnswered(SessionMethod.OPEN, 200, "token")
-    for happened in (ev.ConnectAsked(), ev.Dialled(), opened):
-        core.feed(happened, 0.0)
-    assert core.feed(ev.SendAsked(ask(1)), 0.0) == [effect(ask(1))]
+@pytest.mark.parametrize("may_write", [True, False])
+async def test_a_runtime_writes_in_the_states_of_its_link_that_permit_it(autojump_clock, may_write):
+    waiting = leading(NODE_LINK, LinkTrigger.SESSION_OPENED, LinkState.PROVING, LinkState.OPENING)
+    hyperty = Shy()
+    async with open_world() as world:
+        config = RuntimeConfig(domain=DOMAIN, name="ra", node=world.node.url)
+        async with open_runtime(config, world.network, MemoryTracer()) as runtime:
+            await runtime.deploy("echo", lambda: hyperty)
+            async with trio.open_nursery() as nursery:
+                with nullcontext() if may_write else waiting:
+                    for wire in world.network.open_wires(Kind.WEBSOCKET):
+                        wire.cut()
+                    peer = await world.peer(RB)
+                    await trio.sleep(OPEN_TIMEOUT / 3)
+                    nursery.start_soon(hyperty.request, f"{RB}/ua", "hello")
+                    assert await peer.silence(OPEN_TIMEOUT / 3) is not may_write
+                request = await peer.hear()
+                await peer.post_answer(request, Code.OK)
