@@ -153,6 +153,30 @@ test("nothing counts that a peer brings after its forgeries have ended its link,
   assert.equal(await want(), 2);
 });
 
+test("a peer whose forgeries have ended its link gets none for a while either when it asks for one", async () => {
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: RECORD }, true);
+  const [handler] = stubs;
+  const invited = async (nth, ...values) => {
+    for (const value of values) handler.report(value, `${handler.url}/pc/${nth}`);
+    await settle();
+    return runtime.registry.links.entries.map(({ status }) => status);
+  };
+  assert.deepEqual(await invited(1, "created", "in-progress", "live"), ["live"]);
+  for (let nth = 0; nth < FORGERIES; nth += 1) {
+    handler.bring({ id: 10 + nth, type: "create", from: echo.url, to: echo.url, body: {} }, `${handler.url}/pc/1`);
+  }
+  await settle();
+  assert.deepEqual(handler.orders, ["disconnect"]);
+  for (const nth of [2, 3]) {
+    await node.clock.turn((ERROR_WINDOW - 2) / 2);
+    assert.deepEqual(await invited(nth, "created"), []);
+    assert.equal(handler.orders.length, nth, "it is not told to end it");
+    assert.deepEqual(await invited(nth, "failed"), []);
+  }
+  await node.clock.turn(4);
+  assert.deepEqual(await invited(4, "created", "in-progress", "live"), ["live"]);
+});
+
 test("messages of a link keep their order while the record of a sender is read", async () => {
   const { node, runtime, stubs, echo } = await linked({ [PEER]: REACHABLE });
   const late = "hyperty://a.ex/late";

@@ -252,6 +252,8 @@ export class LinkTable {
   #remoteOf = new Map();
   /** @type {Map<string, number>} */
   #cooling = new Map();
+  /** Until when no link to a peer is taken. @type {Map<string, number>} */
+  #barred = new Map();
   /** Set-ups in a row that have led to no link. @type {Map<string, number>} */
   #failed = new Map();
   #minted = 0;
@@ -363,7 +365,7 @@ export class LinkTable {
    */
   plan(plan, now) {
     const { remote } = plan;
-    const isCooling = now < (this.#cooling.get(remote) ?? -Infinity);
+    const isCooling = now < (this.#cooling.get(remote) ?? -Infinity) || this.#isBarred(remote, now);
     if (this.#isClosed || this.#entries.has(remote) || isCooling) return [];
     this.#minted += 1;
     const url = `${this.#runtime}/p2prequester/${this.#minted}`;
@@ -428,7 +430,7 @@ export class LinkTable {
   }
 
   /**
-   * End all links to a peer that sends from addresses of others, for a while.
+   * End all links to a peer that sends from addresses of others, and take none for a while.
    *
    * @param {string} link
    * @param {number} now
@@ -444,8 +446,17 @@ export class LinkTable {
       effects.push({ do: "disconnect", stub, remote, link: its }, ...this.#besideEnded(entry, entry.beside));
     }
     effects.push(...this.#givenUp(entry, now));
-    this.#cooling.set(entry.remote, now + ERROR_WINDOW);
+    for (const [one, until] of this.#barred) if (until <= now) this.#barred.delete(one);
+    this.#barred.set(entry.remote, now + ERROR_WINDOW);
     return effects;
+  }
+
+  /**
+   * @param {string} remote
+   * @param {number} now
+   */
+  #isBarred(remote, now) {
+    return now < (this.#barred.get(remote) ?? -Infinity);
   }
 
   // ---- status events
@@ -465,7 +476,7 @@ export class LinkTable {
     if (entry?.beside?.link === link) return this.#besideMoved(entry, entry.beside, value, now);
     if (value === "failed" || value === "disconnected") return this.#strayEnded(stub, link);
     const isRequester = stub === link;
-    if (value === "created" && !isRequester) {
+    if (value === "created" && !isRequester && !this.#isBarred(remote, now)) {
       return this.#invited(new LinkEntry(remote, "handler", stub, link, this.#life(remote)), now);
     }
     const isStray = isRequester ? value === "created" : !entry;

@@ -74,6 +74,7 @@ class LinkTable:
         self.entities = LinkEntities(self._entries, jobs)
         self.claims = LinkClaims(self.entities, records, jobs)
         self._cooling: dict[str, float] = {}
+        self._barred: dict[str, float] = {}
         self._failed: dict[str, int] = {}
         self._minted = 0
         self._is_closed = False
@@ -145,6 +146,7 @@ class LinkTable:
             self._is_closed
             or plan.remote in self._entries
             or now < self._cooling.get(plan.remote, -math.inf)
+            or self._is_barred(plan.remote, now)
         ):
             return []
         self._minted += 1
@@ -227,7 +229,7 @@ class LinkTable:
         return []
 
     def forged(self, link: str, now: float) -> list[Effect]:
-        """End all links to a peer that sends from addresses of others, for a while.
+        """End all links to a peer that sends from addresses of others, and take none for a while.
 
         Args:
             link: Address of the link that such messages came by.
@@ -242,8 +244,12 @@ class LinkTable:
             new = entry.beside
             effects = [Disconnect(new.stub, new.remote, new.link), *self._beside_ended(entry, new)]
         effects += self._given_up(entry, now)
-        self._cooling[entry.remote] = now + ERROR_WINDOW
+        self._barred = {one: until for one, until in self._barred.items() if until > now}
+        self._barred[entry.remote] = now + ERROR_WINDOW
         return effects
+
+    def _is_barred(self, remote: str, now: float) -> bool:
+        return now < self._barred.get(remote, -math.inf)
 
     # ---- status events
 
@@ -266,11 +272,13 @@ class LinkTable:
         if value in {State.FAILED, State.DISCONNECTED}:
             return self._stray_ended(seen.stub, link)
         is_requester = seen.stub == link
-        if value is State.CREATED and not is_requester:
+        is_barred = self._is_barred(remote, now)
+        if value is State.CREATED and not is_requester and not is_barred:
             new = LinkEntry(remote, Role.HANDLER, seen.stub, link, self._life(remote))
             return self._invited(new, now)
         # A requester whose entry another link took while it was being deployed is ended, and
-        # a handler's link that its row refused, and accepted because that has gone since.
+        # a handler's link that its row refused, and accepted because that has gone since, or whose
+        # peer has forged senders a moment ago.
         is_stray = value is State.CREATED if is_requester else entry is None
         return [Disconnect(seen.stub, remote, link)] if is_stray else []
 

@@ -234,17 +234,21 @@ async def test_a_repeatedly_forging_peer_loses_its_link(role, options, ends, clo
         assert await it.alice_is_reached()
 
 
-async def test_a_forging_peer_is_linked_to_again_only_after_a_while(ends, autojump_clock):
-    """S1: what it said of its addresses leads nowhere, and a new link has to wait."""
-    async with attack(DomainOptions(kinds=(Carrier.TCP,)), ends, "handler") as it:
+@each_end
+async def test_a_forging_peer_is_linked_to_again_only_after_a_while(role, ends, autojump_clock):
+    """S1: what it said of its addresses leads nowhere, and a new link has to wait, whoever asks."""
+    async with attack(DomainOptions(kinds=(Carrier.TCP,)), ends, role) as it:
         await it.bob.ask(it.mallory, "by the link")
         assert it.mallory.address in await it.bound()
         for _ in range(FORGERIES):
             it.send(MessageType.CREATE, it.alice.address, it.bob.address, {"value": "forged"})
         await it.bob.wait_for(None, it.mallory)
         ended = trio.current_time()
+        await it.mallory.wait_for(None, it.bob)
         while trio.current_time() < ended + ERROR_WINDOW - 3:
             assert (await it.bob.ask(it.mallory, "by the node")).code == 200
+            # It dials, too: its invitations are refused.
+            assert (await it.mallory.ask(it.bob, "by the node")).code == 200
             await trio.sleep(1)
             assert await it.bob.status(it.mallory) is None
             assert await it.bound() == set()
