@@ -22,8 +22,16 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
-from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT, SANDBOX_OUTSTANDING
-from specs.message import DURABLE, Message, instance_id, request_id
+from specs.limits.protocol import (
+    DEDUP_ALL_BYTES,
+    DEDUP_BYTES,
+    DEDUP_COST,
+    DEDUP_SECONDS,
+    DEDUP_WINDOW,
+    REPLY_TIMEOUT,
+    SANDBOX_OUTSTANDING,
+)
+from specs.message import DURABLE, Message, MessageType, instance_id, request_id
 from specs.reply_code import DropReason
 
 __all__ = [
@@ -371,16 +379,31 @@ def _instance(message: Message) -> _Instance:
     return message.to, message.id, message.code, by, sequence
 
 
+def _size_of(instance: _Instance) -> int:
+    return DEDUP_COST + len(instance[0]) + len(instance[3])
+
+
+@final
+class _Window(OrderedDict[_Instance, float]):
+    """The message instances of one sender, and their bytes of memory."""
+
+    def __init__(self, sender: str) -> None:
+        super().__init__()
+        self.size = DEDUP_COST + len(sender)
+
+
 @final
 class DeduplicationWindow:
     """The last message instances of each sender (I-P22).
 
     Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
-    most `_SENDERS` senders.
+    most `_SENDERS` senders; bytes of memory are limited, too. Who was silent for longest
+    gives way.
     """
 
     def __init__(self) -> None:
-        self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
+        self._senders: OrderedDict[str, _Window] = OrderedDict()
+        self._size = 0
 
     def is_new(self, message: Message, now: float) -> bool:
         """Return whether this message instance is new, and remember it.
@@ -391,20 +414,28 @@ class DeduplicationWindow:
         """
         instance = _instance(message)
         window = self._senders.get(message.from_)
+        is_known = window is not None
         if window is None:
-            self._forget_silent(now)
-            if len(self._senders) >= _SENDERS:
-                self._senders.popitem(last=False)
-            window = self._senders[message.from_] = OrderedDict()
+            window = self._senders[message.from_] = _Window(message.from_)
+            self._size += window.size
         else:
             self._senders.move_to_end(message.from_)
         at = window.get(instance)
         if at is not None and now - at <= DEDUP_SECONDS:
             return False
+        if at is None:
+            self._grow(window, _size_of(instance))
         window[instance] = now
-        if len(window) > DEDUP_WINDOW:
-            window.popitem(last=False)
+        while len(window) > DEDUP_WINDOW or window.size > DEDUP_BYTES:
+            oldest, _ = window.popitem(last=False)
+            self._grow(window, -_size_of(oldest))
+        if not is_known or self._size > DEDUP_ALL_BYTES:
+            self._forget(now)
         return True
+
+    def _grow(self, window: _Window, size: int) -> None:
+        window.size += size
+        self._size += size
 
     def knows(self, message: Message, now: float) -> bool:
         """Return whether a message instance is remembered.
@@ -417,12 +448,16 @@ class DeduplicationWindow:
         at = None if window is None else window.get(_instance(message))
         return at is not None and now - at <= DEDUP_SECONDS
 
-    def _forget_silent(self, now: float) -> None:
-        while self._senders:
-            window = next(iter(self._senders.values()))
-            if now - next(reversed(window.values())) <= DEDUP_SECONDS:
+    def _forget(self, now: float) -> None:
+        """Forget who was silent for long, and who has to give way."""
+        while True:
+            sender = next(iter(self._senders))
+            window = self._senders[sender]
+            is_over = now - next(reversed(window.values()), now) > DEDUP_SECONDS
+            if not is_over and len(self._senders) <= _SENDERS and self._size <= DEDUP_ALL_BYTES:
                 return
-            self._senders.popitem(last=False)
+            del self._senders[sender]
+            self._size -= window.size
 
 
 @final
@@ -464,8 +499,8 @@ class EndedDurables:
 class OutstandingCore:
     """The outstanding requests of one component: delivered to it and not answered yet.
 
-    Memory: `SANDBOX_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
-    longer waits.
+    Memory: `SANDBOX_OUTSTANDING` requests, most of them without their bodies; the oldest are
+    forgotten, and those whose sender no longer waits.
     """
 
     def __init__(self) -> None:
@@ -485,7 +520,10 @@ class OutstandingCore:
             if until > now and len(asked) < SANDBOX_OUTSTANDING:
                 break
             del asked[oldest]
-        asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
+        # Only what subscribes is read later; other bodies are not kept twice.
+        is_read = request.type is MessageType.SUBSCRIBE
+        kept = request if is_read else attrs.evolve(request, body={})
+        asked[instance_id(request)] = (now + REPLY_TIMEOUT, kept)
 
     def forget(self, request: Message) -> None:
         """Forget a request that was answered by another component."""

@@ -257,6 +257,9 @@ PUSH_ENDPOINT_CHARS: Final = 2_048
 CARRIED_BYTES: Final = 262_144
 """Bytes of one payload from node to node, unless one message is longer (ours: as a frame)."""
 
+CARRIED_PAIRS: Final = 16_384
+"""Pairs of a head and a message in such a payload that are read (ours: of 16 bytes each)."""
+
 CARRIED_MESSAGES: Final = 8192
 """Messages for one other node that wait for the engine to take them (ours)."""
 

@@ -178,6 +178,15 @@ TRACE_FILE_BYTES: Final = 64 * 1_048_576
 DEDUP_WINDOW: Final = 1024
 """Message instances remembered per sender (RELIABILITY class A)."""
 
+DEDUP_BYTES: Final = 524_288
+"""Bytes of memory of these (ours: half a KiB each)."""
+
+DEDUP_ALL_BYTES: Final = 67_108_864
+"""Bytes of memory of the message instances of all senders (ours: those of 128 busy senders)."""
+
+DEDUP_COST: Final = 256
+"""Bytes of memory that a message instance, or a sender, takes beside its texts (ours)."""
+
 DEDUP_SECONDS: Final = 600.0
 """Seconds a message instance is remembered (RELIABILITY class A)."""
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { DEDUP_SECONDS, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { DEDUP_BYTES, DEDUP_SECONDS, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import "../../web/src/more.js";
 import { FakeNode, PEER, reply, request, settle } from "./fake_node.js";
@@ -91,6 +91,19 @@ test("what came long ago may come again", async () => {
   await node.clock.turn(10);
   await say(event);
   assert.equal(heard.length, 2);
+});
+
+test("what a sender has sent is remembered in bounded memory", async () => {
+  const heard = [];
+  const { node, hyperty, say } = await opened({ event: ({ body }) => heard.push(body.value) });
+  const event = request(`${hyperty.url}/events`, "x");
+  await say(event, event);
+  assert.equal(heard.length, 1);
+  const long = `${hyperty.url}/${"x".repeat(1800)}`;
+  for (let nth = 0; nth * long.length < DEDUP_BYTES; nth += 1) node.say(request(long, nth, { id: 1000 + nth }));
+  await settle();
+  await say(event);
+  assert.equal(heard.filter((value) => value === "x").length, 2);
 });
 
 test("who has too many open requests is refused, until they are answered or over", async () => {

@@ -1,6 +1,14 @@
 /** Open requests and duplicates: `fsm/bus/transactions.py`, as cores without input or output. */
 
-import { ANSWERS_KEPT, DEDUP_SECONDS, DEDUP_WINDOW, DROPS } from "./constants.js";
+import {
+  ANSWERS_KEPT,
+  DEDUP_ALL_BYTES,
+  DEDUP_BYTES,
+  DEDUP_COST,
+  DEDUP_SECONDS,
+  DEDUP_WINDOW,
+  DROPS,
+} from "./constants.js";
 import { Entity } from "./machine.js";
 import { codeOf, isFinal, isResponse, keyOf } from "./message.js";
 
@@ -150,10 +158,15 @@ export class Transactions {
   }
 }
 
-/** The last message instances of each sender. */
+/**
+ * The last message instances of each sender; who was silent for longest gives way.
+ *
+ * @typedef {{seen: Map<string, number>, size: number}} Window
+ */
 export class DeduplicationWindow {
-  /** @type {Map<string, Map<string, number>>} */
+  /** @type {Map<string, Window>} */
   #senders = new Map();
+  #size = 0;
 
   /**
    * Return whether this message instance is new, and remember it.
@@ -162,17 +175,37 @@ export class DeduplicationWindow {
    * @param {number} now
    */
   isNew(message, now) {
-    let window = this.#senders.get(message.from);
-    this.#senders.delete(message.from);
-    window ??= new Map();
-    this.#senders.set(message.from, window);
-    trim(this.#senders, SENDERS);
+    const { from } = message;
+    const window = this.#senders.get(from) ?? { seen: new Map(), size: 0 };
+    if (!this.#senders.delete(from)) this.#grow(window, from, 1);
+    this.#senders.set(from, window);
     const instance = instanceOf(message);
-    const at = window.get(instance);
+    const at = window.seen.get(instance);
     if (at !== undefined && now - at <= DEDUP_SECONDS) return false;
-    window.set(instance, now);
-    trim(window, DEDUP_WINDOW);
+    if (at === undefined) this.#grow(window, instance, 1);
+    window.seen.set(instance, now);
+    for (const oldest of window.seen.keys()) {
+      if (window.seen.size <= DEDUP_WINDOW && window.size <= DEDUP_BYTES) break;
+      window.seen.delete(oldest);
+      this.#grow(window, oldest, -1);
+    }
+    for (const [silent, { size }] of this.#senders) {
+      if (this.#senders.size <= SENDERS && this.#size <= DEDUP_ALL_BYTES) break;
+      this.#senders.delete(silent);
+      this.#size -= size;
+    }
     return true;
+  }
+
+  /**
+   * @param {Window} window
+   * @param {string} text
+   * @param {1 | -1} sign
+   */
+  #grow(window, text, sign) {
+    const size = sign * (DEDUP_COST + text.length);
+    window.size += size;
+    this.#size += size;
   }
 }
 

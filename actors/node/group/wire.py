@@ -15,7 +15,7 @@ from typing import Final, final
 import attrs
 import orjson
 
-from specs.limits.node import CARRIED_BYTES, HEAD_KEPT, HEADS_KEPT
+from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
 
 __all__ = [
     "HandedOver",
@@ -160,8 +160,11 @@ def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
 
 
 def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Return the pairs of lines of a payload; a head alone has an empty line."""
-    lines = payload.split(b"\n")
+    """Return the pairs of lines of a payload; a head alone has an empty line.
+
+    What is behind the last pair that may be there is one more head, of several lines.
+    """
+    lines = payload.split(b"\n", 2 * CARRIED_PAIRS)
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
 
 

@@ -166,6 +166,11 @@ ENDS = {
         "its process ended",
     ),
     "a frame of garbage": (says(b"\x80\x04K."), "no JSON"),
+    "a line that is too long": (
+        """frame = b'{"k":"pong","t":"' + 16_384 * b"x" + b'"}'
+        os.write(0, struct.pack('>I', len(frame)) + frame); await trio.sleep_forever()""",
+        "a line of more than 16384 bytes",
+    ),
     "a word nobody knows": (says(b'{"k":"shout"}'), "an unknown word"),
     "what only a host says": (says(b'{"k":"hand"}'), "nothing a sandbox says"),
     "an answer nobody asked for": (says(b'{"k":"pong"}', times=2), "nothing a sandbox says"),

@@ -27,6 +27,14 @@ def test_the_final_answer_is_known_once(core):
     assert core.unanswered() == []
 
 
+def test_bodies_are_not_kept_but_of_what_subscribes(core):
+    large = attrs.evolve(request(1), body={"value": "x" * 60_000})
+    path = attrs.evolve(large, id=2, type=MessageType.SUBSCRIBE)
+    core.ask(large, 0.0)
+    core.ask(path, 0.0)
+    assert core.unanswered() == [request(1), path]
+
+
 def test_a_provisional_answer_is_known_and_ends_nothing(core):
     core.ask(request(1), 0.0)
     provisional = reply_to(request(1), 183)

@@ -1,6 +1,7 @@
 """Open requests and instances seen (MSG-04..07, I-T1..I-T8)."""
 
 import math
+import tracemalloc
 
 import attrs
 import pytest
@@ -12,7 +13,13 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
-from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
+from specs.limits.protocol import (
+    DEDUP_ALL_BYTES,
+    DEDUP_BYTES,
+    DEDUP_SECONDS,
+    DEDUP_WINDOW,
+    REPLY_TIMEOUT,
+)
 from specs.message import MessageType
 from specs.reply_code import DropReason
 from tests.support.trace.traces import step, trace
@@ -282,6 +289,28 @@ def test_however_many_senders_there_are_memory_is_bounded():
         window.is_new(ask(1, from_=f"hyperty://a.ex/{number}"), 0.0)
     assert len(window._senders) == 16_384
     assert not window.is_new(ask(1, from_="hyperty://a.ex/16999"), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("senders", "each", "most"), [(1, 1000, DEDUP_BYTES), (600, 20, DEDUP_ALL_BYTES)]
+)
+def test_long_texts_are_remembered_in_bounded_memory(senders, each, most):
+    """Of one sender, and of all; the last instance is known."""
+    tail, window = "x" * 2000, DeduplicationWindow()
+
+    def instance(sender, number):
+        asked = ask(1, from_=A + tail, to=f"{C}/{sender}{tail}")
+        reported = answer(asked)
+        return attrs.evolve(reported, body={**reported.body, "source": f"{number}{tail * 8}"})
+
+    tracemalloc.start()
+    for sender in range(senders):
+        for number in range(each):
+            window.is_new(instance(sender, number), 0.0)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 2 * most
+    assert not window.is_new(instance(senders - 1, each - 1), 1.0)
 
 
 def test_a_retry_may_differ_only_in_what_the_hops_wrote():

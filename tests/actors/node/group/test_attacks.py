@@ -19,9 +19,9 @@ from fsm.registry.node_rights import Observation
 from fsm.registry.records import Forget, Keep, Row
 from fsm.registry.registration import Mirror
 from fsm.session.assertion import Use
-from specs.limits.engine import INBOX_MESSAGES, ROW_VALUE
+from specs.limits.engine import INBOX_MESSAGES, PUBLISHED_BYTES, ROW_VALUE
 from specs.limits.group import GROUP_ADDRESS, GROUP_BATCH
-from specs.limits.node import CLOCK_SKEW, HEAD_KEPT
+from specs.limits.node import CARRIED_PAIRS, CLOCK_SKEW, HEAD_KEPT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.actors.node.group.test_routing import RC, observed
@@ -290,6 +290,22 @@ async def test_rows_and_payloads_of_strangers_are_refused_counted_and_harm_nothi
         await peer.post("update", f"{RA}/sm", f"{RB}/sm", value=1)
         with trio.fail_after(10):
             assert (await other.hear()).body["value"] == 1
+
+
+async def test_a_payload_of_many_lines_is_read_up_to_a_limit(autojump_clock):
+    """SEC-46."""
+    async with open_group() as world:
+        one, two = world.nodes
+        peer, other = await one.peer(RA), await two.peer(RB)
+        nodes = [row.key.removeprefix("node/") for row in world.store.rows("node/")]
+        async with world.store.open() as stranger:
+            for node in nodes:
+                await stranger.publish(node, [b"\n" * PUBLISHED_BYTES])
+            await peer.post("update", f"{RA}/sm", f"{RB}/sm", value=1)
+            with trio.fail_after(10):
+                assert (await other.hear()).body["value"] == 1
+        counted = [one.node.counters.drops[DropReason.MALFORMED] for one in world.nodes]
+        assert counted == [CARRIED_PAIRS + 1] * 2
 
 
 async def test_a_session_row_of_a_node_that_has_no_such_session_is_removed(autojump_clock):
