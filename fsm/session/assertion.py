@@ -203,13 +203,26 @@ class Acceptable:
 @final
 @attrs.frozen
 class Unacceptable:
-    """The token is refused for this reason."""
+    """The token is refused for this reason.
+
+    Attributes:
+        after: Seconds until it may be accepted; None: never.
+    """
 
     why: str
+    after: float | None = None
 
 
 class _BadClaimError(Exception):
-    """A claim is missing or wrong; the text is half a sentence."""
+    """A claim is missing or wrong; the text is half a sentence.
+
+    Attributes:
+        after: Seconds until the token may be accepted; None: never.
+    """
+
+    def __init__(self, why: str, after: float | None = None) -> None:
+        super().__init__(why)
+        self.after = after
 
 
 @final
@@ -251,7 +264,7 @@ class AssertionCore:
             end = _check_times(claims, now, self._terms.life)
             name = _text(claims, "jti") if "jti" in claims else digest
         except _BadClaimError as exc:
-            return Unacceptable(str(exc))
+            return Unacceptable(str(exc), exc.after)
         use = self._spent.spend(identity.issuer, name, end + CLOCK_SKEW, now)
         if use is None:
             return Unacceptable(USED)
@@ -303,8 +316,10 @@ def _check_times(claims: JsonObject, now: float, life: float) -> float:
     start = _time(claims, "nbf") if "nbf" in claims else issued
     if end + CLOCK_SKEW <= now:
         raise _BadClaimError(f"it expired {now - end:.0f} s ago")
-    if max(issued, start) - CLOCK_SKEW > now:
-        raise _BadClaimError(f"it becomes good in {max(issued, start) - now:.0f} s")
+    start = max(issued, start)
+    if start - CLOCK_SKEW > now:
+        why = f"it becomes good in {start - now:.0f} s"
+        raise _BadClaimError(why, start - CLOCK_SKEW - now)
     if end - issued > life:
         raise _BadClaimError(f"it lives longer than {life:.0f} s")
     return end

@@ -547,6 +547,8 @@ class StubClientCore:
 
     def _is_final(self, answer: ev.SessionAnswered) -> bool:
         """Return whether a refusal is lasting; so is that of many logins, one after the other."""
+        if answer.is_passing:
+            return False
         if answer.code == Code.UNAUTHENTICATED and answer.login:
             self._refused_logins.add(answer.login)
         is_hopeless = len(self._refused_logins) >= RECONNECT_TRIES

@@ -99,6 +99,7 @@ class SessionAnswered:
         is_recovered: Whether all that waited for the session comes; None: the node did not say.
         missing: How many messages for it the node knows to be given up.
         is_lasting: Whether another attempt does not help, for any code.
+        is_passing: Whether the node has said when another attempt may help.
         login: Hash of the login token that was shown; empty: none was.
         challenge: The text that the runtime's key has to sign, if the answer brought one.
         sender: Runtime and user, as the node tells the receivers of its messages.
@@ -113,6 +114,7 @@ class SessionAnswered:
     is_recovered: bool | None = None
     missing: int = 0
     is_lasting: bool = False
+    is_passing: bool = False
     login: str = ""
     challenge: str | None = None
     sender: SenderIdentity | None = None

@@ -106,14 +106,15 @@ test("a page that is loaded again logs in where another login has its former ses
 
 test("a login that cannot succeed any more ends the session for good, others are made again", async () => {
   let tokens = 0;
-  const forgotten = (code) => ({ body: { method } }) =>
-    method === "re-open" ? { code: 410 } : { code, description: "no" };
-  for (const [token, code, isOver, open] of [
+  const forgotten = (code, more = {}) => ({ body: { method } }) =>
+    method === "re-open" ? { code: 410 } : { code, description: "no", ...more };
+  for (const [token, code, isOver, open, more] of [
     [() => `t${(tokens += 1)}`, 409, true, 2], [() => `t${(tokens += 1)}`, 403, true, 2],
     [() => `t${(tokens += 1)}`, 401, true, 6], ["one", 401, true, 2], [() => "same", 401, false, 2],
-    [() => `t${(tokens += 1)}`, 503, false, 2],
+    [() => `t${(tokens += 1)}`, 503, false, 2], [() => `t${(tokens += 1)}`, 401, false, 6, { retryAfter: 60 }],
+    ["one", 401, false, 2, { retryAfter: 60 }],
   ]) {
-    const { node, runtime, ends } = await refusedLater(forgotten(code), { token });
+    const { node, runtime, ends } = await refusedLater(forgotten(code, more), { token });
     assert.deepEqual([runtime.state === "failed", ends], [isOver, isOver ? ["no"] : []], `${code}`);
     assert.ok(isOver ? logins(node) === open : logins(node) > open, `${code}: ${logins(node)} logins`);
   }

@@ -408,7 +408,8 @@ export class NodeStub {
       const login = method === "open" && challenge === null ? this.#link?.shown ?? "" : "";
       const isUseless = code === CODES.UNAUTHENTICATED && login !== "" && isSingleToken;
       const isLasting = credentials !== null && (code === CODES.CONFLICT || isUseless);
-      return this.#feed({ on: "answered", method, code, why, challenge, isLasting, login });
+      const isPassing = "retryAfter" in message.body;
+      return this.#feed({ on: "answered", method, code, why, challenge, isLasting, isPassing, login });
     }
     const statement = typeof value.statement === "string" ? value.statement : null;
     if (isObject(value.domainKeys)) {

@@ -30,11 +30,11 @@ import { isRequest } from "./message.js";
 /** @typedef {{perSecond: number, burst: number}} Rate */
 
 /**
- * The answer of the node to a session control. `isLasting`: another attempt does not help. `login`:
- * the token of the login that was shown.
+ * The answer of the node to a session control. `isLasting`: another attempt does not help.
+ * `isPassing`: the node has said when one may help. `login`: the token of the login that was shown.
  * @typedef {{on: "answered", method: Method, code: number, token?: string | null, why?: string,
- *   isEmptied?: boolean, isLasting?: boolean, login?: string, challenge?: string | null, rate?: Rate | null
- *   }} Answered
+ *   isEmptied?: boolean, isLasting?: boolean, isPassing?: boolean, login?: string,
+ *   challenge?: string | null, rate?: Rate | null}} Answered
  */
 
 /**
@@ -563,7 +563,8 @@ export class StubClient {
    *
    * @param {Answered} answer
    */
-  #isFinal({ code, isLasting = false, login = "" }) {
+  #isFinal({ code, isLasting = false, isPassing = false, login = "" }) {
+    if (isPassing) return false;
     if (code === CODES.UNAUTHENTICATED && login) this.#refusedLogins.add(login);
     return isLasting || code === CODES.FORBIDDEN || this.#refusedLogins.size >= RECONNECT_TRIES;
   }

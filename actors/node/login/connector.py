@@ -160,7 +160,7 @@ class IdentityConnector(Actor[_Message]):
         try:
             identity = await self._provider.validate(assertion, key)
         except LoginRefusedError as exc:
-            return refuse(message, Code.UNAUTHENTICATED, exc.reason)
+            return refuse(message, Code.UNAUTHENTICATED, exc.reason, exc.retry_after)
         except ProviderAwayError as exc:
             return refuse(message, Code.BAD_BACKEND, exc.reason)
         return reply_to(message, Code.OK, {"value": written_identity(identity)})

@@ -13,9 +13,17 @@ __all__ = [
 
 @final
 class LoginRefusedError(ReasonError, public=True):
-    """An identity provider refuses these credentials; the reason is for their sender."""
+    """An identity provider refuses these credentials; the reason is for their sender.
+
+    Attributes:
+        retry_after: Seconds after which they may be accepted; None: never, or not known.
+    """
 
     summary = "login refused"
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 @final

@@ -88,7 +88,7 @@ class KeyProvider(IdentityProvider):
             claims, token.digest, self._clock(), key, is_one_of_several=_are_of_several(keys)
         )
         if isinstance(verdict, Unacceptable):
-            raise _refused(verdict.why)
+            raise _refused(verdict.why, verdict.after)
         # Before the answer: a token whose answer is lost when the node is killed stays used.
         if not await self._is_first(verdict.use):
             raise _refused(USED)
@@ -157,8 +157,8 @@ def _are_of_several(keys: Keys) -> bool:
     return len({key.issuer for key in keys.values()}) > 1
 
 
-def _refused(why: str) -> LoginRefusedError:
-    return LoginRefusedError(str(BadTokenError(why)))
+def _refused(why: str, retry_after: float | None = None) -> LoginRefusedError:
+    return LoginRefusedError(str(BadTokenError(why)), retry_after)
 
 
 def by_keys(source: KeySource | Mapping[str, KeySource], terms: AssertionTerms) -> ProviderMaker:

@@ -280,8 +280,8 @@ class Control:
                     is_used = self._opening.logged_in(verdict)
                 if not is_used:
                     self._keep(verdict)
-            case Denied(request, code, why):
-                self._opening.refuse(request, code, why)
+            case Denied(request, code, why, retry_after):
+                self._opening.refuse(request, code, why, retry_after)
                 if code == Code.UNAUTHENTICATED:
                     self._exchange.failed(port)
             case _:

@@ -277,18 +277,21 @@ class Opening:
                 request, session, ClaimAsked(request.port.number, request.port.acceptor.liveness)
             )
 
-    def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
+    def refuse(
+        self, request: OpenRequest, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
         """Refuse a request, for any state of the session.
 
         Args:
             request: The request.
             code: Reply code.
             why: The reason.
+            retry_after: Seconds after which it may be granted; None: never, or not known.
         """
         trace, port = self._exchange.trace, request.port
         trace.counters.count(Tally.REFUSALS, code)
         trace.refused(request.message, port.runtime or port.name, code, why, Ground.SESSION)
-        self._exchange.send_to_link(request.port, refuse(request.message, code, why))
+        self._exchange.send_to_link(request.port, refuse(request.message, code, why, retry_after))
 
     def _opened(
         self, request: OpenRequest, asker: Asker, credentials: Credentials | None
@@ -424,11 +427,12 @@ class Vouched:
 @final
 @attrs.frozen
 class Denied:
-    """A login did not succeed, because of this."""
+    """A login did not succeed, because of this; it may after as many seconds."""
 
     request: OpenRequest
     code: Code
     why: str
+    retry_after: float | None = None
 
 
 Verdict: TypeAlias = Vouched | Denied
@@ -521,7 +525,9 @@ class Logins:
     def _verdict(self, request: OpenRequest, answer: Message) -> Verdict:
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
-            return _refused(request, why)
+            after = answer.body.get("retryAfter")
+            is_number = isinstance(after, int | float)
+            return attrs.evolve(_refused(request, why), retry_after=after if is_number else None)
         if answer.code != Code.OK:
             _log.warning("login not looked into", runtime=request.runtime, why=why)
             return Denied(request, Code.UNAVAILABLE, _AWAY)

@@ -252,7 +252,13 @@ class OwnWire(NodeWire):
         elif line.code > LAST_SUCCESS:
             challenged = _value(line, SessionChallenge)
             challenge = None if challenged is None else challenged.challenge
-            yield SessionAnswered(method, line.code, why=reason_in(line), challenge=challenge)
+            yield SessionAnswered(
+                method,
+                line.code,
+                why=reason_in(line),
+                is_passing="retryAfter" in line.body,
+                challenge=challenge,
+            )
         else:
             yield from _granted(method, line)
 

@@ -180,6 +180,9 @@ ATTACKS = {
     "for another runtime": lambda: EDDSA.token(runtime="hyperty-runtime://a.ex/rb"),
 }
 
+LATER = {"not yet good": 40.0, "issued in the future": 40.0}
+"""Seconds until a token is good, by a clock that may be a minute behind."""
+
 
 async def answer_to(world, token):
     peer = await world.outsider()
@@ -200,6 +203,7 @@ async def test_a_wrong_token_opens_no_session(attack, autojump_clock):
         answer = await answer_to(world, token)
 
         assert answer.code == 401
+        assert answer.body.get("retryAfter") == LATER.get(attack)
         assert await world.states() == {}
         assert world.steps("session") == []
         assert world.node.counters.tallies[Tally.REFUSALS] == {(Code.UNAUTHENTICATED,): 1}

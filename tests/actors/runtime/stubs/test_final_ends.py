@@ -50,12 +50,13 @@ class Desk(IdentityProvider):
     """Believes what a token says, unless it believes nobody any more."""
 
     refuses: bool = False
+    after: float | None = None
 
     @override
     async def validate(self, assertion, key):
         await trio.lowlevel.checkpoint()
         if self.refuses:
-            raise LoginRefusedError("the key that it names is unknown")
+            raise LoginRefusedError("the key that it names is unknown", self.after)
         user = f"user://idp.ex/{assertion.partition('-')[0]}"
         return Identity(user=user, issuer="idp.ex", until=1e9)
 
@@ -221,6 +222,20 @@ async def test_a_runtime_whose_logins_are_refused_ends(is_single, most, autojump
         place.desk.refuses = False
         await is_over(runtime, runtime.status.end, 401)
     assert purse.taken == (0 if is_single else most)
+
+
+@pytest.mark.parametrize("is_single", [True, False])
+async def test_a_runtime_whose_login_is_refused_for_a_while_stays(is_single, autojump_clock):
+    """The clock of the node is behind: it says when the token becomes good."""
+    purse = Purse()
+    async with open_place(life=100.0) as place:
+        runtime = await place.enter(given("alice-1") if is_single else purse)
+        place.desk.refuses, place.desk.after = True, 300.0
+        await trio.sleep(400)
+        assert runtime.status.end is None
+        place.desk.refuses = False
+        await trio.sleep(60)
+        assert (runtime.status.value, runtime.status.end) == (StatusValue.LIVE, None)
 
 
 async def test_a_runtime_that_is_started_again_logs_in_whoever_has_its_session(autojump_clock):
