@@ -526,8 +526,8 @@ class Logins:
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
             after = answer.body.get("retryAfter")
-            is_number = isinstance(after, int | float)
-            return attrs.evolve(_refused(request, why), retry_after=after if is_number else None)
+            pause = float(after) if isinstance(after, int | float) else None
+            return attrs.evolve(_refused(request, why), retry_after=pause)
         if answer.code != Code.OK:
             _log.warning("login not looked into", runtime=request.runtime, why=why)
             return Denied(request, Code.UNAVAILABLE, _AWAY)
