@@ -4,40 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { EARLY_CHANGES, GONE_READS, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
-import { openRuntime } from "../../web/src/index.js";
-import "../../web/src/more.js";
-import { FakeNode, PEER, reply, RUNTIME, settle } from "./fake_node.js";
-
-const URL = "comm://a.ex/theirs";
-const MINE = "comm://a.ex/mine";
-const SUBSCRIPTION = `${URL}/subscription`;
-const whole = (version, data, reporter = PEER) => ({ url: URL, version, data, reporter, childrenObjects: { resources: {} } });
-
-/** A page, and a node that answers as a test says: `answers` maps an address to a body, or to null. */
-async function opened(answers = {}) {
-  const node = new FakeNode();
-  const given = { [SUBSCRIPTION]: { code: 200, value: whole(1, { n: 1 }) }, ...answers };
-  node.answers = ({ to, type }) => (type === "unsubscribe" ? { code: 200 } : given[to]);
-  const opening = openRuntime({ domain: "a.ex", name: "ra", node: "wss://node.a.ex/link", key: null, connect: node.connect, clock: node.clock });
-  await settle();
-  const runtime = await opening;
-  const deploying = runtime.deploy("observer", { subscribe() {} });
-  await settle();
-  const hyperty = await deploying;
-  let id = 100;
-  const say = async (message) => {
-    node.say({ id: (id += 1), type: "update", from: URL, to: `${URL}/changes`, ...message });
-    await settle();
-    return id;
-  };
-  const change = (version, attribute, value, more = {}) => say({ body: { version, attribute, value }, ...more });
-  const done = async (promise) => {
-    await settle();
-    return promise;
-  };
-  const said = (about) => node.said(about).length;
-  return { node, runtime, hyperty, given, say, change, done, said };
-}
+import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
+import { MINE, opened, SUBSCRIPTION, URL, whole } from "./object_page.js";
 
 test("a change that comes before the object is applied after it, and the events say what was before", async () => {
   const { node, hyperty, given, change, done, said } = await opened({ [SUBSCRIPTION]: false });

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -57,7 +58,11 @@ def golden(seed: int = 1) -> dict:
             for name in machines_of_the_browser_runtime()
             for _ in range(WALKS)
         ],
-        "sessions": [_session(dice) for _ in range(150)],
+        "sessions": [
+            *(_session(dice, _happened) for _ in range(150)),
+            *(_session(dice, _logs_in) for _ in range(40)),
+            *(_session(dice, _crowds) for _ in range(5)),
+        ],
         "tables": [_links(dice) for _ in range(150)],
         "lists": [_lists(dice) for _ in range(100)],
         "stub": STUB,
@@ -245,7 +250,10 @@ def _state(entity: Entity) -> str:
 # ---- sessions of a stub
 
 
-def _session(dice: Random) -> dict:
+_Happens = Callable[[Random, StubClientCore, list[Message]], list[ev.Input]]
+
+
+def _session(dice: Random, happens: _Happens) -> dict:
     """Feed a stub's core with what may happen, and with what may not."""
     token = "first" if dice.random() < 0.2 else None
     owner = RUNTIME if dice.random() < 0.7 else None
@@ -257,12 +265,12 @@ def _session(dice: Random) -> dict:
         deadline = core.deadline()
         if deadline != float("inf") and dice.random() < 0.4:
             now = max(now, deadline)
-        happened = _happened(dice, core, sent)
-        effects = [_effect(effect) for effect in core.feed(happened, now)]
+        happened = happens(dice, core, sent)
+        effects = [_effect(effect) for one in happened for effect in core.feed(one, now)]
         deadline = core.deadline()
         steps.append({
             "now": now,
-            "input": _input(happened),
+            "inputs": [_input(one) for one in happened],
             "effects": effects,
             "deadline": None if deadline == float("inf") else deadline,
             "queued": core.queued,
@@ -270,7 +278,53 @@ def _session(dice: Random) -> dict:
     return {"token": token, "owner": owner, "begun": begun, "steps": steps}
 
 
-def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Input:
+def _logs_in(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.Input]:
+    """Have logins refused one after the other, and some accepted in between."""
+    match core.link:
+        case "dialling":
+            return [ev.Dialled()]
+        case "opening" | "proving":
+            method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
+            if not core.sessions or dice.random() < 0.4:
+                return [ev.SessionAnswered(method, Code.OK, "t")]
+            login = dice.choice("abcdefgh")
+            return [ev.SessionAnswered(method, Code.UNAUTHENTICATED, login=login)]
+        case "open" if dice.random() < 0.9:
+            return [ev.LinkLost("broken")]
+        case "paused":
+            return [ev.TimePassed()]
+    return _happened(dice, core, sent)
+
+
+def _crowds(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.Input]:
+    """Have more sent than there is room for."""
+    roll = dice.random()
+    match core.link:
+        case "dialling":
+            return [ev.Dialled()]
+        case "opening":
+            method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
+            pace, is_emptied = dice.choice((None, Rate(2.0, 3))), roll < 0.7
+            return [ev.SessionAnswered(method, 200, "t", is_emptied=is_emptied, pace=pace)]
+        case "paused" if roll < 0.7:
+            return [ev.TimePassed()]
+        case "open" | "renewing" if roll < 0.4:
+            return [dice.choice((ev.LinkLost("broken"), ev.Written(700), ev.Heard()))]
+    kind = dice.choice((MessageType.CREATE, MessageType.RESPONSE))
+    body = {"code": 200} if kind is MessageType.RESPONSE else {}
+    new = [
+        Message(len(sent) + nth, kind, "hyperty://a.ex/1", "hyperty://a.ex/2", body)
+        for nth in range(1, 301)
+    ]
+    sent += new
+    return [ev.SendAsked(one) for one in new]
+
+
+def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.Input]:
+    return [_one_of(dice, core, sent)]
+
+
+def _one_of(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Input:
     link = core.link
     roll = dice.random()
     if link == "dialling" and roll < 0.6:

@@ -80,15 +80,16 @@ test(`${golden.sessions.length} sessions of a stub`, () => {
     const shown = (effects) =>
       plain(effects).map((one) => ("message" in one ? { ...one, message: one.message.id } : one));
     assert.deepEqual(shown(core.begin()), begun);
-    for (const { now, input, effects, deadline, queued } of steps) {
-      if (input.message) {
+    for (const { now, inputs, effects, deadline, queued } of steps) {
+      for (const input of inputs) {
+        if (!input.message) continue;
         // The same message is the same object.
         input.message = messages.get(input.message.id) ?? input.message;
         messages.set(input.message.id, input.message);
       }
-      const made = shown(core.feed(input, now));
-      assert.deepEqual(made.map(rounded), effects.map(rounded), JSON.stringify(input));
-      assert.ok(Math.abs((deadline ?? 1e9) - Math.min(core.deadline, 1e9)) < 1e-6, JSON.stringify(input));
+      const made = shown(inputs.flatMap((input) => core.feed(input, now)));
+      assert.deepEqual(made.map(rounded), effects.map(rounded), JSON.stringify(inputs[0]));
+      assert.ok(Math.abs((deadline ?? 1e9) - Math.min(core.deadline, 1e9)) < 1e-6, JSON.stringify(inputs[0]));
       assert.equal(core.queued, queued);
     }
   }

@@ -147,3 +147,18 @@ test("a durable request goes by the node, and one that comes again from another 
   const codes = node.said({ type: "response", to: OBSERVER, id: 7 }).map(({ body }) => body.code);
   assert.deepEqual(codes, [200, 200]);
 });
+
+test("what a peer does with its children by a link is reported to all others, as it has numbered it", async () => {
+  const { node, echo, bring, say, done } = await opened();
+  const mine = await done(echo.report("comm", { n: 1 }, { allow: [PEER, OBSERVER] }));
+  const joins = { type: "subscribe", to: `${MINE}/subscription` };
+  await bring({ ...joins, from: MANAGER, body: { source: PEER, renews: true } });
+  await say({ ...joins, from: `${OTHER}/sm`, body: { source: OBSERVER, renews: true } });
+  const child = { from: PEER, to: `${MINE}/children/resources`, body: { resource: `${PEER}#1`, value: "a" } };
+  assert.equal(await bring({ ...child, id: 500, type: "create" }), 200);
+  await bring({ ...child, id: 502, type: "update", body: { ...child.body, value: "b" } });
+  await bring({ ...child, id: 504, type: "delete" });
+  const reports = node.said({ from: MINE, to: `${MINE}/children/resources` }).map(({ type, body }) => [type, body.version, body.value]);
+  assert.deepEqual(reports.filter(([, version]) => version), [["update", 500, "a"], ["update", 502, "b"], ["delete", 504, undefined]]);
+  assert.equal(mine.children.size, 0);
+});

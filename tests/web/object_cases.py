@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, TransactionsCore
 from fsm.engine import Step
 from fsm.sync import children as kids
 from fsm.sync import copy as observing
@@ -32,6 +33,8 @@ from specs.bodies.object import ChildrenSign
 from specs.bodies.sync import Change, ChangeObject, DataObject, Snapshot
 from specs.child import child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
+from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
+from specs.message import Message, MessageType
 from transports.bodies import write_body
 
 Case = dict[str, Any]
@@ -445,7 +448,90 @@ def runtime_routes(random: Random) -> Case:
     return tape.case
 
 
+def open_requests(random: Random) -> Case:
+    """The open requests of a bus: answers that are late, provisional, of several, of nobody."""
+    tape, core, now = Tape("Transactions"), TransactionsCore[str](), 0.0
+    requests = [
+        Message(id_, MessageType.CREATE, OBSERVERS[0], to, {"value": id_})
+        for id_ in range(1, 5)
+        for to in OBSERVERS[1:3]
+    ]
+    for _ in range(60):
+        now += random.choice([0.0, 0.1, 5.0])
+        one = random.choice(requests)
+        match random.randrange(7):
+            case 0 | 1 if core.find(one) is None:
+                awaited = frozenset(random.sample(RUNTIMES, random.choice([0, 0, 1, 2])))
+                step = core.open(one, "waiter", now, Terms(awaited))
+                tape.note("open", [_sent(one), "waiter", now, sorted(awaited)], step)
+            case 2 | 3 | 4:
+                body: JsonObject = {"code": random.choice([100, 200, 200, 404])}
+                if random.random() < 0.6:
+                    body["source"] = random.choice([*RUNTIMES, "hyperty-runtime://b.example/no", 7])
+                answer = Message(one.id, MessageType.RESPONSE, one.to, one.from_, body)
+                found = core.answered(answer, now)
+                taken = found.transaction and _sent(found.transaction.request)
+                said = {"request": taken, "drop": found.drop, "step": found.step}
+                tape.note("answered", [_sent(answer), now], said | {"isLast": found.is_last})
+            case 5:
+                tape.note("giveUp", [_sent(one), "no"], _ended(core.give_up(one, "no")))
+            case _:
+                now = max(now, min(core.deadline(), now + random.choice([0.0, 20.0])))
+                tape.note("overdue", [now], [_ended(it) for it in core.overdue(now)])
+        tape.note("deadline", [], core.deadline())
+        tape.note("size", [], len(core))
+    if random.random() < 0.2:
+        # What is remembered of requests that have ended has a bound.
+        for id_ in range(10, 4110):
+            many = Message(id_, MessageType.CREATE, OBSERVERS[0], OBSERVERS[3], {})
+            core.open(many, "waiter", now)
+            core.give_up(many, "no")
+        first, last = Message(10, MessageType.CREATE, OBSERVERS[0], OBSERVERS[3], {}), many
+        tape.note("crowd", [_sent(first), last.id, now], None)
+        for id_ in (10, 15, 40, last.id):
+            late = Message(id_, MessageType.RESPONSE, OBSERVERS[3], OBSERVERS[0], {"code": 200})
+            found = core.answered(late, now)
+            said = {"request": None, "drop": found.drop, "step": None, "isLast": False}
+            tape.note("answered", [_sent(late), now], said)
+    return tape.case
+
+
+def _sent(one: Message) -> Json:
+    body = dict(one.body)
+    return {"id": one.id, "type": one.type.value, "from": one.from_, "to": one.to, "body": body}
+
+
+def _ended(one: Ended[str] | None) -> Json:
+    if one is None:
+        return None
+    return {"request": _sent(one.request), "waiter": one.waiter, "step": plain(one.step)}
+
+
+def duplicates(random: Random) -> Case:
+    """Messages that two paths bring twice, soon or late, few or many."""
+    tape, core, now = Tape("DeduplicationWindow"), DeduplicationWindow(), 0.0
+    for _ in range(60):
+        now += random.choice([0.0, 1.0, DEDUP_SECONDS / 2, DEDUP_SECONDS])
+        kind = random.choice([MessageType.CREATE, MessageType.RESPONSE])
+        body: JsonObject = {}
+        if kind is MessageType.RESPONSE:
+            body = {"code": random.choice([100, 200, 404])}
+            body |= random.choice([{}, {"source": RUNTIMES[0]}, {"source": 7}, {"sequence": 1}])
+            body |= random.choice([{}, {"sequence": 2}, {"sequence": "2"}])
+        who, id_ = random.choice(OBSERVERS[:2]), random.randrange(1, 3)
+        one = Message(id_, kind, who, OBSERVERS[3], body)
+        tape.note("isNew", [_sent(one), now], core.is_new(one, now))
+        if random.random() < 0.05:
+            count = DEDUP_WINDOW - random.choice([4, 1, 0])
+            many = [Message(id_, MessageType.CREATE, who, REPORTER, {}) for id_ in range(count)]
+            new = [core.is_new(one, now) for one in many]
+            tape.note("crowd", [_sent(many[0]), count, now], sum(new))
+    return tape.case
+
+
 MAKERS = (
+    open_requests,
+    duplicates,
     values,
     copies,
     reporters,

@@ -10,11 +10,13 @@ import { ObserverCore } from "../../web/src/sync/copy.js";
 import { LeasesCore, RenewalsCore, RepeatsCore } from "../../web/src/sync/leases.js";
 import { ReporterCore } from "../../web/src/sync/reporter.js";
 import { ObserverRoute, RuntimeRoutes } from "../../web/src/sync/routes.js";
+import { DeduplicationWindow, Transactions } from "../../web/src/transactions.js";
 import * as value from "../../web/src/value.js";
 
 const CLASSES = {
   ChildrenCopyCore,
   ChildSet,
+  DeduplicationWindow,
   LeasesCore,
   LinkEnd,
   ObserverCore,
@@ -23,6 +25,7 @@ const CLASSES = {
   RepeatsCore,
   ReporterCore,
   RuntimeRoutes,
+  Transactions,
   TransferCore,
 };
 
@@ -38,6 +41,18 @@ const ODD = {
   "TransferCore takeOutput": (one, args) => one.takeOutput(...args).map((out) => out.line ?? out),
   "LinkEnd feed": (one, [input, now]) => one.feed(revived(input), now),
   "RuntimeRoutes direct": (one, [url]) => one.direct(url).sort(),
+  "Transactions answered": (one, args) => {
+    const { transaction, ...more } = one.answered(...args);
+    return { request: transaction?.request ?? null, ...more };
+  },
+  "Transactions crowd": (one, [first, last, now]) => {
+    for (let { id } = first; id <= last; id += 1) {
+      one.open({ ...first, id }, "waiter", now);
+      one.giveUp({ ...first, id }, "no");
+    }
+  },
+  "DeduplicationWindow crowd": (one, [first, count, now]) =>
+    Array.from({ length: count }, (_, id) => one.isNew({ ...first, id }, now)).filter(Boolean).length,
 };
 /** Infinity, which JSON has not. */
 function revived(input) {

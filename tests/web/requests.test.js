@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { DEDUP_BYTES, DEDUP_SECONDS, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { ANSWERS_KEPT, DEDUP_BYTES, DEDUP_SECONDS, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import "../../web/src/more.js";
 import { FakeNode, PEER, reply, request, settle } from "./fake_node.js";
@@ -182,4 +182,33 @@ test("a runtime that closes leaves no request without an answer", async () => {
   await node.clock.turn(30);
   assert.ok([410, 503].includes(outcome.result), String(outcome.result));
   assert.ok(outcome.at < node.clock.now() - REPLY_TIMEOUT);
+});
+
+test("the answers to the last requests are kept, and no older ones", async () => {
+  const { node, hyperty, say } = await opened();
+  const answers = (id) => node.said({ type: "response", id }).length;
+  for (let id = 1; id <= ANSWERS_KEPT + 1; id += 1) await say(request(hyperty.url, id, { id }));
+  for (const id of [1, 2, ANSWERS_KEPT + 1]) await say(request(hyperty.url, id, { id }));
+  assert.deepEqual([1, 2, ANSWERS_KEPT + 1].map(answers), [1, 2, 2]);
+});
+
+test("of too many senders the one that is silent for longest is forgotten first", async () => {
+  const heard = [];
+  const { hyperty, node } = await opened({ event: ({ from, id }) => heard.push(`${from} ${id}`) });
+  const say = async (nth, id = 1) => {
+    node.say(request(`${hyperty.url}/events`, "x", { from: `hyperty://a.ex/${nth}`, id }));
+    if (nth % 100 === 0) await settle();
+  };
+  const most = 4096;
+  for (let nth = 1; nth <= most; nth += 1) await say(nth);
+  await settle();
+  // The first one is heard again, so the second one is the oldest.
+  await say(1, 2);
+  await say(most + 1);
+  await settle();
+  const before = heard.length;
+  assert.equal(before, most + 2);
+  for (const nth of [1, 3, most, 2]) await say(nth);
+  await settle();
+  assert.deepEqual(heard.slice(before), ["hyperty://a.ex/2 1"]);
 });
