@@ -286,6 +286,20 @@ def refuse(message: Message, code: int, why: str, retry_after: float | None = No
     return _answer(message, code, body)
 
 
+def malformed_answer(answer: Message, why: str) -> Message:
+    """Return what a requester gets in place of an answer that cannot be read or written.
+
+    Args:
+        answer: The answer; only its id and ends count.
+        why: The reason.
+    """
+    body: JsonObject = {
+        "code": int(Code.BAD_BACKEND),
+        "description": f"its answer is malformed: {why}",
+    }
+    return Message(answer.id, MessageType.RESPONSE, answer.from_, answer.to, body)
+
+
 def _pause(seconds: float) -> float:
     return round(min(max(seconds, LEAST_RETRY), MOST_RETRY), 3)
 

@@ -35,14 +35,15 @@ from specs.limits.protocol import (
     MAX_MESSAGE_BYTES,
 )
 from specs.limits.transfer import TRANSFER_PARTS
-from specs.message import Message, MessageType, refuse
-from specs.reply_code import Code
+from specs.message import Message, MessageType, malformed_answer, refuse
+from specs.reply_code import FIRST_CODE, FIRST_FINAL, Code
 
 __all__ = [
     "BadLine",
     "check_large",
     "check_size",
     "decode_frame",
+    "decode_items",
     "decode_line",
     "decode_object",
     "encode",
@@ -228,32 +229,52 @@ class BadLine:
 
     Attributes:
         raw: Its size and digest, for traces and logs; never its text.
-        answer: The refusal to send back; None: it names no sender.
+        answer: The refusal to send back; None: it names no sender, or is an answer itself.
+        instead: What the requester gets in place of an answer, as if the answerer had sent it;
+            None: it is no final answer whose id and ends can be read.
     """
 
     raw: str
     error: BadMessageError
-    answer: Message | None
+    answer: Message | None = None
+    instead: Message | None = None
+
+    @property
+    def items(self) -> "tuple[Message | BadLine, ...]":
+        """The line, and behind it what takes its place."""
+        return (self,) if self.instead is None else (self, self.instead)
 
 
 def decode_frame(frame: bytes, stamp: Stamp = NOBODY) -> list[Message | BadLine]:
     """Read the lines of a frame; blank lines are skipped, a bad line does not affect others.
 
-    All lines after the first `FRAME_MESSAGES` count as one bad line.
+    Behind an answer that is malformed stands the message that takes its place. All lines after the
+    first `FRAME_MESSAGES` count as one bad line.
 
     Args:
         frame: The frame.
         stamp: Identity of the sender of its messages.
     """
     if b"\n" not in frame:
-        return [decode_line(frame, stamp)] if frame and not frame.isspace() else []
+        return [*decode_items(frame, stamp)] if frame and not frame.isspace() else []
     lines = [line for line in frame.split(b"\n") if line and not line.isspace()]
-    read = [decode_line(line, stamp) for line in lines[:FRAME_MESSAGES]]
+    read = [item for line in lines[:FRAME_MESSAGES] for item in decode_items(line, stamp)]
     if len(lines) > FRAME_MESSAGES:
         rest = b"\n".join(lines[FRAME_MESSAGES:])
         reason = f"a frame holds more than {FRAME_MESSAGES} messages"
-        read.append(BadLine(_summary(rest), BadMessageError(reason, Code.TOO_LARGE), None))
+        read.append(BadLine(_summary(rest), BadMessageError(reason, Code.TOO_LARGE)))
     return read
+
+
+def decode_items(line: bytes, stamp: Stamp = NOBODY) -> tuple[Message | BadLine, ...]:
+    """Read one line, and have behind a malformed answer what takes its place.
+
+    Args:
+        line: The line.
+        stamp: Identity of the sender of the message.
+    """
+    item = decode_line(line, stamp)
+    return (item,) if isinstance(item, Message) else item.items
 
 
 def decode_line(line: bytes, stamp: Stamp = NOBODY) -> Message | BadLine:
@@ -385,21 +406,23 @@ def _summary(line: bytes) -> str:
 def _bad_line(line: bytes, raw: Json, error: BadMessageError) -> BadLine:
     # A traceback holds its frames, theirs the bad line: a circle, which only a collection ends.
     error.__traceback__ = error.__cause__ = error.__context__ = None
-    return BadLine(_summary(line), error, _refusal(_head(line) if raw is None else raw, error))
+    answer, instead = _answers(_head(line) if raw is None else raw, error)
+    return BadLine(_summary(line), error, answer, instead)
 
 
 _HEAD_PART: Final = re.compile(
-    rb'"(id|type|from|to)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))'
+    rb'"(id|type|from|to|code)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))'
     rb'|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]',
     re.DOTALL,
 )
-"""A field of an envelope with its value, another text, or a bracket."""
+"""A field of an envelope or the code of an answer with its value, another text, or a bracket."""
 
+_IN_BODY: Final = 2
 _OPENING, _CLOSING = frozenset({b"{", b"["}), frozenset({b"}", b"]"})
 
 
 def _head(line: bytes) -> JsonObject:
-    """Return the fields of an envelope in what is no JSON, as far as they can be read.
+    """Return envelope and code of what is no JSON, as far as they can be read.
 
     Half a character in the body, or a number that is none, must not hide who waits for an answer.
     """
@@ -413,15 +436,18 @@ def _head(line: bytes) -> JsonObject:
             depth -= 1
             if depth == 0:
                 break
+        elif name == b"code":
+            if depth == _IN_BODY and number is not None:
+                head["body"] = {"code": int(number)}
         elif name is not None and depth == 1:
             head[name.decode()] = int(number) if text is None else text.decode(errors="replace")
     return head
 
 
-def _refusal(raw: Json, error: BadMessageError) -> Message | None:
-    """Return the answer to a request whose ends and id can be read; answers get none."""
-    if not isinstance(raw, dict) or _is_answer(raw.get("type")):
-        return None
+def _answers(raw: Json, error: BadMessageError) -> tuple[Message | None, Message | None]:
+    """Return the answer to a request, or what replaces an answer, if ends and id can be read."""
+    if not isinstance(raw, dict):
+        return None, None
     to = raw.get("to")
     ends: JsonObject = {
         "id": raw.get("id"),
@@ -430,9 +456,15 @@ def _refusal(raw: Json, error: BadMessageError) -> Message | None:
         "to": to[0] if isinstance(to, list) and to else to,
     }
     try:
-        return refuse(normalise(ends), error.code, error.reason)
+        message = normalise(ends)
     except BadMessageError:
-        return None
+        return None, None
+    if not _is_answer(raw.get("type")):
+        return refuse(message, error.code, error.reason), None
+    body = raw.get("body")
+    code = body.get("code") if isinstance(body, dict) else None
+    is_provisional = type(code) is int and FIRST_CODE <= code < FIRST_FINAL
+    return None, None if is_provisional else malformed_answer(message, error.reason)
 
 
 def _is_answer(kind: Json) -> bool:

@@ -153,7 +153,7 @@ def test_a_plain_line_is_the_message_that_the_whole_object_is():
             assert shown(quick) == shown(whole), line
         seen["quick" if quick else "whole" if whole else "none"] += 1
         if line and not line.isspace():
-            (framed,) = decode_frame(line, stamp)
+            framed, *_ = decode_frame(line, stamp)
             assert shown(framed) == shown(decode_line(line, stamp))
     assert min(seen["quick"], seen["whole"], seen["none"]) > EXAMPLES / 20, seen
 

@@ -150,6 +150,17 @@ test("a peer that sends malformed lines is answered ten times, and left then", (
   assert.equal(tools.counters.drops.get("malformed"), MAX_MALFORMED + 1);
 });
 
+test("a malformed answer is taken as a refusal, a malformed provisional one is counted", () => {
+  const arrived = [];
+  const one = liveLink({ arrived: ({ id, body }) => arrived.push([id, body.code]) });
+  const line = (code) => `{"id":5,"type":"response","from":"${PEER}","to":"${OWN}","body":{"code":${code},"value":NaN}}`;
+  one.raw.onmessage({ data: `${line(200)}\n${line(183)}` });
+  one.read(6);
+  assert.deepEqual([arrived, one.tools.counters.drops.get("malformed")], [[[5, 502], [6, undefined]], 2]);
+  // Each line has a number, as its sender counts.
+  assert.match(one.tools.trace.text(), /"seq":1\D[^]*"seq":3\D/);
+});
+
 test("a message that has crossed the link before goes round, and one that is too large is not written", () => {
   const arrived = [];
   const { raw, link, tools } = liveLink({ arrived: ({ id }) => arrived.push(id) });

@@ -373,6 +373,28 @@ test("malformed lines are counted, and refused where they name a sender; the ele
   assert.deepEqual(drops(runtime), { malformed: 11 });
 });
 
+test("a malformed answer ends the request at once, a malformed provisional one does not", async () => {
+  const { node, runtime, echo } = await echoing();
+  const codes = [];
+  for (const value of [1, 2]) void echo.request(PEER, value).catch(({ code, reason }) => codes.push([value, code, /malformed/.test(reason)]));
+  await settle();
+  const [first, second] = node.said({ to: PEER });
+  const line = ({ id }, code) => `{"id":${id},"type":"response","from":"${PEER}","to":"${echo.url}","body":{"code":${code},"value":NaN}}`;
+  node.say(`${line(first, 200)}\n${line(second, 183)}`);
+  await settle();
+  assert.deepEqual(codes, [[1, 502, true]]);
+  assert.deepEqual(drops(runtime), { malformed: 2 });
+});
+
+test("an answer that no line can hold is not sent, and its receiver hears so", async () => {
+  const policy = ({ from }) => (from === PEER ? "half a character: \ud83d" : null);
+  const { node, runtime, echo } = await echoing({ policy });
+  node.say(request(echo.url, 1, { id: 7 }));
+  await settle();
+  assert.deepEqual(node.said({ type: "response", to: PEER }).map(({ id, body }) => [id, body.code]), [[7, 502]]);
+  assert.deepEqual(drops(runtime), { denied: 1, malformed: 1 });
+});
+
 test("more messages in a frame than there may be are one malformed line", async () => {
   const { node, runtime, echo, asked } = await echoing();
   const lines = Array.from({ length: 80 }, (_, at) => JSON.stringify(request(echo.url, at, { id: at + 1 })));
@@ -519,6 +541,7 @@ test("a hyperty that fails answers 500, one that refuses its code, and both live
     request({ body: { value } }) {
       if (value === 0) throw new Error("no");
       if (value === 1) throw Object.assign(new Error(), { name: "Refusal", code: 403, reason: "not you" });
+      if (value === 3) throw Object.assign(new Error(), { name: "Refusal", code: 403, reason: "\ud83d" });
       return value;
     },
     event: () => codes.push("event"),
@@ -527,12 +550,12 @@ test("a hyperty that fails answers 500, one that refuses its code, and both live
   const { url } = await failing;
   const quiet = console.error;
   console.error = () => codes.push("logged");
-  for (const value of [0, 1, 2]) node.say(request(url, value, { id: value + 1 }));
+  for (const value of [0, 1, 2, 3]) node.say(request(url, value, { id: value + 1 }));
   node.say(request(`${url}/events`, 1, { id: 9 }));
   await settle();
   console.error = quiet;
-  assert.deepEqual(node.said({ type: "response", to: PEER }).map(({ body }) => body.code), [500, 403, 200]);
-  assert.deepEqual(codes, ["logged", "event"]);
+  assert.deepEqual(node.said({ type: "response", to: PEER }).map(({ body }) => body.code), [500, 403, 500, 200]);
+  assert.deepEqual(codes, ["logged", "logged", "event"]);
 });
 
 test("policy judges what crosses the runtime, both ways", async () => {

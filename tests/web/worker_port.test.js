@@ -290,6 +290,20 @@ test("text that is no message, or too much of one, is counted and refused", asyn
   assert.deepEqual(ended, []);
 });
 
+test("who has asked it hears at once that its answer is malformed, or too large", async (t) => {
+  const { runtime, honest, harm } = await attacked(t);
+  const ends = [];
+  for (const value of ["\"\\ud83d\"", `"${"x".repeat(100_000)}"`]) {
+    void honest.ask("read", harm.url, {}).then(({ body }) => ends.push([body.code, /malformed/.test(body.description)]));
+    await settle();
+    const { id } = harm.delivered(harm.url).at(-1);
+    const text = `{"id":${id},"type":"response","from":"${harm.url}","to":"${honest.url}","body":{"code":200,"value":${value}}}`;
+    harm.port.postMessage({ do: "post", text });
+    await settle();
+  }
+  assert.deepEqual([ends, drops(runtime)], [[[502, true], [502, true]], { malformed: 2 }]);
+});
+
 test("its objects are so many that others have room for theirs, and their end gives the room back", async (t) => {
   const { node, runtime, honest, object, harm, until } = await attacked(t);
   const urls = () => node.said({ type: "create", to: REGISTRY }).map(({ body }) => body.value.url).filter((url) => url.startsWith("comm"));

@@ -291,8 +291,16 @@ export class Hyperty {
       const value = /** @type {Json | undefined} */ (await act());
       return replyTo(message, CODES.OK, checked(() => carried({ value }), CODES.INTERNAL));
     } catch (error) {
-      if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
-      console.error(`protofly: ${this.name} failed on a request`, error);
+      let flaw = error;
+      if (isRefusal(error)) {
+        const answer = refuse(message, error.code, error.reason, error.retryAfter);
+        try {
+          return { ...answer, body: carried(answer.body) };
+        } catch (unsendable) {
+          flaw = unsendable;
+        }
+      }
+      console.error(`protofly: ${this.name} failed on a request`, flaw);
       return refuse(message, CODES.INTERNAL, "the hyperty failed");
     }
   }

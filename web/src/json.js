@@ -151,12 +151,12 @@ function finite(key, value) {
   throw new BadMessageError(`${key}: ${value} is no JSON`);
 }
 
-/** A field of an envelope with its value, another text, or a bracket. */
+/** A field of an envelope or the code of an answer with its value, another text, or a bracket. */
 const HEAD_PART =
-  /"(id|type|from|to)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\]]/gs;
+  /"(id|type|from|to|code)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\]]/gs;
 
 /**
- * Return the fields of an envelope in what is no JSON, as far as they can be read.
+ * Return envelope and code of what is no JSON, as far as they can be read.
  *
  * @param {string} text
  * @returns {JsonObject}
@@ -170,6 +170,8 @@ export function headOf(text) {
     else if (part === "}" || part === "]") {
       depth -= 1;
       if (!depth) break;
+    } else if (name === "code") {
+      if (depth === 2 && number !== undefined) head.body = { code: Number(number) };
     } else if (name !== undefined && depth === 1) head[name] = word ?? Number(number);
   }
   return head;

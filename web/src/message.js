@@ -160,6 +160,21 @@ export function refuse(request, code, why, retryAfter = null) {
 }
 
 /**
+ * Return what a requester gets in place of an answer that cannot be read or written.
+ *
+ * @param {Message} answer only its id and ends count
+ * @param {string} why
+ * @returns {Message}
+ */
+export const malformedAnswer = ({ id, from, to }, why) => ({
+  id,
+  type: "response",
+  from,
+  to,
+  body: { code: CODES.BAD_BACKEND, description: `its answer is malformed: ${why}` },
+});
+
+/**
  * Return the message with a stub appended to its `via`.
  *
  * @param {Message} message
@@ -567,23 +582,27 @@ export function readSender(value) {
 // ---- frames
 
 /**
- * A line that is no message; `answer` is the refusal to send back, null if it names no sender.
- * @typedef {{error: BadMessageError, answer: Message | null}} BadLine
+ * A line that is no message; `answer` is the refusal to send back, null if it names no sender or is
+ * an answer; `instead` is what the requester gets in place of an answer.
+ * @typedef {{error: BadMessageError, answer: Message | null, instead: Message | null}} BadLine
  */
 
 /**
  * Read the lines of a frame; a bad line does not affect others, and nothing is thrown.
+ * Behind an answer that is malformed stands the message that takes its place.
  *
  * @param {string} frame
  * @returns {(Message | BadLine)[]}
  */
 export function readFrame(frame) {
   const lines = frame.split("\n").filter((line) => line.trim());
-  /** @type {(Message | BadLine)[]} */
-  const read = lines.slice(0, FRAME_MESSAGES).map(readLine);
+  const read = lines.slice(0, FRAME_MESSAGES).flatMap((line) => {
+    const item = readLine(line);
+    return "error" in item && item.instead ? [item, item.instead] : [item];
+  });
   if (lines.length > FRAME_MESSAGES) {
     const why = `a frame holds more than ${FRAME_MESSAGES} messages`;
-    read.push({ error: new BadMessageError(why, CODES.TOO_LARGE), answer: null });
+    read.push({ error: new BadMessageError(why, CODES.TOO_LARGE), answer: null, instead: null });
   }
   return read;
 }
@@ -600,23 +619,30 @@ export function readLine(line) {
     return normalise(checkObject(line, raw, IDENTITY_BYTES), { believes: true });
   } catch (error) {
     if (!(error instanceof BadMessageError)) throw error;
-    const head = raw === null ? headOf(line) : raw;
-    return { error, answer: isObject(head) ? refusal(head, error) : null };
+    return badLine(raw ?? headOf(line), error);
   }
 }
 
 /**
- * @param {JsonObject} raw
+ * Return the answer to a request, or what replaces an answer, if ends and id can be read.
+ *
+ * @param {Json} raw
  * @param {BadMessageError} error
+ * @returns {BadLine}
  */
-function refusal(raw, error) {
-  if (textOf(raw.type).toLowerCase() === "response") return null;
-  const { id, from, to } = raw;
-  const ends = { id, type: "read", from, to: Array.isArray(to) ? to[0] ?? null : to };
+export function badLine(raw, error) {
+  const none = { error, answer: null, instead: null };
+  if (!isObject(raw)) return none;
+  const { id, from, to, body } = raw;
   try {
-    return refuse(normalise(ends), error.code, error.message);
+    const message = normalise({ id, type: "read", from, to: Array.isArray(to) ? to[0] ?? null : to });
+    if (textOf(raw.type).toLowerCase() !== "response") {
+      return { ...none, answer: refuse(message, error.code, error.message) };
+    }
+    const isProvisional = isObject(body) && Number.isInteger(body.code) && Math.trunc(Number(body.code) / 100) === 1;
+    return isProvisional ? none : { ...none, instead: malformedAnswer(message, error.message) };
   } catch {
-    return null;
+    return none;
   }
 }
 

@@ -19,9 +19,11 @@ import { partOf, signedParts } from "./keys.js";
 import {
   codeOf,
   frames,
+  isFinal,
   isRequest,
   isResponse,
   isSuccess,
+  malformedAnswer,
   readFrame,
   readSender,
   reasonIn,
@@ -355,6 +357,7 @@ export class NodeStub {
       this.#feed({ on: "unwritable", message });
       if (isRequest(message)) this.#refuse(message, code, why);
       else this.#drop(message, DROPS.MALFORMED);
+      if (isFinal(message)) this.#feed({ on: "send", message: malformedAnswer(message, why) });
     }
   }
 

@@ -15,9 +15,9 @@ import {
 } from "./constants.js";
 import { isBelow } from "./address.js";
 import { Alarm } from "./clock.js";
-import { BadMessageError, isObject } from "./json.js";
+import { BadMessageError, headOf, isObject } from "./json.js";
 import { Shares, TokenBucket } from "./limits.js";
-import { isFinal, isRequest, isResponse, keyOf, peerOf, readLine, refuse } from "./message.js";
+import { badLine, isFinal, isRequest, isResponse, keyOf, peerOf, readLine, refuse } from "./message.js";
 import { SANDBOX, SandboxError } from "./worker.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -181,12 +181,12 @@ export class Sandbox {
     this.#credits -= 1;
     this.#owed += 1;
     this.#repay();
-    const message = text.length > MAX_MESSAGE_BYTES ? null : readLine(text);
-    if (!message || "error" in message) {
+    const tooLarge = new BadMessageError("it is too large", CODES.TOO_LARGE);
+    let message = text.length > MAX_MESSAGE_BYTES ? badLine(headOf(text), tooLarge) : readLine(text);
+    if ("error" in message) {
       this.#tools.counters.drop(DROPS.MALFORMED, this.name);
-      const error = message?.error ?? new BadMessageError("it is too large", CODES.TOO_LARGE);
-      this.#answerBad(text, error);
-      return;
+      if (!message.instead) return this.#answerBad(text, message.error);
+      message = message.instead;
     }
     const { identity: _, ...plain } = message;
     if (isResponse(plain)) {

@@ -20,7 +20,15 @@ from specs.identity import Stamp
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import decode_line, decode_object, encode, glance, read_object
+from transports.codec import (
+    BadLine,
+    decode_items,
+    decode_line,
+    decode_object,
+    encode,
+    glance,
+    read_object,
+)
 from transports.link import Upgrade
 
 __all__ = ["PlainAcceptor", "SessionAcceptor"]
@@ -69,12 +77,12 @@ class PlainAcceptor(Acceptor):
             raw = read_object(frame)
         except BadMessageError:
             self.learn(glance(frame))
-            return (decode_line(frame),)
+            return decode_items(frame)
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
         self.learn(raw)
         item = decode_object(frame, raw, self.stamp)
-        return (meant(item, self.dialect) if isinstance(item, Message) else item,)
+        return (meant(item, self.dialect),) if isinstance(item, Message) else item.items
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -141,22 +149,21 @@ class SessionAcceptor(Acceptor):
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        item: Item | None = self.familiar(frame)
+        item: Message | BadLine | None = self.familiar(frame)
         if item is None:
             try:
                 raw = read_object(frame)
             except BadMessageError:
                 self.learn(glance(frame))
-                return (decode_line(frame),)
+                return decode_items(frame)
             if raw.get("to") == _MANAGER:
                 return (self._asked(raw),)
             self.learn(raw)
             item = decode_object(frame, raw, self.stamp)
-        if isinstance(item, Message):
-            item = meant(item, self.dialect)
-            if self._shown is not None:
-                item = _renamed(item, self._shown, self._inside)
-        return (item,)
+        if not isinstance(item, Message):
+            return item.items
+        item = meant(item, self.dialect)
+        return (item if self._shown is None else _renamed(item, self._shown, self._inside),)
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:

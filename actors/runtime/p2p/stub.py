@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias, final
 
+import attrs
 import trio
 from typing_extensions import override
 
@@ -66,7 +67,7 @@ from specs.errors import BadMessageError
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE
 from specs.limits.webrtc import CHANNEL_TIMEOUT
-from specs.message import Message, refuse, reply_to
+from specs.message import Message, malformed_answer, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.errors import CloseReason, DialError, LinkError
@@ -374,6 +375,9 @@ class P2PStub(Actor[P2PMessage]):
             is_taken = await link.take(delivery)
         except BadMessageError as error:
             self._dropped(message, DropReason.MALFORMED)
+            if message.is_final:
+                instead = malformed_answer(message, error.reason)
+                await self._write(link, attrs.evolve(delivery, message=instead, behind=None), name)
             await self._refuse(message, name, error.code, error.reason)
             return
         if not is_taken:

@@ -51,7 +51,7 @@ from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_MESSAGE_BYTES, STUB_WINDOW, WARNING_PAUSE
-from specs.message import Message, refuse, reply_to, stamped
+from specs.message import Message, malformed_answer, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body
@@ -218,7 +218,7 @@ class NodeStub(Actor[NodeStubMessage]):
         match item:
             case Message():
                 await self._inbound(item)
-            case BadLine(_, _, answer):
+            case BadLine(answer=answer):
                 self._context.counters.drop(DropReason.MALFORMED)
                 if answer is not None:
                     link.control(link.wire.write(answer))
@@ -465,3 +465,5 @@ class NodeStub(Actor[NodeStubMessage]):
             await self._refuse(message, code, why)
         else:
             self._hops.dropped(message, DropReason.MALFORMED)
+            if message.is_final:
+                await self._feed(ev.SendAsked(malformed_answer(message, why)))

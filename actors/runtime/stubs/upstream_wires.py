@@ -39,7 +39,7 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.codec import BadLine, decode_line, decode_object, encode, read_object
+from transports.codec import BadLine, decode_items, decode_line, decode_object, encode, read_object
 from transports.link import Kind, Link
 
 __all__ = ["LegacyWire", "PlainWire", "SessionWire", "dialect_for"]
@@ -134,7 +134,7 @@ class PlainWire(LegacyWire):
     def read(self, frame: bytes) -> Sequence[Item]:
         line = decode_line(frame)
         if isinstance(line, BadLine):
-            return (line,)
+            return line.items
         if line.from_ != self._manager or not line.is_response:
             return (meant(line, self._dialect),)
         # Our node says why it shows a stub out; upstream's have no such address.
@@ -176,10 +176,10 @@ class SessionWire(LegacyWire):
         try:
             raw = read_object(frame)
         except BadMessageError:
-            return (decode_line(frame),)
+            return decode_items(frame)
         if raw.get("from") != _MANAGER:
             item = decode_object(frame, raw)
-            return (meant(item, self._dialect) if isinstance(item, Message) else item,)
+            return (meant(item, self._dialect),) if isinstance(item, Message) else item.items
         answer = self._answered(raw)
         return (_no_message(frame),) if answer is None else (answer,)
 
@@ -207,4 +207,4 @@ def _text(value: Json) -> str:
 
 
 def _no_message(frame: bytes) -> BadLine:
-    return BadLine(f"{len(frame)} bytes", BadMessageError("it answers nothing"), None)
+    return BadLine(f"{len(frame)} bytes", BadMessageError("it answers nothing"))

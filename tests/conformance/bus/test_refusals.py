@@ -164,17 +164,43 @@ async def test_one_sessions_nonsense_is_not_another_sessions_loss(guests):
         assert await talker.rest() == []
 
 
-@pytest.mark.parametrize("code", [0, 99, 600, "x", None, True, [200]])
-async def test_an_answer_without_a_code_is_dropped(join, code):
+MALFORMED_ANSWERS = [
+    *(b'{"code":%b}' % code for code in (b"0", b"99", b"600", b'"x"', b"null", b"true", b"[200]")),
+    b'{"code":200,"value":"\\ud83d"}', b'{"code":200,"value":NaN}', b'{"code":200', b"[]",
+    b'{"code":200,"source":"no address"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", MALFORMED_ANSWERS, ids=bytes.decode)
+async def test_who_has_asked_hears_at_once_that_the_answer_is_malformed(join, body):
+    """MN-03, MN-25: a stranger's malformed answer to the same request is none."""
+    alice, bob, mallory = [await join() for _ in range(3)]
+    sent = await alice.say("read", alice.part("ua"), alice.spelt(f"{bob.inside}/ua"))
+    request = await bob.hear()
+    ends = {"type": "response", "from": request["to"], "to": request["from"]}
+
+    for peer, number in ((mallory, mallory.shown_id(int(sent))), (bob, request["id"])):
+        head = json.dumps({"id": number, **ends}).encode()
+        await peer.raw(head[:-1] + b',"body":' + body + b"}")
+        assert await peer.rest() == []
+
+    refusal = (await alice.answer_to(sent))["body"]
+    assert (refusal["code"], "malformed" in refusal["description"]) == (502, True)
+    assert await alice.rest() == []
+
+
+async def test_a_malformed_provisional_answer_ends_no_request(join):
     """MN-03, MN-25."""
     alice, bob = await join(), await join()
-    await alice.say("read", alice.part("ua"), alice.spelt(f"{bob.inside}/ua"))
+    sent = await alice.say("read", alice.part("ua"), alice.spelt(f"{bob.inside}/ua"))
     request = await bob.hear()
+    ends = {"type": "response", "from": request["to"], "to": request["from"]}
+    head = json.dumps({"id": request["id"], **ends}).encode()
 
-    await bob.say_as(request["id"], "response", request["to"], request["from"], {"code": code})
+    await bob.raw(head[:-1] + b',"body":{"code":183,"value":"\\ud83d"}}')
+    await bob.answer(request, 200)
 
-    assert await bob.rest() == []
-    assert await alice.rest() == []
+    assert (await alice.answer_to(sent))["body"]["code"] == 200
 
 
 @pytest.mark.parametrize(

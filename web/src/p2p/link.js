@@ -156,12 +156,13 @@ export class LiveLink {
   #readMessage(line) {
     const { stub, actor, tools, sender, arrived } = this.#use;
     const seq = this.#core.received(this.#now);
-    const message = readLine(line);
+    let message = readLine(line);
     if ("error" in message) {
       if (!this.#mayErr()) return this.#break(DROPS.MALFORMED, "the peer writes too many malformed messages");
       tools.counters.drop(DROPS.MALFORMED, actor);
       if (message.answer) this.send(message.answer);
-      return;
+      if (!message.instead) return;
+      message = message.instead;
     }
     if (viaOf(message).includes(stub)) {
       tools.counters.drop(DROPS.LOOP, actor, message);

@@ -21,7 +21,7 @@ import { BadMessageError, isObject, textOf } from "../json.js";
 import { sha256Hex } from "../keys.js";
 import { TokenBucket } from "../limits.js";
 import { Entity } from "../machine.js";
-import { codeOf, isRequest, isResponse, isSuccess, reasonIn, refuse, replyTo, viaOf } from "../message.js";
+import { codeOf, isFinal, isRequest, isResponse, isSuccess, malformedAnswer, reasonIn, refuse, replyTo, viaOf } from "../message.js";
 import { ObserverCore } from "../sync/copy.js";
 import { isLink } from "../sync/reported.js";
 import { changeIn } from "../value.js";
@@ -260,6 +260,7 @@ class LinkStub {
    * @param {LiveLink} link
    * @param {Message} message
    * @param {string} name
+   * @returns {void}
    */
   #write(link, message, name) {
     const { tools } = this.#shared;
@@ -270,6 +271,7 @@ class LinkStub {
       if (!link.send(message)) refusal = [CODES.UNAVAILABLE, why, RETRY_AFTER];
     } catch (error) {
       if (!(error instanceof BadMessageError)) throw error;
+      if (isFinal(message)) return this.#write(link, malformedAnswer(message, error.message), name);
       refusal = [error.code, error.message, null];
     }
     if (!refusal) return;

@@ -287,6 +287,21 @@ async def test_a_peer_that_writes_nonsense_is_given_up(autojump_clock):
         assert len(ends) == 2
 
 
+async def test_a_malformed_answer_ends_the_request_and_is_acknowledged(autojump_clock):
+    ends = b'{"id":5,"type":"response","from":"hyperty://a.ex/1","to":"hyperty://b.ex/2","body":'
+    async with offered_pair(Kind.TCP) as pair, trio.open_nursery() as nursery:
+        nursery.start_soon(pair.listener.link.run)
+        peer = pair.network.wires[-1].dialler
+        bad = [ends + body + b"}" for body in (b'{"code":200,"value":NaN}', b'{"code":183}NaN')]
+        await peer.send(b"\n".join((*bad, encode(message(6)))))
+        lines = []
+        while b'{"p2p":"ack","seq":3}' not in lines:
+            lines += (await peer.receive()).split(b"\n")
+        assert pair.listener.counters.drops == {DropReason.MALFORMED: 2}
+        assert [(each.id, each.code) for each in pair.listener.port.posted] == [(5, 502), (6, 0)]
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump_clock):
     bad = b'{"id":5,"type":"dance","from":"hyperty://a.ex/1","to":"hyperty://b.ex/2"}'
     async with offered_pair(Kind.TCP) as pair, trio.open_nursery() as nursery:

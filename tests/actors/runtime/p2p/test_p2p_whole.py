@@ -1,15 +1,17 @@
 """P2P between whole runtimes of one domain, over a node (PFY-04; SC-16, 17, 20, 23..28)."""
 
+import attrs
 import pytest
 import trio
 import trio.lowlevel
 import trio.testing
 
+from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.p2p.link import P2PLink
 from fsm.judge.trace_line import Verdict
 from specs.addresses.address import status_of
 from specs.limits.protocol import RETRY_AFTER
-from specs.message import MessageType
+from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
@@ -97,6 +99,29 @@ async def test_an_unwritable_message_is_refused_and_affects_no_link(value, autoj
         assert asked.code in {413, 500}
         assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
         assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")
+
+
+class Spoiling(Interceptor):
+    """A stage of an application that writes half a character into each answer."""
+
+    def intercept(self, message: Message, by: str) -> Message:
+        is_answer = message.is_final and message.body.get("value") == "spoil"
+        return (
+            attrs.evolve(message, body={"code": 200, "value": "\ud83d"}) if is_answer else message
+        )
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+async def test_who_waits_for_an_answer_that_cannot_be_written_hears_so(is_direct, autojump_clock):
+    more = {"bob": {"interceptors": (Spoiling(),)}}
+    async with open_domain("alice", "bob", options=DomainOptions(more=more)) as domain:
+        if is_direct:
+            await go_live(domain)
+        began = trio.current_time()
+        answer = await domain["alice"].ask(domain["bob"], "spoil")
+        assert (answer.code, trio.current_time() - began < 1) == (502, True)
+        assert answer.via[0].startswith(f"{domain['bob'].runtime.url}/p2phandler") is is_direct
+        assert domain["bob"].runtime.counters.drops[DropReason.MALFORMED] == 1
 
 
 async def test_a_full_link_is_answered_503_and_when_to_try_again(autojump_clock, monkeypatch):

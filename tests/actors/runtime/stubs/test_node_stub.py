@@ -4,6 +4,7 @@ import trio
 
 from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from specs.limits.protocol import MAX_MESSAGE_BYTES, PING_PERIOD, PONG_TIMEOUT
+from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
 from tests.actors.runtime.stubs.fake_node import S, open_node_stub
@@ -133,6 +134,30 @@ async def test_a_line_that_is_no_message_harms_no_other(autojump_clock):
         await world.settle()
         assert [m.id for m in world.delivered() if m.from_ == C] == [1]
         assert world.counters.drops == {DropReason.MALFORMED: 2}
+
+
+async def test_a_malformed_answer_ends_the_request_and_is_counted(autojump_clock):
+    async with open_node_stub() as world:
+        await world.command("connect")
+        await world.settle()
+        ends = b'{"id":7,"type":"response","from":"%b","to":"%b"' % (C.encode(), A.encode())
+        for body in (b'{"code":200,"value":NaN}', b'{"code":183,"value":NaN}'):
+            await world.node._links[-1].send(ends + b',"body":%b}' % body)
+        await world.settle()
+        assert [(m.id, m.code) for m in world.delivered() if m.from_ == C] == [(7, 502)]
+        assert world.counters.drops == {DropReason.MALFORMED: 2}
+
+
+async def test_an_answer_that_no_line_can_hold_is_replaced_and_counted(autojump_clock):
+    async with open_node_stub() as world:
+        await world.command("connect")
+        await world.settle()
+        wrong = ({"code": 200, "value": "\ud83d"}, {"code": 200, "value": "x" * MAX_MESSAGE_BYTES})
+        for number, body in enumerate((*wrong, {"code": 183, "value": "\ud83d"}), 1):
+            await world.send(Message(number, MessageType.RESPONSE, A, C, body))
+        await world.settle()
+        assert [(m.id, m.code) for m in world.node.heard] == [(1, 502), (2, 502)]
+        assert world.counters.drops == {DropReason.MALFORMED: 3}
 
 
 async def test_a_message_too_large_for_the_wire_is_answered(autojump_clock):
