@@ -169,6 +169,7 @@ WRITERS = {
     "actors/node/links/upstream.py::SessionAcceptor._answered": "upstream's form has no pause",
     "actors/node/session/control.py::Control.refuse_size": "413",
     "specs/message.py::_answer": "all others",
+    "specs/message.py::malformed_answer": "502",
 }
 """Places that write an answer."""
 

@@ -190,16 +190,22 @@ async def test_the_address_of_another_domain_that_another_session_uses_gets_401(
         assert world.node.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"nonsense", b'{"id":1}', b'{"id":1,"type":"response","from":"x://a.ex/1","to":"x://a.ex/2"}'],
-)
+@pytest.mark.parametrize("text", [b"nonsense", b'{"id":1}'])
 async def test_an_invalid_message_is_counted(text, autojump_clock):
     async with world_with_a_runtime() as (world, ra):
         await ra.raw(text)
 
         assert await ra.silence()
         assert world.node.counters.drops == {DropReason.MALFORMED: 1}
+
+
+async def test_what_takes_the_place_of_a_malformed_answer_comes_from_who_may_answer(autojump_clock):
+    async with world_with_a_runtime() as (world, ra):
+        await ra.raw(b'{"id":1,"type":"response","from":"x://a.ex/1","to":"x://a.ex/2"}')
+
+        assert await ra.silence()
+        drops = {DropReason.MALFORMED: 1, DropReason.UNKNOWN_SOURCE: 1}
+        assert world.node.counters.drops == drops
 
 
 async def test_every_reason_a_node_knows_is_shown_here():
