@@ -96,7 +96,7 @@ def test_every_place_that_answers_503_is_listed_with_a_reason_to_try_again():
 
 def test_all_answers_are_written_where_503_gets_its_reason_and_its_pause():
     """One that is written elsewhere would have neither."""
-    assert found(ANSWER) == {"message.js::replyTo": 1}
+    assert found(ANSWER) == {"message.js::replyTo": 1, "message.js::malformedAnswer": 1}
 
 
 def test_no_lasting_refusal_asks_for_another_attempt():
