@@ -74,7 +74,9 @@ class Dispatch:
                 self._exchange.hand_out_to(here, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
-            case Nobody() if self._is_returning and domain_of(message.to) == self._node.domain:
+            case Nobody(is_known=False) if (
+                self._is_returning and domain_of(message.to) == self._node.domain
+            ):
                 self._exchange.undeliverable(
                     message, Code.UNAVAILABLE, RESTARTED, DropReason.NO_TARGET
                 )

@@ -107,9 +107,14 @@ class ToRuntimes:
 @final
 @attrs.frozen(slots=True)
 class Nobody:
-    """The message has no receiver."""
+    """The message has no receiver.
+
+    Attributes:
+        is_known: Whether the receiver's runtime is known, so that no other may come back for it.
+    """
 
     why: str
+    is_known: bool = False
 
 
 Route: TypeAlias = ToComponent | ToRuntimes | Nobody
@@ -273,7 +278,7 @@ class NodeRouting:
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:
-            return Nobody("the only route leads back to where it came from")
+            return Nobody("the only route leads back to where it came from", is_known=True)
         return ToRuntimes((owner,))
 
     def unsubscribed(self, message: Message, by: str | None) -> str | None:

@@ -309,6 +309,7 @@ class StubClientCore:
         owner: str | None = None,
         *,
         may_end: bool = False,
+        is_again: bool = False,
     ) -> None:
         """Construct the stub; `begin` takes its first step.
 
@@ -319,12 +320,14 @@ class StubClientCore:
             owner: The runtime, if it has addresses at the node, which it claims again once the
                 node has forgotten them; None: it has none.
             may_end: Whether a lasting refusal ends it for good, as that of a runtime by its node.
+            is_again: Whether an earlier stub had a session, with what the runtime had at the node.
         """
         self.sessions = 0
         self._owner = owner
         self._renewed = 0
         self._hold_until = math.inf
         self._may_end = may_end
+        self._is_again = is_again
         self._refused_logins: set[str] = set()
         self._end_code: Code | None = None
         self._entity = Entity(STUB_CONNECTION, url)
@@ -574,7 +577,7 @@ class StubClientCore:
         first = self.state is State.IN_PROGRESS
         if answer.is_anew:
             self.sessions += 1
-        if first or self._owner is None:
+        if (first and not self._is_again) or self._owner is None:
             self._renewed = self.sessions
         is_renewed = self._renewed == self.sessions
         opened = self._link_life.step(

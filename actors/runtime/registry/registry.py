@@ -558,8 +558,8 @@ class Registry(Actor[RegistryMessage]):
 
     async def _deploy(self, url: str, plan: rs.NodePlan | rs.RequesterPlan) -> None:
         match plan:
-            case rs.NodePlan(domain, is_idp):
-                config = StubConfig(self._config.runtime, domain)
+            case rs.NodePlan(domain, is_idp, is_again):
+                config = StubConfig(self._config.runtime, domain, is_again=is_again)
                 load = Load(
                     url, catalogue_idp(domain) if is_idp else catalogue_stub(domain), config
                 )

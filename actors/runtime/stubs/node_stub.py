@@ -110,6 +110,7 @@ class NodeStub(Actor[NodeStubMessage]):
             context.config.session,
             context.config.runtime if is_owner else None,
             may_end=is_owner,
+            is_again=context.config.is_again,
         )
 
     def _jitter(self) -> float:

@@ -85,6 +85,7 @@ class StubConfig:
         node_url: URL that a node stub dials, such as ws://127.0.0.1:4123/link.
         credentials: Where the token for a login comes from.
         session: Token of a session of an earlier stub, to resume it; None: a new session.
+        is_again: Whether an earlier stub to the node had a session and has failed.
         remote_runtime: Address of the runtime to which a P2P requester links (C-30).
         p2p_handler: Address of the handler stub of that runtime, which the requester invites.
         kinds: Kinds of direct links, best first.
@@ -102,6 +103,7 @@ class StubConfig:
     node_url: str | None = None
     credentials: Credentials = NO_CREDENTIALS
     session: str | None = attrs.field(default=None, repr=False)
+    is_again: bool = False
     remote_runtime: str | None = None
     p2p_handler: str | None = None
     kinds: tuple[Kind, ...] = ()

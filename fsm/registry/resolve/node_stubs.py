@@ -151,9 +151,8 @@ class NodeStubs:
         row = _Row(url, waiting={asked: until}, begun=now)
         self._rows[domain] = row
         added = self._changed(Op.ADD, domain, row)
-        plan = (
-            NodePlan(domain_of(domain), is_idp=True) if is_idp_proxy(domain) else NodePlan(domain)
-        )
+        is_idp, is_again = is_idp_proxy(domain), domain in self._sessions
+        plan = NodePlan(domain_of(domain) if is_idp else domain, is_idp, is_again)
         return [*begun, *waits, added, Deploy(row.url, plan)]
 
     def deployed(self, url: str, now: float) -> list[Effect]:

@@ -356,10 +356,15 @@ class RoutesChanged:
 @final
 @attrs.frozen(slots=True)
 class NodePlan:
-    """The domain that a stub is deployed for: to its node, or its identity provider (PFY-12)."""
+    """The domain that a stub is deployed for: to its node, or its identity provider (PFY-12).
+
+    Attributes:
+        is_again: Whether an earlier stub to the node had a session and has failed.
+    """
 
     domain: str
     is_idp: bool = False
+    is_again: bool = False
 
 
 @final

@@ -36,8 +36,8 @@ REOPENED = ev.SessionAnswered(SessionMethod.REOPEN, 200, "token-1")
 class Stub:
     """A core with a clock that remembers every effect."""
 
-    def __init__(self, owner=None):
-        self.core = StubClientCore("S", lambda: 0.0, owner=owner)
+    def __init__(self, owner=None, **more):
+        self.core = StubClientCore("S", lambda: 0.0, owner=owner, **more)
         self.now = 0.0
         self.effects = self.core.begin()
 
@@ -481,6 +481,24 @@ def test_a_session_that_was_emptied_carries_only_renewals_until_everything_is_ha
     assert stub.feed(ev.SendAsked(ask(4))) == [ev.Queued(ask(4))]
     written = [e.message.id for e in stub.feed(ev.Renewed(2)) if isinstance(e, ev.Write)]
     assert written == [2, 4]
+    assert stub.links()[-1] == "open"
+
+
+@pytest.mark.parametrize(("is_again", "first"), [(False, "open"), (True, "renewing")])
+def test_the_new_session_of_a_stub_in_place_of_another_carries_only_renewals(is_again, first):
+    """Its runtime had something at the session of the earlier stub."""
+    stub = Stub(OWNER, is_again=is_again)
+    stub.feed(ev.SendAsked(ask(1)), ev.Dialled(), OPENED)
+    assert stub.links()[-1] == first
+    assert (ev.Write(ask(1)) in stub.effects) is (first == "open")
+    stub.feed(ev.Renewed(1))
+    assert stub.links()[-1] == "open"
+    assert ev.Write(ask(1)) in stub.effects
+
+
+def test_a_stub_in_place_of_another_whose_session_the_node_still_has_renews_nothing():
+    stub = Stub(OWNER, is_again=True, token=OPENED.token)
+    stub.feed(ev.SendAsked(ask(1)), ev.Dialled(), REOPENED)
     assert stub.links()[-1] == "open"
 
 

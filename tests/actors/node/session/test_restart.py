@@ -69,6 +69,16 @@ async def test_messages_for_a_resumed_runtime_wait_for_it(path):
         assert (await again.hear()).id == sent.id
 
 
+async def test_what_leads_back_to_its_sender_is_not_found_also_just_after_a_restart(path):
+    """MN-08: nobody else comes back for it."""
+    token = await opened(path)
+    async with open_world(state=path) as world:
+        again = await world.outsider()
+        await again.control("re-open", runtimeURL=RA, token=token)
+        assert (await again.ask("read", f"{RA}/ua", f"{RA}/other")).code == 404
+        assert (await again.ask("read", f"{RA}/ua", "hyperty://a.ex/absent")).code == 503
+
+
 async def test_a_lost_answer_locks_nobody_out_over_a_restart(path):
     token = await opened(path)
     async with open_world(state=path) as world:

@@ -135,6 +135,28 @@ async def test_a_link_made_before_the_restart_still_finds_help_after_a_cut(autoj
     assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}
 
 
+async def test_a_stub_in_place_of_one_that_crashed_renews_before_it_sends(
+    autojump_clock, monkeypatch
+):
+    """STB-09: its runtime has claimed what the node has forgotten before the first request goes."""
+    async with open_place() as place:
+        one, other = place.members
+        dial, dialled = place.network.dial, []
+
+        async def crash(*args):
+            dialled.append(args)
+            if len(dialled) <= len(place.members):
+                raise RuntimeError("no error of a network")
+            return await dial(*args)
+
+        monkeypatch.setattr(place.network, "dial", crash)
+        await place.restart_node(1)
+        assert len(dialled) == len(place.members)
+        assert (await one.ask(other, 1)).code == 404  # it has not come back yet
+        assert (await other.ask(one, 2)).code == 200
+        assert (await one.ask(other, 3)).code == 200
+
+
 async def test_what_a_restarted_node_does_not_know_may_come_back_for_a_while(autojump_clock):
     """MN-08: 503 with `retryAfter` in the first seconds, 404 before the restart and after them."""
     async with open_place() as place:

@@ -134,7 +134,7 @@ def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
     registry = with_node()
     registry.feed(rs.StatusSeen(S1, "live", None, f"{S1}/session/1"), rs.StubGone(S1))
     registry.now = RETRY_COOL_DOWN
-    registry.ask()
+    assert rs.Deploy(S2, rs.NodePlan("b.ex", is_again=True)) in registry.ask()
     registry.feed(rs.Deployed(S2))
     assert registry.feed(rs.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
         rs.PathsLost("b.ex", f"{S2}/session/1")
