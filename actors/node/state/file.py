@@ -29,13 +29,14 @@ _VERSION: Final = 1
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS session (
-        runtime  TEXT PRIMARY KEY,
-        stub     TEXT NOT NULL,
-        digest   BLOB NOT NULL,
-        previous BLOB NOT NULL,
-        taken_up INTEGER NOT NULL,
-        identity BLOB,
-        key      TEXT
+        runtime   TEXT PRIMARY KEY,
+        stub      TEXT NOT NULL,
+        digest    BLOB NOT NULL,
+        previous  BLOB NOT NULL,
+        taken_up  INTEGER NOT NULL,
+        identity  BLOB,
+        key       TEXT,
+        displaced BLOB
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS name (
         runtime  TEXT PRIMARY KEY,
@@ -48,11 +49,12 @@ _SCHEMA: Final = """
 FORM: Final = DatabaseForm(frozenset({"session", "name", *USED_TABLES}), _VERSION)
 """The form of the file."""
 
-_KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?)"
+_KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _FORGET: Final = "DELETE FROM session WHERE runtime = ?"
-_ALL: Final = (
-    "SELECT runtime, stub, digest, previous, taken_up, identity, key FROM session ORDER BY runtime"
-)
+_COLUMNS: Final = "runtime, stub, digest, previous, taken_up, identity, key, displaced"
+_ALL: Final = f"SELECT {_COLUMNS} FROM session ORDER BY runtime"  # noqa: S608 - fixed names
+_LATER: Final = {"key": "TEXT", "displaced": "BLOB"}
+"""Columns that files of earlier versions do not have."""
 _KEEP_NAME: Final = "INSERT OR REPLACE INTO name VALUES (?, ?, ?, ?, ?)"
 _FORGET_NAME: Final = "DELETE FROM name WHERE runtime = ?"
 _NAMES: Final = "SELECT runtime, issuer, user, left_at, released FROM name ORDER BY runtime"
@@ -124,8 +126,9 @@ class StateFile:
             connection = self._file.connection()
             with connection:
                 columns = {one[1] for one in connection.execute("PRAGMA table_info(session)")}
-                if columns and "key" not in columns:
-                    connection.execute("ALTER TABLE session ADD COLUMN key TEXT")
+                for name, kind in _LATER.items() if columns else ():
+                    if name not in columns:
+                        connection.execute(f"ALTER TABLE session ADD COLUMN {name} {kind}")
                 # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
                 connection.executescript(_SCHEMA)
@@ -167,15 +170,22 @@ class StateFile:
         self._file.close()
 
 
-def _columns(row: SessionRow) -> tuple[str, str, bytes, bytes, bool, bytes | None, str | None]:
+_Columns: TypeAlias = tuple[str, str, bytes, bytes, int, bytes | None, str | None, bytes | None]
+
+
+def _columns(row: SessionRow) -> _Columns:
     kept = row.session
     identity = None if row.identity is None else orjson.dumps(_written(row.identity))
-    return row.runtime, row.stub, kept.digest, kept.previous, kept.is_taken_up, identity, kept.key
+    displaced = b"".join(kept.displaced)
+    head = row.runtime, row.stub, kept.digest, kept.previous
+    return (*head, kept.is_taken_up, identity, kept.key, displaced)
 
 
-def _row(columns: tuple[str, str, bytes, bytes, int, bytes | None, str | None]) -> SessionRow:
-    runtime, stub, digest, previous, taken_up, identity, key = columns
-    kept = KeptSession(runtime, digest, previous, bool(taken_up), key=key)
+def _row(columns: _Columns) -> SessionRow:
+    runtime, stub, digest, previous, taken_up, identity, key, joined = columns
+    joined, size = joined or b"", len(digest)
+    displaced = tuple(joined[at : at + size] for at in range(0, len(joined), size))
+    kept = KeptSession(runtime, digest, previous, bool(taken_up), key=key, displaced=displaced)
     return SessionRow(stub, kept, None if identity is None else _identity(orjson.loads(identity)))
 
 

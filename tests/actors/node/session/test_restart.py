@@ -11,6 +11,7 @@ from actors.node.config import NodeConfig
 from actors.node.errors import StateFileError
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
+from specs.reply_code import TAKEN_OVER
 from tests.support.node.issuer import FakeKeySource, Issuer
 from tests.support.node.issuer import opened as login_with
 from tests.support.node.node_peer import DOMAIN, RA, SM, open_world
@@ -116,10 +117,36 @@ async def test_a_file_that_is_none_of_ours_is_refused(path):
         await opened(path)
 
 
-async def test_a_file_of_the_form_before_keys_is_converted(path):
+async def test_who_lost_its_session_to_a_login_hears_that_over_a_restart(path):
+    """Its token is refused for good, in other words than one that is unknown."""
+    issuer = Issuer()
+    provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
+    login = Login(provider=provider, clock=lambda: 0.0)
+    lost = []
+    async with open_world(state=path, login=login) as world:
+        for _ in range(3):
+            peer = await world.outsider()
+            assert (await login_with(peer, issuer.token())).code == 200
+            await peer.control("ping")
+            lost.append(peer.token)
+    for _ in range(2):
+        async with open_world(state=path, login=login) as world:
+            for token in lost[:-1]:
+                again = await world.outsider()
+                answer = await again.control("re-open", runtimeURL=RA, token=token)
+                assert (answer.code, answer.body["description"]) == (409, TAKEN_OVER)
+            winner = await world.outsider()
+            answer = await winner.control("re-open", runtimeURL=RA, token=lost[-1])
+            assert answer.code == 200
+            lost[-1] = answer.body["value"]["sessionToken"]
+            assert (await winner.control("ping")).code == 200
+
+
+@pytest.mark.parametrize("column", ["key", "displaced"])
+async def test_a_file_of_an_earlier_form_is_converted(path, column):
     token = await opened(path)
     with closing(sqlite3.connect(path)) as older, older:
-        older.execute("ALTER TABLE session DROP COLUMN key")
+        older.execute(f"ALTER TABLE session DROP COLUMN {column}")
     async with open_world(state=path) as world:
         again = await world.outsider()
         assert (await again.control("re-open", runtimeURL=RA, token=token)).code == 200
