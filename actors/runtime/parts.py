@@ -1,6 +1,6 @@
 """The actors of one runtime, and its presence: what it sets up, and removes on leaving."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import final
 
@@ -262,26 +262,32 @@ class Presence:
     async def _end_links(self) -> None:
         view = await self._parts.registry.ask(LinksWanted)
         ends = [end for entry in view.links for end in entry.ends]
-        # A handler's link is disconnected first, then its row and its listener go (SC-28).
-        await self._end_all([end for end in ends if end.role is Role.HANDLER])
+        # A link is disconnected first, then its row and its listener go (SC-28).
+        await self._end_all(self._disconnect, ends)
         links: tuple[LinkEntry, ...] = await self._parts.registry.ask(LinksClosed)
-        await self._end_all(links)
+        await self._end_all(self._end_link, links)
         if self.handler is not None:
             await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
             await self._unload(self.handler, None)
 
-    async def _end_all(self, entries: Iterable[LinkEntry]) -> None:
+    @staticmethod
+    async def _end_all(
+        end: Callable[[LinkEntry], Awaitable[None]], entries: Iterable[LinkEntry]
+    ) -> None:
         async with trio.open_nursery() as nursery:
             for entry in entries:
-                nursery.start_soon(self._end_link, entry)
+                nursery.start_soon(end, entry)
+
+    async def _disconnect(self, entry: LinkEntry) -> None:
+        command = Command(StubMethod.DISCONNECT.value, (entry.remote,))
+        await self._ask(MessageType.EXECUTE, entry.stub, command)
 
     async def _end_link(self, entry: LinkEntry) -> None:
         if entry.role is Role.REQUESTER:
             await self._unload(entry.stub, entry.remote)
             await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
         else:
-            command = Command(StubMethod.DISCONNECT.value, (entry.remote,))
-            await self._ask(MessageType.EXECUTE, entry.stub, command)
+            await self._disconnect(entry)
 
     async def end_sessions(self) -> None:
         """Close the sessions with all nodes, unless data objects are stored.
