@@ -139,6 +139,9 @@ class Plan:
         topology: `triangle` or `trapezoid`.
         latency: Seconds a frame takes between any two when nothing is wrong.
         stored: Whether runtimes have a store, in which their objects are.
+        steady: Whether it depends as little as possible on how many steps its tasks take: frames
+            between any two take a time of their own, tasks run in the order in which they began,
+            and what chance gives does not depend on who asked before.
     """
 
     seed: int
@@ -150,6 +153,7 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     members: int = 0
     stored: bool = False
+    steady: bool = False
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ threads.
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableSequence
 from contextlib import contextmanager
 from functools import partial
 from random import Random
@@ -16,7 +16,7 @@ from typing import TypeVar
 import trio
 import trio._core._run as trio_run
 
-__all__ = ["chance", "sealed"]
+__all__ = ["SizedChance", "TimedChance", "chance", "sealed"]
 
 T = TypeVar("T")
 
@@ -26,9 +26,42 @@ def chance(*what: object) -> Random:
     return Random("/".join(map(str, what)))  # noqa: S311 - no secret
 
 
+class SizedChance:
+    """Chance by the size of what is asked for: who asks for another size gets the same."""
+
+    def __init__(self, *what: object) -> None:
+        self._what = what
+        self._sources: dict[int, Random] = {}
+
+    def randbytes(self, size: int) -> bytes:
+        source = self._sources.setdefault(size, chance(*self._what, size))
+        return source.randbytes(size)
+
+
+class TimedChance(Random):
+    """Chance by the time: who asks first does not matter."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(0)
+        self._seed = seed
+
+    def random(self) -> float:
+        return chance(self._seed, trio.current_time()).random()
+
+
+class _Unshuffled(Random):
+    """Lets tasks run in the order in which they began."""
+
+    def shuffle(self, x: MutableSequence[object]) -> None:
+        pass
+
+
 @contextmanager
-def sealed(seed: int) -> Iterator[None]:
+def sealed(seed: int, *, is_steady: bool = False) -> Iterator[None]:
     """Let nothing but the seed decide."""
+    shuffling = trio_run._r
+    if is_steady:
+        trio_run._r = _Unshuffled(0)
     was, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()
     made_up, in_thread = secrets.token_bytes, trio.to_thread.run_sync
     bits = secrets.randbits
@@ -44,6 +77,7 @@ def sealed(seed: int) -> Iterator[None]:
     finally:
         trio_run._ALLOW_DETERMINISTIC_SCHEDULING = was
         trio_run._r.setstate(state)
+        trio_run._r = shuffling
         secrets.token_bytes, trio.to_thread.run_sync = made_up, in_thread
         secrets.randbits = bits
         tempfile.TemporaryDirectory = places

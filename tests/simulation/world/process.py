@@ -31,7 +31,7 @@ from tests.simulation.judgement.history import Died, History
 from tests.simulation.plans.plan import Plan, Wrong
 from tests.simulation.world.balancer import Balancer
 from tests.simulation.world.domain_group import DomainGroup
-from tests.simulation.world.fate import chance
+from tests.simulation.world.fate import SizedChance, chance
 from tests.simulation.world.logins import Logins, issuer, login_of
 from tests.simulation.world.mortal import MortalNetwork
 from tests.simulation.world.worker import Worker
@@ -215,7 +215,8 @@ class Process(ABC):
 
     def entropy(self) -> Callable[[int], bytes]:
         """Return what a life makes its secrets of."""
-        return chance(self.air.plan.seed, self.life).randbytes
+        seed = self.air.plan.seed
+        return (SizedChance if self.air.plan.steady else chance)(seed, self.life).randbytes
 
     def ids(self) -> IdSource:
         """Return ids that no life before had."""

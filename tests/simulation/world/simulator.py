@@ -25,7 +25,7 @@ from tests.simulation.judgement.rules import Breach, breaches, disagreements
 from tests.simulation.plans.plan import Act, Fault, Plan, Wrong
 from tests.simulation.world.application import Application
 from tests.simulation.world.domain_group import DomainGroup, watched
-from tests.simulation.world.fate import chance, sealed
+from tests.simulation.world.fate import TimedChance, chance, sealed
 from tests.simulation.world.process import Air, NodeProcess, Process, RuntimeProcess
 from tests.simulation.world.trouble import Ends, begin
 from transports.chaos.network import ChaosNetwork
@@ -45,6 +45,9 @@ its reporter reads it after `QUIET`, and if that fails once more."""
 
 _LOOKING = 5.0
 """Seconds between two looks at the copies."""
+
+_APART = 0.000_37
+"""Seconds by which frames between two take longer than those between others, in a steady run."""
 
 _ONCE = "claim I-L6"
 _UNLIKE = {Wrong.CORRUPT, Wrong.DUPLICATE, Wrong.LOSS}
@@ -81,7 +84,7 @@ def run(plan: Plan) -> Outcome:
     network = MemoryNetwork()
     history, evidence = History(), Evidence(f"seed-{plan.seed}")
     clock = MockClock(autojump_threshold=0)
-    with TemporaryDirectory() as folder, sealed(plan.seed):
+    with TemporaryDirectory() as folder, sealed(plan.seed, is_steady=plan.steady):
         kept = history, evidence, Path(folder)
         found = trio.run(partial(_run, plan, network, kept), clock=clock)
     is_unlike = not _UNLIKE.isdisjoint(fault.wrong for fault in plan.faults)
@@ -102,7 +105,8 @@ def judged(lines: list[TraceLine]) -> Iterator[Breach]:
 
 async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
     history, evidence, folder = kept
-    chaos = ChaosNetwork(network, chance(plan.seed, "chaos"))
+    random = TimedChance(plan.seed) if plan.steady else chance(plan.seed, "chaos")
+    chaos = ChaosNetwork(network, random)
     air = Air(plan, chaos, evidence, history, folder)
     with trio.move_on_after(_LIMIT) as patience, Crash() as crash, _disks(air):
         async with _engines(air):
@@ -171,9 +175,11 @@ class World:
 
     async def run(self) -> None:
         """Let everybody come, do, suffer, recover and go."""
-        if self._air.plan.latency:
-            for pair in combinations(self._all_processes, 2):
-                self._air.chaos.toxic(Latency(self._air.plan.latency), pair)
+        plan = self._air.plan
+        for number, pair in enumerate(combinations(self._all_processes, 2), start=1):
+            latency = plan.latency + (_APART * number if plan.steady else 0.0)
+            if latency:
+                self._air.chaos.toxic(Latency(latency), pair)
         async with trio.open_nursery() as nursery:
             for process in self._all_processes.values():
                 await nursery.start(process.run)

@@ -1,0 +1,63 @@
+"""Records an explored composition: what becomes of each place, and all that its cores do."""
+
+from collections.abc import Hashable
+
+from fsm.product.compositions.catalogue import COMPOSITIONS
+from fsm.product.explorer import explore
+from fsm.product.steps import Reaction, Steps
+from tests.golden.form import Part, body_text, plain
+from tests.golden.notes import Notes
+
+__all__ = ["COMPOSITIONS", "record_composition"]
+
+
+def record_composition(name: str) -> Part:
+    """Explore a composition, and record it.
+
+    The order in which states are found is of the explorer: lines are sorted, each is there once.
+    """
+    plan = COMPOSITIONS[name]
+    seen: set[tuple[str, str, str]] = set()
+    notes = Notes()
+    sound = Steps._asked
+
+    def asked(steps: Steps, place: int, number: int, token) -> Reaction:
+        reaction = sound(steps, place, number, token)
+        happened = steps.happened((token[0], token[1], token[2]))
+        seen.update(_lines(steps, steps.composition.places[place].name, happened, reaction, notes))
+        return reaction
+
+    Steps._asked = asked
+    try:
+        found = explore(plan.compose(plan.bounds))
+    finally:
+        Steps._asked = sound
+    for grade, subject, line in sorted(seen):
+        notes.add(grade, subject, line)
+    notes.add(
+        "figures", name, f"{found.states} states, {found.transitions} steps, {found.ends} ends"
+    )
+    for finding in found.findings:
+        notes.add("users", name, f"{finding.fault.value} {finding.subject}")
+    notes.add("users", name, "holds" if found.holds else "does not hold")
+    return notes.part()
+
+
+def _lines(steps: Steps, place: str, happened: Hashable, reaction: Reaction, notes: Notes):
+    moved = [plain(one, notes.ids) for one in reaction.moved]
+    sent = steps.sent(reaction)
+    whole = steps.composition
+    for step in moved:
+        yield "moves", place, str(step)
+    for one in sent:
+        wire = whole.wire(one.channel, one.message)
+        if wire is not None:
+            yield "moves", f"{place} says", f"{wire.hop} {body_text(wire.message)}"
+    refused = reaction.undeclared or reaction.broken
+    did = [*moved, *(f"{one.channel}: {_text(one.message, notes)}" for one in sent), refused]
+    got = "deadline" if happened is None else _text(happened, notes)
+    yield "cores", place, f"{got} {body_text([one for one in did if one])}"
+
+
+def _text(value: Hashable, notes: Notes) -> str:
+    return body_text(plain(value, notes.ids))

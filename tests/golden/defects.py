@@ -1,0 +1,89 @@
+"""A defect in each concern, put in on purpose: a recording that does not show it is worth nothing.
+
+Each makes another of one method, as a slip of somebody who rewrites the concern would. None is so
+large that nothing works any more.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import attrs
+
+from fsm.bus.transactions import TransactionsCore
+from fsm.group.rows import RowsCore
+from fsm.p2p.requester import P2PRequesterCore
+from fsm.registry.allocation import AllocationCore
+from fsm.registry.registration import RegistrationCore
+from fsm.registry.resolve.resolve import ResolveCore
+from fsm.session.node_session import NodeSessionCore
+from fsm.session.stub_client import StubClientCore
+from fsm.sync.copy import ObserverCore
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.subscriptions import SubscriptionCore
+from tests.golden.form import snake
+
+__all__ = ["DEFECTS", "Defect", "defective"]
+
+
+@attrs.frozen
+class Defect:
+    """A defect.
+
+    Attributes:
+        method: The name of the method.
+        made: Makes the other method of the sound one.
+        part: What shows it.
+    """
+
+    owner: type
+    method: str
+    made: Callable[[Callable], Callable]
+    part: str
+
+
+def _later(sound):
+    """Patience is a second longer."""
+    return lambda self: sound(self) + 1.0
+
+
+def _loses(*inputs: str, at: int = -1):
+    """Of what inputs lead to, one thing is not done: the last, or that at a place."""
+
+    def made(sound):
+        def feed(self, happened, *now):
+            effects = sound(self, happened, *now)
+            is_hit = snake(type(happened).__name__) in inputs and isinstance(effects, list)
+            if is_hit and effects:
+                del effects[at]
+            return effects
+
+        return feed
+
+    return made
+
+
+DEFECTS: Final[Mapping[str, Defect]] = {
+    "bus": Defect(TransactionsCore, "deadline", _later, "seed-plain-2"),
+    "registry": Defect(RegistrationCore, "feed", _loses("touch"), "seed-plain-4"),
+    "allocation": Defect(AllocationCore, "feed", _loses("free", at=0), "seed-plain-4"),
+    "routes": Defect(ResolveCore, "feed", _loses("listed"), "seed-plain-4"),
+    "p2p": Defect(P2PRequesterCore, "feed", _loses("link_opened"), "seed-plain-4"),
+    "sync": Defect(ReporterCore, "feed", _loses("subscribe_asked"), "seed-plain-4"),
+    "objects": Defect(ObserverCore, "feed", _loses("changed"), "seed-plain-4"),
+    "session": Defect(StubClientCore, "feed", _loses("heard"), "seed-plain-4"),
+    "node links": Defect(NodeSessionCore, "feed", _loses("close_asked"), "seed-plain-4"),
+    "node tables": Defect(SubscriptionCore, "feed", _loses("withdrawn"), "seed-plain-4"),
+    "group": Defect(RowsCore, "feed", _loses("written"), "seed-group-1001"),
+}
+
+
+@contextmanager
+def defective(defect: Defect) -> Iterator[None]:
+    """Have a defect in the product."""
+    sound = defect.owner.__dict__[defect.method]
+    setattr(defect.owner, defect.method, defect.made(sound))
+    try:
+        yield
+    finally:
+        setattr(defect.owner, defect.method, sound)
