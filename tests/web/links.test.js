@@ -252,6 +252,36 @@ test("a handler is reachable, its record says so, and its link is a way once its
   assert.ok(handler.isClosed);
 });
 
+for (const role of ["handler", "requester"]) {
+  test(`a runtime that ends disconnects a ${role}'s link before its row and its listener go`, async () => {
+    const isHandler = role === "handler";
+    const { node, runtime, stubs, echo } = await linked({ [PEER]: isHandler ? RECORD : REACHABLE }, isHandler);
+    void echo.ask("create", PEER, { value: 1 });
+    await settle();
+    const [stub] = stubs;
+    const link = isHandler ? `${stub.url}/pc/1` : undefined;
+    for (const value of ["created", "in-progress", "live"]) stub.report(value, link);
+    await settle();
+    // As a stub does it: it reports the end, and then that the order is obeyed.
+    const take = stub.take.bind(stub);
+    stub.take = (message) => {
+      if (message.body.method === "disconnect") stub.report("disconnected", link);
+      return take(message);
+    };
+    const lines = () => runtime.trace.text().trim().split("\n").map((line) => JSON.parse(line));
+    const begun = lines().length;
+    const closing = runtime.close();
+    await node.clock.turn(5);
+    await closing;
+    const ended = lines().slice(begun).flatMap(({ op, table, key, to }) => {
+      if (op === "del" && (table === "p2p" || (table === "listeners" && key === (link ?? stub.url)))) return [table];
+      return op === "submit" && to === `${stub.url}/status` ? ["disconnected"] : [];
+    });
+    assert.equal(ended[0], "disconnected");
+    assert.deepEqual(new Set(ended.slice(1)), new Set(["p2p", "listeners"]));
+  });
+}
+
 test("the row of a runtime can be read by stubs", async () => {
   const { node, runtime, stubs } = await linked({}, true);
   const [handler] = stubs;

@@ -661,12 +661,13 @@ export class Links {
 
   /** End all links, and set none up any more. */
   async close() {
+    // A link is disconnected first, then its row and its listener go.
     const entries = this.#table.entries.flatMap((entry) => entry.ends);
-    this.#perform(this.#table.close());
     await Promise.all(
       entries.map(({ stub, remote, link }) =>
         this.#order(stub, { method: "disconnect", params: [remote], link })),
     );
+    this.#perform(this.#table.close());
     for (const url of [...this.#deployed.keys()]) this.#undeploy(url);
     this.#alarm.set(Infinity);
   }
