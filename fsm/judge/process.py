@@ -16,7 +16,7 @@ know breaks nothing, so that it may begin anew at any record. That bounds its me
 has taken `_MEMORY` records is replaced by a new one, which is counted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
 from typing import Final, TypeAlias, final
@@ -25,7 +25,7 @@ import attrs
 
 from fsm.judge.claims.catalogue import ACROSS, FOLDS
 from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process, Route, name_of
-from fsm.judge.claims.records import BUS, LISTENERS
+from fsm.judge.claims.records import BUS, LISTENERS, Recent
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.crossings import CROSSED, Crossing, Crossings
 from fsm.judge.missing import Gaps, Missing, Participants, Took
@@ -48,6 +48,9 @@ __all__ = [
 
 _HELD: Final = 1000
 """Records at the start of a process that are held back until its home is known."""
+
+_SOME: Final = 1024
+"""Records between two times at which folds forget what is old."""
 
 _Handler: TypeAlias = Callable[[TraceLine], None]
 _Spot: TypeAlias = tuple[str | None, ...]
@@ -85,10 +88,12 @@ class ProcessJudgement:
         is_whole: Whether it ended orderly and no record is missing.
         findings: Which claims are broken, without those that need other processes.
         evidence: For those that do.
-        entities: What is judged of its machines.
+        entities: What is judged of its machines, entity by entity: of those that are over without
+            a violation, the last ones.
         missing: What its records lack.
         unanswered: Requests without a final answer.
         took: The participants in its records.
+        entity_counts: How many entities each machine has.
         used: How often each step was made (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
         crossings: Some messages that went between it and others.
@@ -104,6 +109,7 @@ class ProcessJudgement:
     missing: tuple[Missing, ...]
     unanswered: tuple[Missing, ...]
     took: Took
+    entity_counts: Mapping[str, int]
     used: Mapping[tuple[str, str, str, str], int]
     stays: Mapping[tuple[str, str, int], int]
     crossings: tuple[Crossing, ...]
@@ -191,6 +197,7 @@ class ProcessJudge:
         self._is_sorted = is_sorted
         self._last: TraceLine | None = None
         self._is_cut = False
+        self._recent: list[Recent[Hashable, object]] = []
         if home is not None:
             self._begin(home)
 
@@ -236,6 +243,8 @@ class ProcessJudge:
             return
         self._sort = _OF_NODE if home is None else _OF_RUNTIME
         self._folds = [fold(process) for fold in self._sort.folds]
+        kept = (value for part in (process, *self._folds) for value in vars(part).values())
+        self._recent = [one for one in kept if isinstance(one, Recent)]
         for record in held:
             self._visit(record)
 
@@ -246,6 +255,9 @@ class ProcessJudge:
             handlers = self._handlers[spot] = tuple(self._handlers_of(record))
         for handler in handlers:
             handler(record)
+        if record.ln % _SOME == 0:
+            for recent in self._recent:
+                recent.forget()
 
     def _handlers_of(self, record: TraceLine) -> Iterator[_Handler]:
         """Yield what visits records like this one."""
@@ -290,6 +302,7 @@ class ProcessJudge:
             missing=tuple(self._gaps.missing()),
             unanswered=tuple(self._gaps.unanswered(asked)),
             took=self._participants.end(home),
+            entity_counts=self._machines.counts,
             used=self._machines.used,
             stays=self._machines.stays,
             crossings=self._crossings.end(self._participants.stubs),

@@ -23,8 +23,8 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import groupby
-from typing import Final, final
+from itertools import groupby, islice
+from typing import ClassVar, Final, final
 
 import attrs
 
@@ -307,15 +307,21 @@ class Machines:
         used: How often each step was made: machine, state left, trigger, state entered.
         stays: How often entities stayed in a state until they left it: machine, state, and for
             how long, as `stay_of` counts it.
+        counts: How many entities each machine has had.
+        kept: Entities that are remembered at least; of older ones that are over, nothing is left.
     """
+
+    kept: ClassVar[int] = 20_000
 
     def __init__(self, run: str, node: str, machines: Mapping[str, Table]) -> None:
         self.used: Counter[tuple[str, str, str, str]] = Counter()
         self.stays: Counter[tuple[str, str, int]] = Counter()
+        self.counts: Counter[str] = Counter()
         self._run = run
         self._node = node
         self._machines = machines
         self._entities: dict[tuple[str | None, str | None], _Entity] = {}
+        self._look_at = 2 * self.kept
         self._last = 0
         self._hole = -1
 
@@ -338,7 +344,10 @@ class Machines:
         if entity is None:
             identity = EntityId(self._run, self._node, record.machine or "", record.key or "")
             table = self._machines.get(identity.machine)
+            if len(self._entities) >= self._look_at:
+                self._forget()
             entity = self._entities[at] = _Entity(identity, table)
+            self.counts[identity.machine] += 1
         before = entity.before
         entity.take(record, self._hole)
         if record.op == Op.STEP:
@@ -346,6 +355,13 @@ class Machines:
             self.used[machine, record.old or "", record.cause or "", new] += 1
             if before is not None:
                 self.stays[machine, before.new or "", stay_of(record.t - before.t)] += 1
+
+    def _forget(self) -> None:
+        """Forget the older entities that are over, and of which nothing is to be said."""
+        for at, entity in list(islice(self._entities.items(), len(self._entities) - self.kept)):
+            if entity.is_over:
+                del self._entities[at]
+        self._look_at = max(2 * self.kept, 2 * len(self._entities))
 
     def end(self, node: NodeJudgement) -> tuple[EntityJudgement, ...]:
         """Judge each entity, in order; nothing more comes."""
@@ -438,6 +454,14 @@ class _Entity:
                 self._doubt(Claim.STARTS_AT_INITIAL, step, expected)
         elif step.old != before.new and hole < before.ln and not self._is_reborn(step, before):
             self._doubt(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is right so far, and its machine has no step from where it is."""
+        table, last = self._table, self.before
+        if table is None or last is None or self._found or self._doubted:
+            return False
+        return last.new in self._rests and all(row.old != last.new for row in table.rows)
 
     def _is_reborn(self, step: TraceLine, before: TraceLine) -> bool:
         """Return whether an entity that might end where it was begins anew under the same key."""

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import closing
 from functools import partial
 from heapq import merge
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, TypeAlias, TypeVar, final
 
@@ -36,9 +36,6 @@ _CUT: Final = b" ... (cut)"
 
 _SHOWN: Final = 1000
 """Characters of a line that is no record that are kept."""
-
-_NO_RECORD: Final = 0
-"""Stands for the number of a line that is no record; numbers begin with 1."""
 
 
 @final
@@ -210,6 +207,50 @@ def _unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 @final
+class _Numbers:
+    """The numbers of the records in the lines of a file, as runs of numbers that follow each other.
+
+    Attributes:
+        least: The least number; 0: there is none.
+        most: The greatest.
+        is_in_order: Whether each is greater than the one before it.
+    """
+
+    def __init__(self) -> None:
+        self.least = self.most = 0
+        self.is_in_order = True
+        self._line = self._last = 0
+        # Of each run the first line, the number there, and how many lines it has.
+        self._runs = array("q")
+
+    def skip(self) -> None:
+        """Note a line that is no record."""
+        self._line += 1
+        self._last = 0
+
+    def add(self, ln: int) -> None:
+        """Note the record of the next line."""
+        self._line += 1
+        if self._last and ln == self._last + 1:
+            self._runs[-1] += 1
+        else:
+            self._runs.extend((self._line, ln, 1))
+        if ln <= self.most:
+            self.is_in_order = False
+        self.least = min(self.least or ln, ln)
+        self.most = max(self.most, ln)
+        self._last = ln
+
+    def line_of(self, ln: int) -> int | None:
+        """Return the first line of a number; None: there is none."""
+        runs = iter(self._runs)
+        for line, first, count in zip(runs, runs, runs, strict=True):
+            if first <= ln < first + count:
+                return line + ln - first
+        return None
+
+
+@final
 class Reading:
     """Files of a trace, which are read as often as they are asked for.
 
@@ -225,8 +266,8 @@ class Reading:
     def _clear(self) -> None:
         self.count = 0
         self.bad: list[BadLine] = []
-        self._numbers: dict[_Writer, list[tuple[str, array[int]]]] = {}
-        self._all: dict[str, array[int]] = {}
+        self._numbers: dict[_Writer, list[tuple[str, _Numbers]]] = {}
+        self._all: dict[str, _Numbers] = {}
 
     def records(self) -> Iterator[TraceLine]:
         """Yield the records in the order of the files.
@@ -250,7 +291,7 @@ class Reading:
         for _ in self.records():
             pass
         numbered = [(part, self._all[part.name]) for part in self._parts]
-        spans = [(min(lns, default=0), max(lns, default=0), part) for part, lns in numbered]
+        spans = [(lns.least, lns.most, part) for part, lns in numbered]
         together: list[Part] = []
         until = -1
         for first, last, part in sorted(spans, key=lambda span: span[:2]):
@@ -266,8 +307,7 @@ class Reading:
 
     def _in_order(self, part: Part) -> Iterator[TraceLine]:
         records = (one for one in part.lines() if isinstance(one, TraceLine))
-        lns = (ln for ln in self._all[part.name] if ln != _NO_RECORD)
-        is_in_order = all(before < after for before, after in pairwise(lns))
+        is_in_order = self._all[part.name].is_in_order
         return records if is_in_order else iter(sorted(records, key=_place))
 
     @property
@@ -276,7 +316,7 @@ class Reading:
         for name, numbers in self._all.items():
             writer = writer_of(name)
             if writer is not None:
-                yield writer, name, any(numbers)
+                yield writer, name, numbers.most > 0
 
     @property
     def writers(self) -> AbstractSet[_Writer]:
@@ -292,8 +332,8 @@ class Reading:
             ln: Number of the record.
         """
         for file, numbers in self._numbers.get((run, node), ()):
-            if ln in numbers:
-                return file, numbers.index(ln) + 1
+            if (line := numbers.line_of(ln)) is not None:
+                return file, line
         return None
 
     def files(self, run: str, node: str) -> list[str]:
@@ -306,15 +346,15 @@ class Reading:
         return list(dict.fromkeys(file for file, _ in self._numbers.get((run, node), ())))
 
     def _read(self, part: Part) -> Iterator[TraceLine]:
-        numbers = self._all[part.name] = array("q")
+        numbers = self._all[part.name] = _Numbers()
         run = node = None
         with closing(part.lines()) as lines:  # type: ignore[type-var] # a generator
             for line in lines:
                 if isinstance(line, BadLine):
-                    numbers.append(_NO_RECORD)
+                    numbers.skip()
                     self.bad.append(line)
                     continue
-                numbers.append(line.ln)
+                numbers.add(line.ln)
                 self.count += 1
                 if line.run != run or line.node != node:
                     run, node = line.run, line.node

@@ -8,7 +8,7 @@ They hold a batch back until the next one comes, so that a row is left for what 
 import gc
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from typing import Final, TypeAlias, cast, final
@@ -189,8 +189,7 @@ class _Folders:
             self.said.append(row_of(What.UNREADABLE, expected=str(exc)))
         else:
             for process in judged.processes:
-                entities = Counter(entity.entity.machine for entity in process.entities)
-                self._machines.add(process, entities)
+                self._machines.add(process)
 
     def _is_screened(self, parts: Sequence[Part]) -> bool:
         """Judge the machines of a folder by columns, if these decide it."""
@@ -200,7 +199,7 @@ class _Folders:
             return False
         told = _told_by(screen)
         self.said += _of_process(told, self._at or "", [part.name for part in parts], 0)
-        self._machines.add(told, screen.entities)
+        self._machines.add(told)
         return True
 
 
@@ -209,7 +208,8 @@ def _told_by(screen: Screened) -> ProcessJudgement:
     return ProcessJudgement(
         node=node, home=None, member=None, is_whole=not node.flaws - {Flaw.NO_START},
         findings=(), evidence=(), entities=screen.suspects, missing=screen.missing, unanswered=(),
-        took=Took(frozenset(), ()), used=screen.used, stays=screen.stays, crossings=(),
+        took=Took(frozenset(), ()), crossings=(), used=screen.used,
+        stays=screen.stays, entity_counts=screen.entities,
     )  # fmt: skip
 
 
@@ -352,8 +352,8 @@ class _MachineUse:
         self._used: Counter[tuple[str, str, str, str]] = Counter()
         self._stays: Counter[tuple[str, str, int]] = Counter()
 
-    def add(self, judged: ProcessJudgement, entities: Mapping[str, int]) -> None:
-        self._entities.update(entities)
+    def add(self, judged: ProcessJudgement) -> None:
+        self._entities.update(judged.entity_counts)
         self._used.update(judged.used)
         self._stays.update(judged.stays)
 

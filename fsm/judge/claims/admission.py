@@ -1,13 +1,20 @@
 """Folds of what is let in, what becomes of the rest, and circles (I-B8..I-B12, I-L1..I-L5)."""
 
-from collections import Counter
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, any_msg, at_bus, msg, on, others, rows
-from fsm.judge.claims.records import BUS, SLACK, expects_answer, is_answer, split
+from fsm.judge.claims.records import (
+    BUS,
+    SLACK,
+    Lasting,
+    Recent,
+    expects_answer,
+    is_answer,
+    split,
+)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
 from specs.child import parent_of
@@ -39,12 +46,12 @@ _CHANGES: Final = "changes"
 class AuthoriseFirst(Fold, claims=("I-B8",)):
     """Nothing goes on before it is permitted or found to need no permission (I-B8)."""
 
-    _permitted: set[str | None] = attrs.field(factory=set)
+    _permitted: Lasting[str | None, None] = attrs.field(factory=Lasting)
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
         if record.decision == _PERMIT:
-            self._permitted.add(record.mid or "")
+            self._permitted[record.mid or ""] = None
 
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -65,8 +72,8 @@ class AuthoriseFirst(Fold, claims=("I-B8",)):
 class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
     """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
 
-    _let_in: set[str | None] = attrs.field(factory=set)
-    _targets: set[str | None] = attrs.field(factory=set)
+    _let_in: Lasting[str | None, None] = attrs.field(factory=Lasting)
+    _targets: Lasting[str | None, None] = attrs.field(factory=Lasting)
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
     def resolving(self, record: TraceLine) -> None:
@@ -76,8 +83,8 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
     @on(any_msg(Op.ADMIT, Op.SYNTH))
     def admitted(self, record: TraceLine) -> None:
         if record.actor == BUS:
-            self._let_in.add(record.mid or "")
-            self._targets.add(record.to or "")
+            self._let_in[record.mid or ""] = None
+            self._targets[record.to or ""] = None
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -89,15 +96,15 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
 class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
     """A message that came to a node by a link was admitted before it goes on (I-B8)."""
 
-    _came: set[str | None] = attrs.field(factory=set)
+    _came: Recent[str | None, None] = attrs.field(factory=Recent)
 
     @on(at_bus(Op.RCV))
     def came(self, record: TraceLine) -> None:
-        self._came.add(record.mid)
+        self._came[record.mid] = None
 
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
-        self._came.discard(record.mid)
+        self._came.pop(record.mid, None)
 
     @on(at_bus(Op.DELIVER, Op.PUBLISH, Op.XMIT))
     def went_on(self, record: TraceLine) -> None:
@@ -109,7 +116,7 @@ class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
 class DeniedIsDead(Fold, claims=("I-B9",)):
     """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
-    _denied: dict[tuple[str, str | None], str | None] = attrs.field(factory=dict)
+    _denied: Recent[tuple[str, str | None], str | None] = attrs.field(factory=Recent)
     _unanswered: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
     @on(msg(Op.DENY))
@@ -218,13 +225,13 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
 class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
     """A message that reaches a sandbox came from the bus (I-B11)."""
 
-    _sent: set[tuple[str, str]] = attrs.field(factory=set)
+    _sent: Lasting[tuple[str, str], None] = attrs.field(factory=Lasting)
 
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         mid = record.mid or ""
         if record.actor == BUS:
-            self._sent.add((record.listener or "", mid))
+            self._sent[record.listener or "", mid] = None
         elif record.actor.startswith("minibus:") and (record.actor, mid) not in self._sent:
             self.broken(record, "the bus to have given it to this sandbox")
 
@@ -234,7 +241,7 @@ class UndeliverableAnswered(Fold, claims=("I-B12",), place=Place.RUNTIME):
     """A request to a target that no route leads to is refused; anything else is counted (I-B12)."""
 
     _waiting: dict[str, TraceLine] = attrs.field(factory=dict)
-    _lost: dict[str | None, int] = attrs.field(factory=dict)
+    _lost: Recent[str | None, int] = attrs.field(factory=Recent)
 
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -288,7 +295,7 @@ class NoReentry(Fold, claims=("I-L2",)):
 class AppendOnly(Fold, claims=("I-L3",)):
     """At each crossing via is as it was, and the stub behind it (I-L3)."""
 
-    _came: dict[str, set[tuple[str, ...]]] = attrs.field(factory=dict)
+    _came: Recent[str, set[tuple[str, ...]]] = attrs.field(factory=Recent)
 
     @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
     def came(self, record: TraceLine) -> None:
@@ -312,12 +319,12 @@ class HopBound(Fold, claims=("I-L4",)):
     Sendings are counted by link; a message that comes again may be sent again.
     """
 
-    _came: Counter[str | None] = attrs.field(factory=Counter)
-    _sent: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
+    _came: Recent[str | None, int] = attrs.field(factory=Recent)
+    _sent: Recent[tuple[str | None, ...], int] = attrs.field(factory=Recent)
 
     @on(msg(Op.RCV, Op.SUBMIT))
     def came(self, record: TraceLine) -> None:
-        self._came[record.mid] += 1
+        self._came[record.mid] = self._came.get(record.mid, 0) + 1
 
     @on(msg(Op.ADMIT, Op.XMIT))
     def crossed(self, record: TraceLine) -> None:
@@ -327,8 +334,8 @@ class HopBound(Fold, claims=("I-L4",)):
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         route = (record.mid, record.to, record.link)
-        self._sent[route] += 1
-        if self._sent[route] > HOP_LIMIT * max(1, self._came[record.mid]):
+        times = self._sent[route] = self._sent.get(route, 0) + 1
+        if times > HOP_LIMIT * max(1, self._came.get(record.mid, 0)):
             self.broken(record, f"at most {HOP_LIMIT} sendings over one link")
 
 
@@ -336,11 +343,11 @@ class HopBound(Fold, claims=("I-L4",)):
 class NoEcho(Fold, claims=("I-L5",)):
     """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
-    _came: set[tuple[str, str]] = attrs.field(factory=set)
+    _came: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
 
     @on(msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
-        self._came.add((record.link or "", record.mid or ""))
+        self._came[record.link or "", record.mid or ""] = None
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:

@@ -24,6 +24,7 @@ from fsm.judge.claims.fold import (
 from fsm.judge.claims.records import (
     BUS,
     LISTENERS,
+    Lasting,
     Recent,
     heard_by,
     is_answer,
@@ -75,7 +76,7 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
     _left: dict[str, tuple[TraceLine, set[str]]] = attrs.field(factory=dict)
     _targets: defaultdict[str, dict[str, None]] = attrs.field(factory=lambda: defaultdict(dict))
     _overtaken: set[tuple[str, str]] = attrs.field(factory=set)
-    _known: Recent[str] = attrs.field(factory=Recent)
+    _known: Recent[str, None] = attrs.field(factory=Recent)
 
     @on(rows(LISTENERS))
     def unregistered(self, row: TraceLine) -> None:
@@ -92,7 +93,7 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
         if record.actor == BUS and not is_answer(record):
             wanted = heard_by(record, self.process.listeners.of(BUS, record.to or ""))
             mid = record.mid or ""
-            if wanted and self._known.add(mid):
+            if wanted and self._known.add(mid, None):
                 self._left[mid] = record, wanted
                 self._targets[record.to or ""][mid] = None
 
@@ -168,7 +169,7 @@ def _place(known: Sequence[str], listener: str, after: int) -> int:
 class CallbackExclusive(Fold, claims=("I-B4",), place=Place.RUNTIME):
     """An answer given to the component that waits for it goes to no listener as well (I-B4)."""
 
-    _operations: dict[str, str] = attrs.field(factory=dict)
+    _operations: Recent[str, str] = attrs.field(factory=Recent)
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
@@ -195,7 +196,7 @@ class NoWildcard(Fold, claims=("I-B5",)):
 class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
     """No route is looked for to what is here (I-B6)."""
 
-    _listened: dict[str, bool] = attrs.field(factory=dict)
+    _listened: Recent[str, bool] = attrs.field(factory=Recent)
 
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -282,13 +283,13 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     may keep for a day, and others have an order each.
     """
 
-    _places: dict[str, int] = attrs.field(factory=dict)
-    _own: dict[str | None, list[int]] = attrs.field(factory=dict)
+    _places: Recent[str, int] = attrs.field(factory=Recent)
+    _own: Recent[str | None, list[int]] = attrs.field(factory=Recent)
     _alone: dict[str | None, TraceLine] = attrs.field(factory=dict)
-    _sent: set[str] = attrs.field(factory=set)
-    _kept: dict[str | None, str] = attrs.field(factory=dict)
+    _sent: Recent[str, None] = attrs.field(factory=Recent)
+    _kept: Lasting[str | None, str] = attrs.field(factory=Lasting)
     _reached: dict[tuple[str, str, str, str], int] = attrs.field(factory=dict)
-    _given: set[tuple[str, str]] = attrs.field(factory=set)
+    _given: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
 
     @on(msg(Op.XMIT, Op.RCV))
     def carried(self, record: TraceLine) -> None:
@@ -298,7 +299,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         mid = record.mid or ""
-        self._sent.add(mid)
+        self._sent[mid] = None
         self._alone.pop(mid, None)
         admitted = self._own.get(mid)
         if admitted:
@@ -340,7 +341,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
         self._given_here(record)
         if mid not in self._places or (mid, one) in self._given:
             return
-        self._given.add((mid, one))
+        self._given[mid, one] = None
         path = (record.from_ or "", record.to or "", one, record.kind or "")
         place, reached = self._places[mid], self._reached.get(path, 0)
         if place < reached:
@@ -361,7 +362,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     def end(self) -> None:
         # Of what goes by a stub that records nothing, only the other end is known.
         for mid, record in self._alone.items():
-            self._cross(record, Op.ADMIT, *self._own[mid])
+            self._cross(record, Op.ADMIT, *self._own.get(mid, ()))
 
     def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
         where = record.listener if record.op in _GIVEN else self.process.home

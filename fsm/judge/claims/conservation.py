@@ -17,7 +17,6 @@ from fsm.judge.claims.fold import Across, Evidence, Fold, GroupKey, Place, at_bu
 from fsm.judge.claims.records import (
     BUS,
     MINI_BUS,
-    RECENT,
     Recent,
     expects_answer,
     is_final,
@@ -185,7 +184,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         passage = self._known(record.mid)
         if passage is None:
             passage = self._passages[record.mid or ""] = _Passage(record)
-            if len(self._passages) > RECENT:
+            if len(self._passages) > Recent.limit:
                 self._forget()
         passage.last = record
         self._recorded.add(record.op or "")
@@ -306,7 +305,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
 
     def _forget(self) -> None:
         """Forget the oldest half; keep of it what has not ended yet."""
-        for mid in list(self._passages)[: RECENT // 2]:
+        for mid in list(self._passages)[: Recent.limit // 2]:
             passage = self._passages.pop(mid)
             if passage.waiting or passage.lack(self._recorded):
                 self._open[mid] = passage
@@ -328,14 +327,14 @@ class GivenOnce(Fold, claims=("I-T11",), place=Place.RUNTIME, is_forgetful=True)
     `ExactlyOnce`.
     """
 
-    _given: Recent[tuple[str, str]] = attrs.field(factory=Recent)
-    _known: Recent[str] = attrs.field(factory=Recent)
-    _again: Recent[str] = attrs.field(factory=Recent)
+    _given: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
+    _known: Recent[str, None] = attrs.field(factory=Recent)
+    _again: Recent[str, None] = attrs.field(factory=Recent)
 
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
-        if not self._known.add(record.mid or ""):
-            self._again.add(record.mid or "")
+        if not self._known.add(record.mid or "", None):
+            self._again[record.mid or ""] = None
 
     @on(at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:
@@ -344,7 +343,7 @@ class GivenOnce(Fold, claims=("I-T11",), place=Place.RUNTIME, is_forgetful=True)
         is_link = is_p2p_end(listener.removeprefix(MINI_BUS))
         if not is_target or is_link or expects_answer(record):
             return
-        if not self._given.add((mid, listener)) and mid in self._again:
+        if not self._given.add((mid, listener), None) and mid in self._again:
             self.broken(record, "no second delivery of one message")
 
 

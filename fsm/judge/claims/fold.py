@@ -20,7 +20,7 @@ import attrs
 from typing_extensions import dataclass_transform, override
 
 from fsm.group.kinds import GroupTable
-from fsm.judge.claims.records import BUS, LISTENERS, SLACK, Listeners, Rows
+from fsm.judge.claims.records import BUS, LISTENERS, SLACK, Lasting, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
@@ -239,7 +239,7 @@ class Process:
         self.evidence: list[Evidence] = []
         self.handed_over = 0
         self._domain: str | None = None
-        self._arrived: dict[str | None, int] = {}
+        self._arrived = Lasting[str | None, int]()
         self._closed = deque[tuple[float, str | None]]()
 
     def part(self, name: str) -> str:

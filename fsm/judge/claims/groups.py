@@ -33,6 +33,7 @@ from fsm.judge.claims.records import (
     LASTING,
     SESSION,
     SLACK,
+    Lasting,
     is_answer,
     runtime_of_session,
     split,
@@ -262,7 +263,7 @@ class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsew
     _owners: dict[str | None, str | None] = attrs.field(factory=dict)
     _homes: dict[str, int] = attrs.field(factory=dict)
     _subscribed: set[tuple[str, str]] = attrs.field(factory=set)
-    _addressed: set[tuple[str | None, str | None]] = attrs.field(factory=set)
+    _addressed: Lasting[tuple[str | None, str | None], None] = attrs.field(factory=Lasting)
 
     @on(rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
@@ -291,7 +292,7 @@ class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsew
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         if record.actor == MIRROR and record.listener is not None:
-            self._addressed.add((record.mid, record.listener))
+            self._addressed[record.mid, record.listener] = None
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
@@ -370,7 +371,7 @@ def _by_node(item: Evidence) -> tuple[str, int]:
 class CopiesGiven(Fold, claims=("I-M17",), place=Place.NODE, across=(OneCopy,)):
     """A node of a group says what came to it, and what it gave to whom (I-M17)."""
 
-    _given: set[tuple[str | None, str]] = attrs.field(factory=set)
+    _given: Lasting[tuple[str | None, str], None] = attrs.field(factory=Lasting)
 
     @on(msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -382,14 +383,14 @@ class CopiesGiven(Fold, claims=("I-M17",), place=Place.NODE, across=(OneCopy,)):
         if _is_between(record):
             self._hand_over(record, record.listener)
         elif record.actor == BUS and runtime is not None:
-            self._given.add((record.mid, runtime))
+            self._given[record.mid, runtime] = None
             self._hand_over(record, runtime)
 
     @on(msg(Op.QUEUE))
     def taken_back(self, record: TraceLine) -> None:
         at = record.mid, record.listener or ""
         if at in self._given:
-            self._given.remove(at)
+            del self._given[at]
             self._hand_over(record, record.listener)
 
     def _hand_over(self, record: TraceLine, runtime: str | None) -> None:
@@ -495,7 +496,7 @@ class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
     """A node of a group says what it sent to other nodes, and what came from them (I-M18)."""
 
     _links: dict[str, None] = attrs.field(factory=dict)
-    _sent: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
+    _sent: Lasting[str, set[str]] = attrs.field(factory=Lasting)
     _outage: TraceLine | None = None
 
     @on(msg(Op.XMIT, Op.RCV))
@@ -507,7 +508,7 @@ class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
             self._hand_over((link,), self._outage, None)
         self._links[link] = None
         if record.op == Op.XMIT:
-            self._sent[record.mid or ""].add(link)
+            self._sent.setdefault(record.mid or "", set()).add(link)
         self._hand_over((link,), record, record.mid)
 
     @on(rows(GroupTable.ENGINE))

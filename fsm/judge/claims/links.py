@@ -29,6 +29,7 @@ from fsm.judge.claims.records import (
     LISTENERS,
     LIVE,
     SLACK,
+    Recent,
     expects_answer,
     is_connection,
     is_p2p_end,
@@ -229,7 +230,7 @@ class ExactlyOnce(Fold, claims=("I-P22",)):
     A message to all observers of an object goes to the stub of its links once for each link.
     """
 
-    _given: set[tuple[str, str]] = attrs.field(factory=set)
+    _given: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -240,7 +241,7 @@ class ExactlyOnce(Fold, claims=("I-P22",)):
             return
         if at in self._given and not _is_carried(record):
             self.broken(record, "no second delivery")
-        self._given.add(at)
+        self._given[at] = None
 
 
 def _is_carried(record: TraceLine) -> bool:

@@ -29,6 +29,7 @@ from fsm.judge.claims.records import (
     SESSION,
     SLACK,
     Key,
+    Recent,
     addresses_in,
     is_answer,
     key_of,
@@ -68,7 +69,7 @@ class FanOutExact(Fold, claims=("I-M5",)):
     """
 
     _subscribers: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    _sender: dict[str | None, str] = attrs.field(factory=dict)
+    _sender: Recent[str | None, str] = attrs.field(factory=Recent)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -98,11 +99,11 @@ class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
     With the session its subscriptions end. What waits for it then may follow it to another node.
     """
 
-    _came: dict[str | None, int] = attrs.field(factory=dict)
+    _came: Recent[str | None, int] = attrs.field(factory=Recent)
     _peers: dict[str | None, str | None] = attrs.field(factory=dict)
     _owners: dict[str | None, str | None] = attrs.field(factory=dict)
     _active: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    _left: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    _left: Recent[tuple[str, str], int] = attrs.field(factory=Recent)
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -172,7 +173,7 @@ class WhoAnswers(Fold, claims=("I-M13",), place=Place.NODE):
     """A part of a node answers from where it was asked (I-M13)."""
 
     _parts: set[str | None] = attrs.field(factory=set)
-    _asked: dict[str | None, str | None] = attrs.field(factory=dict)
+    _asked: Recent[str | None, str | None] = attrs.field(factory=Recent)
 
     @on(rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -198,7 +199,7 @@ class OrderPerObject(Fold, claims=("I-M14",), place=Place.NODE):
     A link to another node of the domain serves several: one runtime, or all that subscribe there.
     """
 
-    _came: dict[str | None, int] = attrs.field(factory=dict)
+    _came: Recent[str | None, int] = attrs.field(factory=Recent)
     _last: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
 
     @on(msg(Op.ADMIT, Op.RCV))
@@ -329,12 +330,12 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     _known: set[str] = attrs.field(factory=set)
     _fresh: dict[str, TraceLine] = attrs.field(factory=dict)
     _expires: dict[str, float] = attrs.field(factory=dict)
-    _carried: set[str | None] = attrs.field(factory=set)
+    _carried: Recent[str | None, None] = attrs.field(factory=Recent)
 
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         if record.actor == MIRROR:
-            self._carried.add(record.mid)
+            self._carried[record.mid] = None
 
     @on(steps("session"))
     def moved(self, record: TraceLine) -> None:

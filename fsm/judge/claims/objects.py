@@ -30,6 +30,8 @@ from fsm.judge.claims.records import (
     MANAGER,
     SLACK,
     SYNC_MANAGER,
+    Lasting,
+    Recent,
     is_p2p_end,
     of_creator,
     split,
@@ -127,8 +129,8 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
 
     _reporters: dict[str | None, str | None] = attrs.field(factory=dict)
     _rows: set[_Row] = attrs.field(factory=set)
-    _answers: set[tuple[str | None, str | None]] = attrs.field(factory=set)
-    _asked: dict[str | None, str | None] = attrs.field(factory=dict)
+    _answers: Lasting[tuple[str | None, str | None], None] = attrs.field(factory=Lasting)
+    _asked: Lasting[str | None, str | None] = attrs.field(factory=Lasting)
     _yes: Counter[str | None] = attrs.field(factory=Counter)
 
     @on(_WRITTEN)
@@ -151,7 +153,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
         elif self._asked and record.code == Code.OK and record.ref in self._asked:
             answer = record.ref, record.mid
             if answer not in self._answers:
-                self._answers.add(answer)
+                self._answers[answer] = None
                 self._yes[self._asked[record.ref]] += 1
 
     @on(any_msg(Op.SUBMIT))
@@ -264,17 +266,17 @@ class ChildOwner(Fold, claims=("I-D10",)):
     """
 
     _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
-    _by_link: set[str | None] = attrs.field(factory=set)
-    _otherwise: set[str | None] = attrs.field(factory=set)
+    _by_link: Recent[str | None, None] = attrs.field(factory=Recent)
+    _otherwise: Recent[str | None, None] = attrs.field(factory=Recent)
 
     @on(at_bus(Op.ADMIT))
     def brought(self, record: TraceLine) -> None:
         if not of_creator(record):
             return
         if not is_p2p_end(record.by or ""):
-            self._otherwise.add(record.mid)
+            self._otherwise[record.mid] = None
         elif record.mid not in self._otherwise:
-            self._by_link.add(record.mid)
+            self._by_link[record.mid] = None
 
     @on(at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:

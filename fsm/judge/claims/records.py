@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Hashable, Sequence
 from functools import lru_cache
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from itertools import islice
+from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
@@ -27,6 +28,7 @@ __all__ = [
     "SLACK",
     "SYNC_MANAGER",
     "Key",
+    "Lasting",
     "Listeners",
     "Recent",
     "Rows",
@@ -74,6 +76,8 @@ class Listeners:
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
         """Remove one of a name: a record does not name which, if there are others."""
         row.remove(listener)
+        if not row:
+            del self._tables[record.actor][record.key or ""]
         unclear = self._unclear.setdefault((record.actor, record.key or ""), set())
         if listener in row:
             unclear.add(listener)
@@ -118,26 +122,36 @@ class Listeners:
 
 
 _K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class Recent(dict[_K, _V]):
+    """What is known of messages, by a key of each: `forget` leaves the last keys that were added.
+
+    A judge calls `forget` now and then, so that its memory does not grow with a trace.
+    """
+
+    limit: ClassVar[int] = RECENT
+
+    def add(self, key: _K, value: _V) -> bool:
+        """Add a key; return whether it is new."""
+        if key in self:
+            return False
+        self[key] = value
+        return True
+
+    def forget(self) -> None:
+        """Remove the oldest keys if there are twice as many as are to be kept."""
+        if len(self) >= 2 * self.limit:
+            for key in list(islice(self, len(self) - self.limit)):
+                del self[key]
 
 
 @final
-class Recent(Generic[_K]):
-    """The last of the keys that were added, `RECENT` at most."""
+class Lasting(Recent[_K, _V]):
+    """The same where a message that is not known is wrong: more of them are kept."""
 
-    def __init__(self) -> None:
-        self._keys: dict[_K, None] = {}
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def add(self, key: _K) -> bool:
-        """Add a key; return whether it is new."""
-        if key in self._keys:
-            return False
-        self._keys[key] = None
-        if len(self._keys) > RECENT:
-            del self._keys[next(iter(self._keys))]
-        return True
+    limit = 10 * RECENT
 
 
 @final

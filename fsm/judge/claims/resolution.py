@@ -19,6 +19,8 @@ from fsm.judge.claims.records import (
     LIVE,
     SLACK,
     Key,
+    Lasting,
+    Recent,
     is_answer,
     is_final,
     is_p2p_end,
@@ -50,7 +52,7 @@ _DONE: Final = others(Kind.RESOLVE, Op.DONE)
 class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
     """Another registry's changes come between asking for them and the end of that (I-C1)."""
 
-    _asked: dict[Key, str | None] = attrs.field(factory=dict)
+    _asked: Recent[Key, str | None] = attrs.field(factory=Recent)
     _followed: set[str | None] = attrs.field(factory=set)
 
     @on(at_bus(Op.SUBMIT))
@@ -240,9 +242,9 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
 
     _waiting: Counter[tuple[str, str | None]] = attrs.field(factory=Counter)
     _queued: Counter[str | None] = attrs.field(factory=Counter)
-    _copies: dict[str | None, int] = attrs.field(factory=dict)
-    _sent: dict[str | None, Counter[tuple[str | None, ...]]] = attrs.field(factory=dict)
-    _branches: dict[str | None, set[str]] = attrs.field(factory=dict)
+    _copies: Lasting[str | None, int] = attrs.field(factory=Lasting)
+    _sent: Recent[str | None, Counter[tuple[str | None, ...]]] = attrs.field(factory=Recent)
+    _branches: Lasting[str | None, set[str]] = attrs.field(factory=Lasting)
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:

@@ -30,6 +30,7 @@ from fsm.judge.claims.records import (
     LISTENERS,
     LIVE,
     SLACK,
+    Recent,
     addresses_in,
     is_p2p_end,
     split,
@@ -275,7 +276,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
     _ever: set[str] = attrs.field(factory=set)
     _published: set[str] = attrs.field(factory=set)
     _missing: dict[str, TraceLine] = attrs.field(factory=dict)
-    _asked: set[str] = attrs.field(factory=set)
+    _asked: Recent[str, None] = attrs.field(factory=Recent)
 
     @on(rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -293,7 +294,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
     @on(bodies_at_bus(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
         if record.type == MessageType.SUBSCRIBE and record.to == self.process.part("registry"):
-            self._asked.add(record.mid or "")
+            self._asked[record.mid or ""] = None
 
     @on(bodies_at_bus(Op.SUBMIT))
     def reported(self, record: TraceLine) -> None:

@@ -13,7 +13,15 @@ import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, any_msg, on, others, rows, steps
-from fsm.judge.claims.records import SESSION, SLACK, is_answer, runtime_of_session, split, waited
+from fsm.judge.claims.records import (
+    SESSION,
+    SLACK,
+    Recent,
+    is_answer,
+    runtime_of_session,
+    split,
+    waited,
+)
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
@@ -46,7 +54,7 @@ class SessionFirst(Fold, claims=("I-M1",)):
 
     _pending: set[str | None] = attrs.field(factory=set)
     _sessions: set[str | None] = attrs.field(factory=set)
-    _came: dict[str | None, str | None] = attrs.field(factory=dict)
+    _came: Recent[str | None, str | None] = attrs.field(factory=Recent)
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -159,7 +167,7 @@ class PolicyOnce(Fold, claims=("I-M8",), place=Place.NODE):
     What sessions say of themselves is not recorded when it comes, so it is not counted.
     """
 
-    _decisions: dict[str | None, int] = attrs.field(factory=dict)
+    _decisions: Recent[str | None, int] = attrs.field(factory=Recent)
 
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -200,7 +208,7 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
 class FailClosed(Fold, claims=("I-K4",)):
     """A message that is not permitted is not admitted (I-K4)."""
 
-    _decisions: dict[str | None, str | None] = attrs.field(factory=dict)
+    _decisions: Recent[str | None, str | None] = attrs.field(factory=Recent)
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:

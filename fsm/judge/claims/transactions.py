@@ -15,6 +15,8 @@ from fsm.judge.claims.records import (
     BUS,
     SLACK,
     Key,
+    Lasting,
+    Recent,
     expects_answer,
     is_answer,
     is_final,
@@ -42,12 +44,12 @@ _BEGINS: Final = steps("transaction")
 class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
     """An answer that is given belongs to a request that was submitted before (I-T1)."""
 
-    _asked: set[Key] = attrs.field(factory=set)
+    _asked: Lasting[Key, None] = attrs.field(factory=Lasting)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         if not is_answer(record):
-            self._asked.add(key_of(record))
+            self._asked[key_of(record)] = None
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
@@ -59,7 +61,7 @@ class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
 class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
     """A request gets one final answer, or one from each receiver (I-T2)."""
 
-    _given: dict[Key, set[str]] = attrs.field(factory=dict)
+    _given: Recent[Key, set[str]] = attrs.field(factory=Recent)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -134,17 +136,17 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
 class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
     """After the final answer no provisional one is given (I-T4)."""
 
-    _ended: set[Key] = attrs.field(factory=set)
+    _ended: Recent[Key, None] = attrs.field(factory=Recent)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
         if _begins(record):
-            self._ended.discard(_key_of_step(record))
+            self._ended.pop(_key_of_step(record), None)
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
         if is_final(record):
-            self._ended.add(key_of(record))
+            self._ended[key_of(record)] = None
         elif key_of(record) in self._ended:
             self.broken(record, "no provisional answer after the final one")
 
@@ -153,7 +155,7 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
 class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
     """An answer after the router's own 408 is not delivered (I-T5)."""
 
-    _over: dict[Key, str | None] = attrs.field(factory=dict)
+    _over: Recent[Key, str | None] = attrs.field(factory=Recent)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -177,7 +179,7 @@ class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
 class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
     """The router says 408 only after a whole wait without a sign of life (I-T6)."""
 
-    _signs: dict[Key, float] = attrs.field(factory=dict)
+    _signs: Lasting[Key, float] = attrs.field(factory=Lasting)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -210,7 +212,7 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
     """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
 
     _last: dict[str, int] = attrs.field(factory=dict)
-    _seen: set[str] = attrs.field(factory=set)
+    _seen: Lasting[str, None] = attrs.field(factory=Lasting)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -220,7 +222,7 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
         last = self._last.get(sender, 0)
         if number <= last and mid not in self._seen:
             self.broken(record, f"an id above {last}")
-        self._seen.add(mid)
+        self._seen[mid] = None
         self._last[sender] = max(number, last)
 
 
@@ -228,7 +230,7 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
 class RetryIdentity(Fold, claims=("I-T8",)):
     """A component that sends the same request again sends the same content (I-T8)."""
 
-    _known: dict[Key, str] = attrs.field(factory=dict)
+    _known: Recent[Key, str] = attrs.field(factory=Recent)
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -252,7 +254,7 @@ class Conservation(Fold, claims=("I-T9",)):
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]] = attrs.field(
         factory=lambda: defaultdict(list)
     )
-    _settled: set[str | None] = attrs.field(factory=set)
+    _settled: Lasting[str | None, None] = attrs.field(factory=Lasting)
 
     @on(msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -280,8 +282,7 @@ class Conservation(Fold, claims=("I-T9",)):
         elif record.op == Op.FLUSH:
             self.broken(record, "no second release of what was queued once")
         else:
-            self._settled.add(record.mid)
-            self._settled.add(record.ref)
+            self._settled[record.mid] = self._settled[record.ref] = None
 
     @override
     def end(self) -> None:
