@@ -16,6 +16,7 @@ from typing_extensions import override
 from fsm.judge.claims.fold import Across, Evidence, Fold, GroupKey, Place, at_bus, msg, on, rows
 from fsm.judge.claims.records import (
     BUS,
+    LISTENERS,
     MINI_BUS,
     Recent,
     expects_answer,
@@ -57,15 +58,17 @@ class _Passage:
         copies: How often it came to a node, by a link or from another node of the group.
         offered: To the bus, by a sender or a link.
         admitted: By the bus.
+        made: By the bus, as an answer of its own.
         ended: Dropped or denied, with a reason each time.
         arrived: Read by a stub and not yet offered, by stub.
         given: By the bus, by listener.
         taken: By the bus of a sandbox, by bus and listener.
         sent: By a stub, by stub.
+        crossed: Sent by direct links, by link.
         written: By the bus of a node, by link; and to other nodes of its group.
         waiting: In queues.
         targets: To how many links a node has published it.
-        was_called: Given to the requester.
+        called: Given to the requester.
         is_answered: The process has answered it itself, or passed it to another protocol.
     """
 
@@ -73,11 +76,13 @@ class _Passage:
     copies: int = 0
     offered: int = 0
     admitted: int = 0
+    made: int = 0
     ended: int = 0
     arrived: Counter[str] = attrs.field(factory=Counter)
     given: Counter[str] = attrs.field(factory=Counter)
     taken: Counter[tuple[str, str]] = attrs.field(factory=Counter)
     sent: Counter[str] = attrs.field(factory=Counter)
+    crossed: Counter[str] = attrs.field(factory=Counter)
     written: Counter[str] = attrs.field(factory=Counter)
     waiting: int = 0
     targets: int = 0
@@ -93,25 +98,33 @@ class _Passage:
         return "" if self.is_answered else next(self._lacks(recorded), "")
 
     def _lacks(self, recorded: AbstractSet[str]) -> Iterator[str]:
-        ended = self.ended
-        if Op.SUBMIT in recorded and sum(self.arrived.values()) > ended:
+        """Yield where it was lost; what was dropped with a reason in one place excuses no other."""
+        lost = sum(self.arrived.values()) if Op.SUBMIT in recorded else 0
+        if lost > self.ended:
             yield "what a link brought to be submitted, or a drop with a reason"
-        if Op.ADMIT in recorded and self.offered > self.admitted + ended:
-            yield "an admission, a refusal, or a drop with a reason"
-        if self._untaken(recorded) > ended:
+        if Op.ADMIT in recorded:
+            lost += max(self.offered - self.admitted, 0)
+            if lost > self.ended:
+                yield "an admission, a refusal, or a drop with a reason"
+        lost += self._untaken(recorded)
+        if lost > self.ended:
             yield "every sandbox to take in what the bus gave it, or a drop with a reason"
         for stub, times in self._carried():
             if stub not in recorded:
                 continue
             sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
-            if times > sent + self.waiting + ended:
+            lost += max(times - sent - self.waiting, 0)
+            if lost > self.ended:
                 yield f"{stub} to send it, or a drop with a reason"
         written = sum(self.written.values()) + self.given[_FOREIGN]
-        if Op.XMIT in recorded and self.targets > max(written + self.waiting, 0) + ended:
-            yield f"{self.targets} to get it, or drops with a reason"
+        if Op.XMIT in recorded:
+            lost += max(self.targets - max(written + self.waiting, 0), 0)
+            if lost > self.ended:
+                yield f"{self.targets} to get it, or drops with a reason"
         went_on = self.given or self.sent or self.written or self.waiting or self.called
         is_whole = not recorded.isdisjoint(_GOES_ON)
-        if is_whole and self.admitted and not (went_on or ended or self.targets):
+        came = self.admitted or self.made
+        if is_whole and came and not (went_on or lost or self.ended or self.targets):
             yield "a delivery, an answer, or a drop with a reason"
 
     def _untaken(self, recorded: AbstractSet[str]) -> int:
@@ -168,9 +181,10 @@ def _is_stub(address: str) -> bool:
 class Passed(Fold, claims=("I-T11", "I-T12")):
     """No part of a process passes a message on twice (I-T11), or loses it (I-T12).
 
-    A stub of direct links gets what goes by several of them once for each. What a process does
-    not record when it gets it, such as its own messages at some of its parts, may be passed on.
-    What a process, or a stub, never records of any message is not missed.
+    A direct link gets it once, however often its stub does: a link may give back, without a record,
+    what it did not bring over. What a process does not record when it gets it, such as its own
+    messages at some of its parts, may be passed on. What a stub that records nothing, or a sandbox
+    that reports no listeners either, took in is not missed.
     """
 
     _passages: dict[str, _Passage] = attrs.field(factory=dict)
@@ -190,6 +204,11 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         self._recorded.add(record.op or "")
         return passage
 
+    @on(rows(LISTENERS))
+    def listed(self, record: TraceLine) -> None:
+        # Who reports its listeners records what it takes in.
+        self._recorded.add(record.actor)
+
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.by or ""
@@ -204,6 +223,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         passage = self._passage(record)
         if record.stub is not None:
             passage.arrived[record.stub] += 1
+            self._recorded.add(record.stub.partition(_CONN)[0])
             return
         passage.copies += 1
         if record.actor != BUS:
@@ -230,9 +250,12 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         if listener == _FOREIGN:
             # Once for each domain of a subscriber.
             most = max(most, passage.targets)
-        # What a direct link gives back goes by another route.
-        most += passage.returned()
-        if passage.given[listener] > most and not is_p2p_end(listener.removeprefix(MINI_BUS)):
+        stub = listener.removeprefix(MINI_BUS)
+        if _PROTOSTUB in stub:
+            # What a direct link gives back goes by another route.
+            most += passage.returned()
+        # What stubs of links got is judged by what they send.
+        if passage.given[listener] > most and not is_p2p_end(stub):
             self._twice(record)
 
     @on(msg(Op.DELIVER))
@@ -259,7 +282,11 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         if stub is not None:
             passage.sent[stub] += 1
             self._recorded.add(stub.partition(_CONN)[0])
-            if passage.sent[stub] > passage.taken[f"{MINI_BUS}{stub}", stub] > 0:
+            is_more = passage.sent[stub] > passage.taken[f"{MINI_BUS}{stub}", stub] > 0
+            if is_p2p_end(stub):
+                passage.crossed[link] += 1
+                is_more = is_more or passage.crossed[link] > max(passage.admitted, 1)
+            if is_more:
                 self._twice(record)
             return
         passage.written[link] += 1
@@ -297,6 +324,8 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     def answered(self, record: TraceLine) -> None:
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
+        elif record.actor == BUS:
+            self._passage(record).made += 1
         if (request := self._known(record.ref)) is not None:
             request.is_answered = True
 

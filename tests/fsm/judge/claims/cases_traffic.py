@@ -106,10 +106,12 @@ _BOTH = """
 bus take read 1 HA>HB
 bus deliver read 1 HA>HB listener=minibus:HB
 bus deliver read 1 HA>HB listener=minibus:HC
+minibus:HB deliver read 1 HA>HB listener=HB
 """
 _FIRST, _SECOND = (f"bus deliver read 1 HA>HB listener=minibus:{one}\n" for one in ("HB", "HC"))
 _TWICE = ("HB", "HC", "HB")
 _THREE = [f"bus deliver update 1 HA>HC/changes listener=minibus:{one}\n" for one in _TWICE]
+_TAKEN_IN = "minibus:HB deliver update 1 HA>HC/changes listener=HB\n"
 _ONE_OF_TWO = "bus del listeners HC/changes minibus:HB\n"
 _THE_OTHER = _ONE_OF_TWO + "bus add listeners HC/changes minibus:HB\n"
 _OUTWARD = """
@@ -131,6 +133,7 @@ bus take"""
 _REPEATED = """
 bus take read 1 HA>HC
 bus deliver read 1 HA>HC listener=minibus:HB
+minibus:HB deliver read 1 HA>HC listener=HB
 bus del components HC HB writer=local
 bus take 200 1 HC>HA by=HC
 bus callback 200 1 HC>HA
@@ -191,13 +194,13 @@ BUSES = (
     case("I-B3", _BOTH, (_FIRST + _SECOND, _SECOND + _FIRST), before=RUNTIME + _TWO),
     case(
         "I-B3",
-        "bus take update 1 HA>HC/changes\n" + "".join(_THREE),
+        "bus take update 1 HA>HC/changes\n" + "".join(_THREE) + 2 * _TAKEN_IN,
         ("".join(_THREE[:2]), "".join(_THREE[1::-1])),
         before=RUNTIME + "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE),
     ),
     case(
         "I-B3",
-        _ONE_OF_TWO + "bus take update 1 HA>HC/changes\n" + "".join(_THREE[:2]),
+        _ONE_OF_TWO + "bus take update 1 HA>HC/changes\n" + "".join(_THREE[:2]) + _TAKEN_IN,
         (_ONE_OF_TWO, _ONE_OF_TWO + _THE_OTHER),
         before=RUNTIME + "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE),
     ),
@@ -214,7 +217,9 @@ BUSES = (
         "I-B7",
         "bus take read 1 HA>HB\nbus take read 2 HA>HB\n"
         "bus deliver read 1 HA>HB listener=minibus:HB\n"
-        "bus deliver read 2 HA>HB listener=minibus:HB\n",
+        "bus deliver read 2 HA>HB listener=minibus:HB\n"
+        "minibus:HB deliver read 2 HA>HB listener=HB\n"
+        "minibus:HB deliver read 1 HA>HB listener=HB\n",
         ("deliver read 1", "deliver read 3"),
         ("deliver read 2", "deliver read 1"),
         ("deliver read 3", "deliver read 2"),
@@ -224,7 +229,9 @@ BUSES = (
         "I-B7",
         "bus take read 1 HA>HB kind=durable\nbus take read 2 HA>HB\n"
         "bus deliver read 2 HA>HB listener=minibus:HB\n"
-        "bus deliver read 1 HA>HB kind=durable listener=minibus:HB\n",
+        "bus deliver read 1 HA>HB kind=durable listener=minibus:HB\n"
+        "minibus:HB deliver read 2 HA>HB listener=HB\n"
+        "minibus:HB deliver read 1 HA>HB kind=durable listener=HB\n",
         ("kind=durable listener", "listener"),
         before=RUNTIME,
     ),
