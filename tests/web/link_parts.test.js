@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Channel } from "../../web/src/p2p/channel.js";
-import { CHANNEL_FRAMES, CHANNEL_WINDOW, CONTROL_BURST, CONTROL_BYTES, FRAME_MESSAGES, MAX_MALFORMED, ORDER_HELD, ORDER_WAITS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { CHANNEL_FRAMES, CHANNEL_WINDOW, CONTROL_BURST, CONTROL_BYTES, FRAME_MESSAGES, MAX_MALFORMED, ORDER_HELD, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { Counters } from "../../web/src/counters.js";
 import { LiveLink } from "../../web/src/p2p/link.js";
 import { PairOrder } from "../../web/src/p2p/order.js";
@@ -214,4 +214,52 @@ test("what waits for one link is bounded in bytes", () => {
   assert.ok(held > 10 && held < 30, `${held}`);
   order.announced({ from: PEER, to: OWN, last: 7, top: 7 }, "honest");
   assert.ok(order.take(large, "honest", () => {}));
+});
+
+test("a link announces the youngest request and the last answers that may be under way by the node", async () => {
+  const clock = new FakeClock();
+  const order = new PairOrder(clock);
+  const sent = (id, type = "read") => order.sent({ id, type, from: PEER, to: OWN, body: type === "response" ? { code: 200 } : {} });
+  const behind = () => {
+    const { last, top, age, answers } = order.behind(PEER, OWN);
+    return { last, top, age, answers };
+  };
+  assert.deepEqual(behind(), { last: undefined, top: undefined, age: undefined, answers: undefined });
+  for (const id of [5, 9, 7]) sent(id);
+  await clock.turn(2);
+  assert.deepEqual(behind(), { last: 9, top: 9, age: 2, answers: [] });
+  for (let id = 1; id <= ORDER_SENT + 2; id += 1) sent(id, "response");
+  const { last, answers, age } = behind();
+  assert.deepEqual([typeof last, age, answers.length, answers[0]], ["string", 0, ORDER_SENT, 3]);
+  // By now the request has been answered, or is over.
+  await clock.turn(REPLY_TIMEOUT - 1);
+  assert.equal(behind().top, 0);
+  assert.equal(typeof behind().last, "string");
+  await clock.turn(2);
+  assert.equal(behind().last, undefined);
+});
+
+test("what has come makes room for what waits next, and what is younger than it is waited for does, too", async () => {
+  const clock = new FakeClock();
+  const order = new PairOrder(clock);
+  const given = [];
+  const message = (id, from, type = "read") => ({ id, type, from, to: OWN, body: type === "response" ? { code: 200 } : {} });
+  const take = (id, from) => order.take(message(id, from), "link", () => given.push(id));
+  const pairs = ORDER_WAITS - 2;
+  // One pair waits all the time.
+  order.announced({ from: PEER, to: OWN, last: 1e9, top: 1e9 }, "link");
+  for (let round = 0; round < 3; round += 1) {
+    const top = 10 * (round + 1);
+    for (let pair = 0; pair < pairs; pair += 1) order.announced({ from: `${PEER}-${pair}`, to: OWN, last: top, top }, "link");
+    for (let held = 0; held < ORDER_HELD; held += 1) assert.ok(take(held, `${PEER}-${held % pairs}`));
+    assert.deepEqual([take("more", `${PEER}-0`), given.length], [false, round * ORDER_HELD]);
+    // Announced once more it waits as before, and an answer is no request.
+    order.announced({ from: `${PEER}-0`, to: OWN, last: top + 5, top: top + 5 }, "link");
+    order.came(message(99, `${PEER}-0`, "response"));
+    assert.equal(given.length, round * ORDER_HELD);
+    for (let pair = 0; pair < pairs; pair += 1) order.came(message(top + 3, `${PEER}-${pair}`));
+    assert.equal(given.length, (round + 1) * ORDER_HELD);
+  }
+  await clock.turn(REPLY_TIMEOUT + 1);
+  assert.equal(given.length, 3 * ORDER_HELD);
 });

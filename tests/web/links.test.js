@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CLAIM_BURST, ERROR_WINDOW, FORGERIES, MAX_LIST, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { CLAIM_BURST, ERROR_WINDOW, FORGERIES, HELD_MESSAGES, MAX_LIST, PROOF_TIMEOUT, REGISTRATION_EXPIRES, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { replyTo } from "../../web/src/message.js";
 import { Followers } from "../../web/src/p2p/changes.js";
 import { DESCRIPTOR, linked, REACHABLE, RECORD, REMOTE } from "./fake_links.js";
@@ -457,4 +457,77 @@ test("a peer that no link leads to is tried less and less often, until one is li
   const before = stubs.length;
   await wanted(8);
   assert.equal(stubs.length, before + 1);
+});
+
+test("forgeries count for a while only, and nothing of a link counts that has ended", async () => {
+  const received = [];
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: RECORD }, true, { request: ({ body }) => received.push(body.value) });
+  const [handler] = stubs;
+  const link = `${handler.url}/pc/1`;
+  for (const value of ["created", "in-progress", "live"]) handler.report(value, link);
+  await settle();
+  const bring = (id, from, value) => handler.bring({ id, type: "create", from, to: echo.url, body: { value } }, link);
+  for (let nth = 1; nth < FORGERIES; nth += 1) bring(nth, echo.url, "forged");
+  await node.clock.turn(ERROR_WINDOW + 1);
+  for (let nth = 1; nth < FORGERIES; nth += 1) bring(nth + 100, echo.url, "forged");
+  bring(300, PEER, "by the link");
+  await settle();
+  assert.deepEqual([received, handler.orders], [["by the link"], []]);
+  handler.report("failed", link);
+  await settle();
+  bring(301, PEER, "after");
+  await settle();
+  assert.deepEqual([received, runtime.registry.links.entries], [["by the link"], []]);
+});
+
+test("while the record of a sender is read, so many messages of its link wait, and not for long", async () => {
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  for (const value of ["created", "in-progress", "live"]) stubs[0].report(value);
+  await settle();
+  const usual = node.answers;
+  node.answers = (message) => (message.body.resource === "hyperty://a.ex/late" ? false : usual(message));
+  const bring = (id, from) => stubs[0].bring({ id, type: "read", from, to: echo.url, body: {} });
+  bring(1, "hyperty://a.ex/late");
+  for (let nth = 1; nth <= HELD_MESSAGES; nth += 1) bring(nth, PEER);
+  await settle();
+  assert.equal(runtime.counters.drops.get("overflow"), 1);
+  await node.clock.turn(PROOF_TIMEOUT + 1);
+  assert.equal(runtime.counters.drops.get("unknown-source"), 1);
+  const answered = stubs[0].messages.filter(({ type, to }) => type === "response" && to === PEER);
+  assert.equal(answered.length, HELD_MESSAGES - 1);
+});
+
+test("a stub that does not reconnect its link is given up, and its peer's record is read anew", async () => {
+  const { node, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  const reads = () => node.said({ type: "read" }).filter(({ body }) => body.resource === PEER).length;
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const [stub] = stubs;
+  for (const value of ["created", "in-progress", "live"]) stub.report(value);
+  await settle();
+  stub.take = (message) => {
+    stub.messages.push(message);
+    if (message.to === stub.url && message.type !== "response") queueMicrotask(() => stub.port.post(replyTo(message, 500)));
+    return true;
+  };
+  stub.report("disconnected");
+  await settle();
+  assert.deepEqual([stub.orders[0], stub.isClosed], ["connect", true]);
+  const before = reads();
+  void echo.ask("create", PEER, { value: 2 });
+  await settle();
+  assert.deepEqual([toPeer(node), reads()], [[1, 2], before + 1]);
+});
+
+test("no record is believed for longer than a registration lasts", async () => {
+  const { node, echo } = await linked({ [PEER]: { ...RECORD, expires: 1e9 } });
+  const reads = () => node.said({ type: "read" }).filter(({ body }) => body.resource === PEER).length;
+  for (const [pause, count] of [[0, 1], [REGISTRATION_EXPIRES - 1, 1], [2, 2]]) {
+    await node.clock.turn(pause);
+    void echo.ask("create", PEER, { value: 1 });
+    await settle();
+    assert.equal(reads(), count);
+  }
 });

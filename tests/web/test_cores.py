@@ -55,6 +55,7 @@ def test_its_registry_sets_direct_links_up_and_lets_peers_send_what_is_theirs():
     node_test("links.test.js")
     node_test("link_parts.test.js")
     node_test("link_rights.test.js")
+    node_test("link_stubs.test.js")
 
 
 @needs_node

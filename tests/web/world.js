@@ -63,9 +63,11 @@ class FakeChannel {
   bufferedAmount = 0;
   peer = null;
 
-  send(data) {
+  send(sent) {
     const { peer } = this;
     if (this.readyState !== "open") throw new Error("the data channel is not open");
+    const data = this.world.carried(sent, this.owner);
+    if (data === null) return;
     const copy = typeof data === "string" ? data : Uint8Array.from(new Uint8Array(data.buffer ?? data)).buffer;
     queueMicrotask(() => peer.readyState === "open" && peer.onmessage?.({ data: copy }));
   }
@@ -96,11 +98,12 @@ class FakePeerConnection {
     this.owner = owner;
     this.name = `c${(minted += 1)}`;
     this.world = observer;
+    this.world.connections.push(this);
     connections.set(this.name, this);
   }
 
   createDataChannel() {
-    this.channel = new FakeChannel();
+    this.channel = Object.assign(new FakeChannel(), { world: this.world, owner: this.owner });
     return this.channel;
   }
 
@@ -130,7 +133,10 @@ class FakePeerConnection {
     if (type === "answer") this.world.connect(this, peer);
   }
 
-  addIceCandidate = async () => {};
+  /** Candidates of the peer. */
+  tried = [];
+
+  addIceCandidate = async (ice) => void this.tried.push(ice);
 
   close() {
     this.connectionState = "closed";
@@ -233,6 +239,10 @@ export class World {
   silent = new Set();
   /** Channels that have opened, with the runtimes at their ends. */
   channels = [];
+  /** All connections that runtimes have made. */
+  connections = [];
+  /** What a channel makes of what a runtime sends by it; null: it is lost. */
+  carried = (data) => data;
   /** Are called each time that nothing is under way. */
   watchers = new Set();
   /** The runtime that is being opened. */
