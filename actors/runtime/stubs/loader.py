@@ -34,7 +34,7 @@ from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, S
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor_io import Reason
 from fsm.engine import Entity
-from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
 from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, LocalRemoved, StubGone
 from specs.addresses.address import status_of
 from specs.bodies.link import Command
@@ -167,8 +167,7 @@ class Loader(Actor[LoaderMessage]):
         self._catalogue = catalogue
         self._registry: RegistryRef | None = None
         self._tools = tools
-        self._deploying: dict[str, Entity] = {}
-        self._deployed: set[str] = set()
+        self._deployments: dict[str, Entity] = {}
 
     @override
     async def start(self) -> None:
@@ -176,8 +175,9 @@ class Loader(Actor[LoaderMessage]):
 
     @override
     async def stop(self) -> None:
-        for entity in self._deploying.values():
-            self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, "the loader stops"))
+        for entity in self._deployments.values():
+            if entity.state is State.DEPLOYING:
+                self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, "the loader stops"))
 
     @override
     async def handle(self, message: LoaderMessage) -> None:
@@ -215,14 +215,16 @@ class Loader(Actor[LoaderMessage]):
 
     def _forget(self, url: str) -> bool:
         """Remove a stub from the deployed ones; return whether it was one of them."""
-        known = url in self._deployed
-        self._deployed.discard(url)
-        return known
+        entity = self._deployments.get(url)
+        if entity is None or entity.state is not State.DEPLOYED:
+            return False
+        del self._deployments[url]
+        return True
 
     # ---- deployment
 
     async def _load(self, load: Load, registry: RegistryRef) -> None:
-        entity = self._deploying[load.url] = Entity(STUB_DEPLOYMENT, load.url)
+        entity = self._deployments[load.url] = Entity(STUB_DEPLOYMENT, load.url)
         self._tools.hops.step(entity.step(Trigger.LOAD))
         why: str | None = "it took too long"
         is_absent = False
@@ -230,16 +232,14 @@ class Loader(Actor[LoaderMessage]):
             error = await self._deploy(load, registry)
             why = None if error is None else str(error)
             is_absent = error is not None and _is_absent(error)
-        del self._deploying[load.url]
-        if why is None:
-            self._tools.hops.step(entity.step(Trigger.LOADED))
-            self._deployed.add(load.url)
-            if load.done is None:
-                await registry.tell(Deployed(load.url))
-        else:
-            self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, why))
+        ended = Trigger.LOADED if why is None else Trigger.LOAD_FAILED
+        self._tools.hops.step(entity.step(ended, why or ""))
+        if entity.state is not State.DEPLOYED:
+            del self._deployments[load.url]
             await self._remove(load.url, registry)
-            await registry.tell(DeployFailed(load.url, why, is_absent))
+            await registry.tell(DeployFailed(load.url, why or "it is not deployed", is_absent))
+        elif load.done is None:
+            await registry.tell(Deployed(load.url))
         if load.done is not None:
             load.done.send(why)
 
