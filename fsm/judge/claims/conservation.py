@@ -6,9 +6,9 @@ it on more often than it got it (I-T11), and none keeps it without a word (I-T12
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import attrs
 from typing_extensions import override
@@ -29,6 +29,8 @@ from specs.reply_code import DropReason
 from specs.trace import Op
 
 __all__ = ["Arrivals", "Crossed", "GivenOnce", "Passed"]
+
+_K = TypeVar("_K", bound=Hashable)
 
 _FOREIGN: Final = "foreign"
 """The listener of a node that gives messages to its stubs for other domains."""
@@ -78,12 +80,12 @@ class _Passage:
     admitted: int = 0
     made: int = 0
     ended: int = 0
-    arrived: Counter[str] = attrs.field(factory=Counter)
-    given: Counter[str] = attrs.field(factory=Counter)
-    taken: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    sent: Counter[str] = attrs.field(factory=Counter)
-    crossed: Counter[str] = attrs.field(factory=Counter)
-    written: Counter[str] = attrs.field(factory=Counter)
+    arrived: dict[str, int] = attrs.field(factory=dict)
+    given: dict[str, int] = attrs.field(factory=dict)
+    taken: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    sent: dict[str, int] = attrs.field(factory=dict)
+    crossed: dict[str, int] = attrs.field(factory=dict)
+    written: dict[str, int] = attrs.field(factory=dict)
     waiting: int = 0
     targets: int = 0
     called: int = 0
@@ -116,7 +118,7 @@ class _Passage:
             lost += max(times - sent - self.waiting, 0)
             if lost > self.ended:
                 yield f"{stub} to send it, or a drop with a reason"
-        written = sum(self.written.values()) + self.given[_FOREIGN]
+        written = sum(self.written.values()) + self.given.get(_FOREIGN, 0)
         if Op.XMIT in recorded:
             lost += max(self.targets - max(written + self.waiting, 0), 0)
             if lost > self.ended:
@@ -129,16 +131,22 @@ class _Passage:
 
     def _untaken(self, recorded: AbstractSet[str]) -> int:
         """Return how often a sandbox, or a stub of a node, did not take in what it was given."""
-        taken = Counter[str]()
-        for (bus, _), times in self.taken.items():
-            taken[bus if bus in self.given else _FOREIGN] += times
-        expected = {*recorded, _FOREIGN} & self.given.keys()
-        routers = (name for name in expected if name == _FOREIGN or name.startswith(MINI_BUS))
-        return sum(
-            max(self.given[name] - max(taken[name], self._sent_by(name)), 0)
-            for name in routers
-            if not self._is_passed_over(name)
-        )
+        lost = 0
+        for name, times in self.given.items():
+            if name != _FOREIGN and not (name.startswith(MINI_BUS) and name in recorded):
+                continue
+            taken = sum(
+                number
+                for (bus, _), number in self.taken.items()
+                if bus == name or (name == _FOREIGN and bus not in self.given)
+            )
+            if (
+                times > taken
+                and (short := times - max(taken, self._sent_by(name))) > 0
+                and not self._is_passed_over(name)
+            ):
+                lost += short
+        return lost
 
     def returned(self) -> int:
         """Return how often stubs of links got it that have not sent it: they may give it back."""
@@ -164,13 +172,26 @@ class _Passage:
 
     def _carried(self) -> Iterator[tuple[str, int]]:
         """Yield the stubs that have to send it, and how often."""
-        from_, to = self.last.from_ or "", self.last.to or ""
-        # What a direct link did not write goes back to the bus, and by the node.
-        is_exempt = self._went_by_node or _CONNECTION in {scheme_of(from_), scheme_of(to)}
+        to = self.last.to or ""
         for (bus, stub), times in self.taken.items():
             is_carrier = bus == f"{MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
-            if is_carrier and not (is_exempt and is_p2p_end(stub)):
+            if is_carrier and not (is_p2p_end(stub) and self._is_exempt):
                 yield stub, times
+
+    @property
+    def _is_exempt(self) -> bool:
+        """Whether stubs of links need not send it.
+
+        What a direct link did not write goes back to the bus, and by the node.
+        """
+        ends = {scheme_of(self.last.from_ or ""), scheme_of(self.last.to or "")}
+        return self._went_by_node or _CONNECTION in ends
+
+
+def _count(times: dict[_K, int], key: _K) -> int:
+    """Count once more; return how often by now."""
+    times[key] = number = times.get(key, 0) + 1
+    return number
 
 
 def _is_stub(address: str) -> bool:
@@ -195,7 +216,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         return self._passages.get(mid or "") or self._open.get(mid or "")
 
     def _passage(self, record: TraceLine) -> _Passage:
-        passage = self._known(record.mid)
+        passage = self._passages.get(record.mid or "") or self._open.get(record.mid or "")
         if passage is None:
             passage = self._passages[record.mid or ""] = _Passage(record)
             if len(self._passages) > Recent.limit:
@@ -222,7 +243,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     def came(self, record: TraceLine) -> None:
         passage = self._passage(record)
         if record.stub is not None:
-            passage.arrived[record.stub] += 1
+            _count(passage.arrived, record.stub)
             self._recorded.add(record.stub.partition(_CONN)[0])
             return
         passage.copies += 1
@@ -244,7 +265,8 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     @on(at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:
         passage, listener = self._passage(record), record.listener or ""
-        passage.given[listener] += 1
+        if _count(passage.given, listener) == 1:
+            return
         several = list(self.process.listeners.of(BUS, record.to or "")).count(listener)
         most = max(passage.admitted * max(several, 1), 1)
         if listener == _FOREIGN:
@@ -264,8 +286,8 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
             return
         passage, at = self._passage(record), (record.actor, record.listener or "")
         self._recorded.add(record.actor)
-        passage.taken[at] += 1
-        if passage.taken[at] > (passage.given[record.actor] or passage.given[_FOREIGN] or 1):
+        times, given = _count(passage.taken, at), passage.given
+        if times > 1 and times > (given.get(record.actor) or given.get(_FOREIGN) or 1):
             self._twice(record)
 
     @on(msg(Op.CALLBACK))
@@ -280,16 +302,16 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     def sent(self, record: TraceLine) -> None:
         passage, stub, link = self._passage(record), record.stub, record.link or ""
         if stub is not None:
-            passage.sent[stub] += 1
+            times = _count(passage.sent, stub)
             self._recorded.add(stub.partition(_CONN)[0])
-            is_more = passage.sent[stub] > passage.taken[f"{MINI_BUS}{stub}", stub] > 0
+            is_more = times > 1 and times > passage.taken.get((f"{MINI_BUS}{stub}", stub), times)
             if is_p2p_end(stub):
-                passage.crossed[link] += 1
-                is_more = is_more or passage.crossed[link] > max(passage.admitted, 1)
+                is_more |= _count(passage.crossed, link) > max(passage.admitted, 1)
             if is_more:
                 self._twice(record)
             return
-        passage.written[link] += 1
+        if _count(passage.written, link) == 1:
+            return
         # A request that comes twice is answered twice, alike.
         request = self._known(record.ref)
         most = max(passage.copies, 1 if request is None else request.copies, 1)
@@ -305,7 +327,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
         passage.waiting += 1
         # What a link did not write waits again.
-        passage.sent[stub] = max(passage.sent[stub] - 1, 0)
+        passage.sent[stub] = max(passage.sent.get(stub, 0) - 1, 0)
 
     @on(msg(Op.FLUSH))
     def released(self, record: TraceLine) -> None:
@@ -316,7 +338,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
         # What a stub has sent itself is dropped before it is recorded as read; what it has read
         # and was given to send is dropped in place of sending it.
-        is_sent = passage.sent[stub] >= passage.taken[f"{MINI_BUS}{stub}", stub]
+        is_sent = passage.sent.get(stub, 0) >= passage.taken.get((f"{MINI_BUS}{stub}", stub), 0)
         is_echo = record.reason == DropReason.LOOP and record.actor != BUS and is_sent
         passage.ended += not is_echo
 
@@ -367,10 +389,12 @@ class GivenOnce(Fold, claims=("I-T11",), place=Place.RUNTIME, is_forgetful=True)
 
     @on(at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:
+        if expects_answer(record):
+            return
         listener, mid = record.listener or "", record.mid or ""
         is_target = listener in self.process.listeners.of(BUS, record.to or "")
         is_link = is_p2p_end(listener.removeprefix(MINI_BUS))
-        if not is_target or is_link or expects_answer(record):
+        if not is_target or is_link:
             return
         if not self._given.add((mid, listener), None) and mid in self._again:
             self.broken(record, "no second delivery of one message")

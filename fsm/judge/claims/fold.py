@@ -80,7 +80,7 @@ class Place(StrEnum):
 
 
 @final
-@attrs.frozen
+@attrs.define
 class Evidence:
     """Evidence of one process, judged together with that of others.
 
