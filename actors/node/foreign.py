@@ -69,6 +69,7 @@ from fsm.catalogue.foreign_io import (
 )
 from fsm.effects import Dropped, Refused
 from fsm.engine import Step
+from fsm.limits.user_shares import user_of
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.subscriptions import Unsubscribe
@@ -371,6 +372,11 @@ class _Asked:
     give_up: Callable[[], object] | None = None
     until: float = attrs.field(factory=lambda: trio.current_time() + REPLY_TIMEOUT)
 
+    @property
+    def whose(self) -> str:
+        """The user whose request it is; empty: the node's own."""
+        return "" if self.request is None else user_of(self.request)
+
 
 @final
 class Onward(Paths):
@@ -423,7 +429,8 @@ class Onward(Paths):
         if len(wanted) > 1:
             give_up()
             return refuse(request, Code.MALFORMED, "one request names objects of one domain")
-        if len(self._asked) >= STUB_QUEUE:
+        mine = sum(one.whose == user_of(request) for one in self._asked.values())
+        if max(len(self._asked), 2 * mine) >= STUB_QUEUE:
             give_up()
             return refuse(request, Code.UNAVAILABLE, _AWAY)
         ((peer, missing),) = wanted.items()

@@ -123,10 +123,15 @@ class Gone:
 @final
 @attrs.frozen
 class RuntimeLeft:
-    """The session of a runtime is over."""
+    """The session of a runtime is over.
+
+    Attributes:
+        is_released: Whether its user has released its name, so that it does not come back.
+    """
 
     runtime: str
     why: str
+    is_released: bool = False
 
 
 Component: TypeAlias = ActorRef[Asked | RuntimeLeft]

@@ -15,7 +15,6 @@ forwarded message again, as if it came over the network (T16).
 """
 
 import math
-from collections import deque
 from collections.abc import Container
 from typing import Final, assert_never, final
 
@@ -46,9 +45,10 @@ from fsm.catalogue.foreign_io import (
     Send,
     Tick,
 )
-from fsm.effects import Dropped
+from fsm.effects import Dropped, Refused
 from fsm.engine import Entity
 from fsm.limits.error_window import CrashCount
+from fsm.limits.user_shares import Share, UserQueue, user_of
 from fsm.machines.stub_connection import State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.machines.stub_deployment import State as Deployment
@@ -143,26 +143,21 @@ class _ForeignSandbox:
         self.is_ending = False
         self.is_released = False
         self.used = math.inf
-        self._waiting: deque[OutboundMessage] = deque()
-        self._bytes = 0
+        limits = Share(STUB_QUEUE, OUTBOX_BYTES)
+        self._waiting: UserQueue[OutboundMessage] = UserQueue(
+            "messages that wait for a stub", limits
+        )
         self.outstanding = OutstandingCore()
 
     # ---- messages that wait for the deployment
 
-    def wait(self, entry: OutboundMessage) -> bool:
-        """Let a message wait; return whether there was space."""
-        size = len(entry.line)
-        if len(self._waiting) >= STUB_QUEUE or self._bytes + size > OUTBOX_BYTES:
-            return False
-        self._waiting.append(entry)
-        self._bytes += size
-        return True
+    def wait(self, entry: OutboundMessage) -> Refused | None:
+        """Let a message wait; return why there is no space, None if there was."""
+        return self._waiting.put(entry, user_of(entry.message), len(entry.line))
 
     def release(self) -> list[OutboundMessage]:
         """Take out all that waits, oldest first."""
-        waiting, self._waiting = list(self._waiting), deque()
-        self._bytes = 0
-        return waiting
+        return self._waiting.take()
 
     def unanswered(self, why: str) -> list[Refuse]:
         """Refuse all requests whose answers cannot come from this sandbox any more."""
@@ -280,9 +275,8 @@ class ForeignCore:
 
     @staticmethod
     def _wait(sandbox: _ForeignSandbox, entry: OutboundMessage) -> list[Effect]:
-        if sandbox.wait(entry):
-            return []
-        return [_full(entry.message, "too many messages wait for the stub already")]
+        refused = sandbox.wait(entry)
+        return [] if refused is None else [_full(entry.message, refused.why)]
 
     def _name(self, domain: str) -> str:
         return f"{self._node}/protostub/{domain}"

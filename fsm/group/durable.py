@@ -18,14 +18,15 @@ then the log is read. The list is made anew at times, as nobody reports what oth
 
 import itertools
 import math
-from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
+from fsm.effects import Refused
 from fsm.limits.timers import Alarms
+from fsm.limits.user_shares import Share, UserQueue, user_of
 from specs.limits.group import (
     DURABLE_ANSWER,
     DURABLE_BATCH,
@@ -109,8 +110,8 @@ class AcceptCore:
     """What waits to be kept by the engine, in order; one batch is under way at a time."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Offered] = deque()
-        self._bytes = 0
+        limits = Share(DURABLE_WAITING, DURABLE_WAITING_BYTES)
+        self._waiting = UserQueue[Offered]("durable messages that wait", limits)
         self._asked = Batch(0)
 
     @property
@@ -118,22 +119,15 @@ class AcceptCore:
         """True if nothing waits, and nothing is under way."""
         return not self._waiting and not self._asked.offered
 
-    def offer(self, one: Offered) -> bool:
-        """Take a message; return whether there was room."""
-        size = self._bytes + len(one.payload)
-        if len(self._waiting) >= DURABLE_WAITING or size > DURABLE_WAITING_BYTES:
-            return False
-        self._waiting.append(one)
-        self._bytes = size
-        return True
+    def offer(self, one: Offered) -> Refused | None:
+        """Take a message; return why there is no room, None if there was."""
+        return self._waiting.put(one, user_of(one.message), len(one.payload))
 
     def batch(self) -> Batch | None:
         """Return what is to be given to the engine now; None: nothing, or a batch is under way."""
         if self._asked.offered or not self._waiting:
             return None
-        count = min(len(self._waiting), DURABLE_BATCH)
-        offered = tuple(self._waiting.popleft() for _ in range(count))
-        self._bytes -= sum(len(one.payload) for one in offered)
+        offered = self._waiting.take(DURABLE_BATCH)
         self._asked = Batch(self._asked.number + 1, offered)
         return self._asked
 

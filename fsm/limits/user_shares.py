@@ -4,20 +4,30 @@ A runtime without a known user counts as a user of its own. Whose a runtime is s
 when the runtime took something first, until it holds nothing any more.
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final, Generic, TypeVar, final
 
 import attrs
 
 from fsm.effects import Refused
+from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = ["Share", "UserShares", "own_user"]
+__all__ = ["Share", "UserQueue", "UserShares", "own_user", "user_of"]
+
+T = TypeVar("T")
 
 
 def own_user(runtime: str) -> str:
     """Return the user of a runtime where no user is known: itself."""
     return runtime
+
+
+def user_of(message: Message) -> str:
+    """Return the user that a message counts for: that of its login, else its runtime."""
+    sender = message.identity
+    return message.from_ if sender is None else sender.user or sender.runtime
 
 
 @final
@@ -43,15 +53,22 @@ class UserShares:
         each: The limits of one user.
         together: The limits of all users.
         user_of: Returns the user of a runtime that holds nothing yet.
+        code: What a user is refused with that has its share; 503 where things only wait.
     """
 
     def __init__(
-        self, kind: str, each: Share, together: Share, user_of: Callable[[str], str] = own_user
+        self,
+        kind: str,
+        each: Share,
+        together: Share,
+        user_of: Callable[[str], str] = own_user,
+        code: Code = Code.TOO_LARGE,
     ) -> None:
         self._kind: Final = kind
         self._each: Final = each
         self._limit: Final = together
         self._user_of: Final = user_of
+        self._code: Final = code
         self._runtimes: dict[str, tuple[str, Share]] = {}
         self._users: dict[str, Share] = {}
         self._all: Final = Share()
@@ -85,9 +102,9 @@ class UserShares:
         mine = self._users.get(self.user(runtime)) or Share()
         each, limit, total = self._each, self._limit, self._all
         if count > 0 and mine.count + count > each.count:
-            return Refused(Code.TOO_LARGE, f"a user has at most {each.count} {kind}")
+            return Refused(self._code, f"a user has at most {each.count} {kind}")
         if size > 0 and mine.size + size > each.size:
-            return Refused(Code.TOO_LARGE, f"a user has at most {each.size} bytes of {kind}")
+            return Refused(self._code, f"a user has at most {each.size} bytes of {kind}")
         if count > 0 and total.count + count > limit.count:
             return Refused(Code.UNAVAILABLE, f"the node has room for {limit.count} {kind}")
         if size > 0 and total.size + size > limit.size:
@@ -113,3 +130,52 @@ class UserShares:
             del self._runtimes[runtime]
         if not theirs.count:
             del self._users[user]
+
+
+_HALF: Final = 2
+
+
+@final
+class UserQueue(Generic[T]):
+    """What waits in one place, in order; the messages of one user have half of it at most.
+
+    Args:
+        kind: What waits, in the plural.
+        most: Its limits; of all users together.
+    """
+
+    def __init__(self, kind: str, most: Share) -> None:
+        each = Share(most.count // _HALF, most.size // _HALF)
+        self._shares: Final = UserShares(kind, each, most, code=Code.UNAVAILABLE)
+        self._items: Final = deque[tuple[T, str, int]]()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def items(self) -> tuple[T, ...]:
+        """What waits, in order."""
+        return tuple(item for item, _, _ in self._items)
+
+    def put(self, item: T, user: str, size: int) -> Refused | None:
+        """Have an item wait; return why it cannot, None if it does.
+
+        Args:
+            item: The item.
+            user: The user that it counts for.
+            size: Its bytes.
+        """
+        refusal = self._shares.refusal(user, 1, size)
+        if refusal is None:
+            self._shares.take(user, 1, size)
+            self._items.append((item, user, size))
+        return refusal
+
+    def take(self, most: int | None = None) -> list[T]:
+        """Take out the first items, `most` of them at most."""
+        taken: list[T] = []
+        while self._items and len(taken) != most:
+            item, user, size = self._items.popleft()
+            self._shares.take(user, -1, -size)
+            taken.append(item)
+        return taken

@@ -451,10 +451,15 @@ class Find:
 @final
 @attrs.frozen(slots=True)
 class Leave:
-    """The session of a runtime is over: its entities cannot be reached; lasting records stay."""
+    """The session of a runtime is over: its entities cannot be reached; lasting records stay.
+
+    Attributes:
+        is_final: Whether its user has released its name, so that it does not come back.
+    """
 
     runtime: str
     why: str
+    is_final: bool = False
 
 
 @final

@@ -121,6 +121,7 @@ class RegistrationCore:
         self._before: dict[str, _Before] = {}
         self._users: dict[str, str] = {}
         self._shares = UserShares("records", _EACH, _TOGETHER, self._user_of)
+        self._away: dict[str, dict[str, None]] = {}
         for row in rows:
             self._put(row)
             self._last = max(self._last, row.number)
@@ -157,9 +158,16 @@ class RegistrationCore:
 
     def _count(self, held: Row | None, row: Row | None) -> None:
         """Count a row for its user instead of another one of its address."""
+        if held is not None and held.status is State.DISCONNECTED:
+            user = self._shares.user(held.runtime)
+            del self._away[user][held.url]
+            if not self._away[user]:
+                del self._away[user]
         if row is not None:
             self._users.setdefault(row.runtime, _named_user(row))
             self._shares.take(row.runtime, 1, row.cost)
+            if row.status is State.DISCONNECTED:
+                self._away.setdefault(self._shares.user(row.runtime), {})[row.url] = None
         if held is not None:
             self._shares.take(held.runtime, -1, -held.cost)
             if held.runtime not in self._shares:
@@ -189,8 +197,8 @@ class RegistrationCore:
                 return self._touch(happened, now)
             case Read() | Find():
                 return [self._read(happened, now)]
-            case Leave(runtime, why):
-                return self._leave(runtime, why, now)
+            case Leave():
+                return self._leave(happened, now)
             case Mirror(url, row):
                 return [*self._mirror(url, row)]
             case Tick():
@@ -209,15 +217,37 @@ class RegistrationCore:
         if refusal is not None:
             return [refusal]
         row = Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), number)
-        refusal = self._share_refusal(asked, held, row)
+        removed, refusal = self._make_room(asked, held, row)
         if refusal is not None:
-            return [refusal]
+            return [*removed, refusal]
         if held is not None:
-            return [*self._change(attrs.evolve(held, runtime=asked.by), row), OK]
+            return [*removed, *self._change(attrs.evolve(held, runtime=asked.by), row), OK]
         self._last = number
         self._put(row)
         step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
-        return [step, Keep(row), *_changed(None, row), OK]
+        return [*removed, step, Keep(row), *_changed(None, row), OK]
+
+    def _make_room(
+        self, asked: Create, held: Row | None, row: Row
+    ) -> tuple[list[Effect], Answered | None]:
+        """Remove records of the same user that are away, the oldest first, until there is room.
+
+        Returns:
+            What was removed, and why there is no room; None: there is.
+        """
+        effects: list[Effect] = []
+        while (refusal := self._share_refusal(asked, held, row)) is not None:
+            away = self._away.get(self._user(asked), {})
+            spare = next((one for one in away if one != asked.url), None)
+            if spare is None or refusal.code is not Code.TOO_LARGE:
+                return effects, refusal
+            effects += self._bury(self._rows[spare], "its user registers others")
+        return effects, None
+
+    def _user(self, asked: Create | Touch) -> str:
+        """Return the user that records of a session count for."""
+        is_known = asked.by in self._shares
+        return self._shares.user(asked.by) if is_known else next(iter(asked.users or ()), asked.by)
 
     def _create_refusal(self, asked: Create) -> Answered | None:
         held = self._rows.get(asked.url)
@@ -233,7 +263,7 @@ class RegistrationCore:
         runtime = asked.by
         is_new = held is None or held.runtime != runtime
         if runtime not in self._shares:
-            self._users[runtime] = next(iter(asked.users or ()), runtime)
+            self._users[runtime] = self._user(asked)
         grown = row.cost - (0 if held is None or is_new else held.cost)
         refused = self._shares.refusal(runtime, int(is_new), grown)
         if refused is None:
@@ -317,14 +347,15 @@ class RegistrationCore:
             if search.accepts(row.url, value):
                 yield Found(row.number, row.runtime, value)
 
-    def _leave(self, runtime: str, why: str, now: float) -> list[Effect]:
+    def _leave(self, left: Leave, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        for url in self._index.urls(By.RUNTIME, runtime):
+        for url in self._index.urls(By.RUNTIME, left.runtime):
+            if self._rows[url].status is State.LIVE:
+                effects += self._disconnect(self._rows[url], left.why, now)
             held = self._rows[url]
-            if held.status is State.LIVE:
-                effects += self._disconnect(held, why, now)
-            elif held.status is State.CREATED:
-                effects += self._bury(held, why)
+            is_over = left.is_final and held.status is State.DISCONNECTED
+            if is_over or held.status is State.CREATED:
+                effects += self._bury(held, left.why)
         return effects
 
     def _disconnect(self, held: Row, why: str, now: float) -> list[Effect]:

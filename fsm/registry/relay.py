@@ -182,7 +182,7 @@ class RelayLimits:
         parallel: Requests under way at once.
         waiting: Requests that wait for one of them to end.
         patience: Seconds a request may take, waiting included.
-        each: Requests of one requester under way at once; None: as many as of all.
+        each: Requests of one user under way at once; None: as many as of all.
     """
 
     parallel: int
@@ -200,11 +200,18 @@ class Wanted:
         number: Names the request; never used again.
         by: The runtime whose session it came over; None: the node itself asks.
         lane: Requests of the same lane keep their order; None: it is in none.
+        user: Whose it is, over all sessions of a user; None: it counts for the runtime.
     """
 
     number: int
     by: str | None
     lane: str | None = None
+    user: str | None = None
+
+    @property
+    def whose(self) -> str | None:
+        """What it counts for."""
+        return self.user or self.by
 
 
 @final
@@ -342,15 +349,15 @@ class RelayCore:
         return started
 
     def _crowding(self, wanted: Wanted) -> Wanted:
-        """Return what gives way: the newest request of the requester that waits for most.
+        """Return what gives way: the newest request of the user that waits for most.
 
-        Otherwise, one requester could fill the queue, so that all others are refused.
+        Otherwise, one user could fill the queue, so that all others are refused.
         """
-        waits = Counter(one.by for one in self._waiting)
-        by, most = waits.most_common(1)[0]
-        if waits[wanted.by] == most:
+        waits = Counter(one.whose for one in self._waiting)
+        user, most = waits.most_common(1)[0]
+        if waits[wanted.whose] == most:
             return wanted
-        return next(one for one in reversed(self._waiting) if one.by == by)
+        return next(one for one in reversed(self._waiting) if one.whose == user)
 
     def _end(self, number: int, how: Effect) -> list[Effect]:
         wanted = self._open.pop(number, None)
@@ -365,13 +372,13 @@ class RelayCore:
         """Start the requests that may start, in their order."""
         started: list[Effect] = []
         busy = {one.lane for one in self._running.values()} - {None}
-        mine, each = Counter(one.by for one in self._running.values()), self._limits.each
+        mine, each = Counter(one.whose for one in self._running.values()), self._limits.each
         for wanted in list(self._waiting):
             if len(self._running) >= self._limits.parallel:
                 break
-            if wanted.lane in busy or (each is not None and mine[wanted.by] >= each):
+            if wanted.lane in busy or (each is not None and mine[wanted.whose] >= each):
                 continue
-            mine[wanted.by] += 1
+            mine[wanted.whose] += 1
             if wanted.lane is not None:
                 busy.add(wanted.lane)
             self._waiting.remove(wanted)

@@ -34,11 +34,12 @@ cut, and the token opens nothing before a new login (MN-05).
 import hashlib
 import hmac
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto, unique
 from typing import Final, assert_never, final
 
 from fsm.engine import Entity
+from fsm.limits.user_shares import Share, UserShares, own_user
 from fsm.machines.session import SESSION, State, Trigger
 from fsm.session.node_session_io import (
     ClaimAsked,
@@ -68,11 +69,19 @@ from fsm.session.node_session_io import (
     Tick,
     Wait,
 )
-from fsm.session.outbox_budget import OutboxBudget
-from specs.limits.protocol import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
+from fsm.session.outbox_budget import OutboxBudget, weight
+from specs.limits.node import USER_WAITING, USER_WAITING_BYTES
+from specs.limits.protocol import (
+    LATE,
+    MAX_ID,
+    OUTBOX_BYTES,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    SESSION_QUEUE,
+)
 from specs.reply_code import TAKEN_OVER, Code
 
-__all__ = ["Beat", "Heartbeat", "NodeSessionCore"]
+__all__ = ["Beat", "Heartbeat", "NodeSessionCore", "waiting_shares"]
 
 
 _DISPLACED: Final = 8
@@ -80,7 +89,15 @@ _DISPLACED: Final = 8
 
 _OVER: Final = "the credentials of the session are over; log in again"
 _NEWER: Final = "a newer link of the runtime took over"
+_FULL: Final = "too many messages wait for the runtime"
 _BOUND: Final = "the session belongs to the key of its runtime, which was not proven"
+
+
+def waiting_shares(user_of: Callable[[str], str] = own_user) -> UserShares:
+    """Return what waits for the detached sessions of each user, which `user_of` names."""
+    each, together = Share(USER_WAITING, USER_WAITING_BYTES), Share(MAX_ID, MAX_ID)
+    kind = "messages that wait for its runtimes"
+    return UserShares(kind, each, together, user_of, Code.UNAVAILABLE)
 
 
 @final
@@ -111,13 +128,20 @@ class NodeSessionCore:
         "_queue",
         "_reopened_token",
         "_reported",
+        "_shares",
         "_since",
         "key",
         "link",
         "runtime",
     )  # fmt: skip
 
-    def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        runtime: str,
+        budget: OutboxBudget | None = None,
+        shares: UserShares | None = None,
+    ) -> None:
         self.runtime = runtime
         self.key: str | None = None
         self.link: int | None = None
@@ -132,6 +156,7 @@ class NodeSessionCore:
         self._reopened_token = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
+        self._shares = waiting_shares() if shares is None else shares
         self._queue: list[OutboundMessage] = []
         self._bytes = 0
         self._since = 0.0
@@ -411,11 +436,14 @@ class NodeSessionCore:
 
     def _keep(self, entry: OutboundMessage) -> Queued | Overflowed:
         size = len(entry.line)
-        if len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES:
+        is_full = len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES
+        refused = self._shares.refusal(self.runtime, 1, weight(1, size))
+        if is_full or refused is not None:
             self.miss()
-            return Overflowed(entry.message)
+            return Overflowed(entry.message, _FULL if is_full or refused is None else refused.why)
         self._queue.append(entry)
         self._bytes += size
+        self._shares.take(self.runtime, 1, weight(1, size))
         self._budget.hold(entry)
         return Queued(entry.message)
 
@@ -426,6 +454,7 @@ class NodeSessionCore:
         self._bytes = 0
         for entry in waiting:
             self._budget.release(entry)
+            self._shares.take(self.runtime, -1, -weight(1, len(entry.line)))
         return waiting
 
     def _queued(self, happened: Wait | Shed) -> list[Effect]:
@@ -433,7 +462,7 @@ class NodeSessionCore:
             return [self._keep(happened.entry)]
         shed = self._emptied()
         self.miss(len(shed))
-        return [Overflowed(entry.message) for entry in shed]
+        return [Overflowed(entry.message, _FULL) for entry in shed]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():

@@ -340,9 +340,14 @@ class Queued:
 @final
 @attrs.frozen(slots=True)
 class Overflowed:
-    """The queue is full: refuse the message."""
+    """The queue is full: refuse the message.
+
+    Attributes:
+        why: What is full.
+    """
 
     message: Message
+    why: str
 
 
 @final

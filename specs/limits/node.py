@@ -191,6 +191,12 @@ DOMAIN_PATH_BYTES: Final = 2_147_483_648
 PATH_COST: Final = 896
 """Bytes of memory that a path takes beside its text (ours)."""
 
+USER_WAITING: Final = 16_384
+"""Messages that wait for all detached sessions of one user (ours: those of sixteen)."""
+
+USER_WAITING_BYTES: Final = 33_554_432
+"""Bytes of memory of these (ours: an eighth of OUTBOX_BUDGET)."""
+
 USER_NAME_BYTES: Final = 524_288
 """Bytes of the names of runtimes that one user may have at a node (ours: 500 each)."""
 

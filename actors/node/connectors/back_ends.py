@@ -27,6 +27,7 @@ from actors.node.connectors.service import Plan, Replied, Service
 from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from actors.node.trace import ComponentTrace, Direction
+from fsm.limits.user_shares import user_of
 from fsm.registry.relay import (
     Broke,
     Came,
@@ -169,7 +170,7 @@ class Connector(Actor[_Message]):
             return
         number = next(self._numbers)
         self._jobs[number] = _Job(asked, plan)
-        await self._feed(Wanted(number, asked.by, plan.lane))
+        await self._feed(Wanted(number, asked.by, plan.lane, user_of(asked.message)))
 
     async def _done(self, done: _Done) -> None:
         match done.outcome:

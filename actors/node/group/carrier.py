@@ -1,6 +1,6 @@
 """Messages from node to node of a domain: one hop, once for all receivers at a node."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
@@ -15,9 +15,11 @@ from actors.node.group.trace import GroupTrace
 from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import MessageCarrier, objection_of
+from fsm.effects import Refused
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder
 from fsm.group.membership import MembershipCore
+from fsm.limits.user_shares import Share, UserQueue, user_of
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.consents import HEEDED
 from fsm.sync.subscriptions import Withdrawn
@@ -34,42 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["Carrier"]
 
 _HOMELESS: Final = "no node has the session of the receiver now"
-_OVERRUN: Final = "too much waits for the node of the receiver"
 _NOT_CARRIED: Final = "the engine of the domain cannot be reached now"
 _OVERTAKEN: Final = "its sender or receiver has moved, and a later message came first"
 _NOBODY: Final = "no session owns address"
 _NOT_SUBSCRIBED: Final = "it has no subscriber any more"
 
 
-@final
-class _Outbox:
-    """What waits for one other node."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Outgoing] = deque()
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def put(self, one: Outgoing) -> bool:
-        """Take a message; return whether there was room."""
-        size = one.size
-        if len(self._waiting) >= CARRIED_MESSAGES or self._bytes + size > CARRIED_WAITING:
-            return False
-        self._waiting.append(one)
-        self._bytes += size
-        return True
-
-    @property
-    def waiting(self) -> tuple[Outgoing, ...]:
-        """What waits, in order."""
-        return tuple(self._waiting)
-
-    def clear(self) -> None:
-        """Let go of it all."""
-        self._waiting.clear()
-        self._bytes = 0
+def _outbox() -> UserQueue[Outgoing]:
+    return UserQueue("messages that wait for a node", Share(CARRIED_MESSAGES, CARRIED_WAITING))
 
 
 @final
@@ -104,7 +78,7 @@ class Carrier(MessageCarrier):
         self._node: Final = trace.node
         self._trace: Final = trace
         self._counters: Final = trace.component.counters
-        self._outboxes: Final[defaultdict[str, _Outbox]] = defaultdict(_Outbox)
+        self._outboxes: Final = defaultdict[str, UserQueue[Outgoing]](_outbox)
 
     # ---- messages to other nodes
 
@@ -166,7 +140,7 @@ class Carrier(MessageCarrier):
         if node is None:
             return
         said = Withdrawal(entity, runtime, observer, is_expired)
-        if not self._outboxes[node].put(Outgoing(write_head(said))):
+        if self._put(node, Outgoing(write_head(said))) is not None:
             self._counters.drop(DropReason.OVERFLOW)
 
     def hand_over(self, runtime: str) -> None:
@@ -174,17 +148,22 @@ class Carrier(MessageCarrier):
         node = self._homes.node_of(runtime)
         # If there is no room, the node waits for a while, and not for ever.
         if node is not None:
-            self._outboxes[node].put(Outgoing(write_head(HandedOver(runtime))))
+            self._put(node, Outgoing(write_head(HandedOver(runtime))))
+
+    def _put(self, node: str, one: Outgoing) -> Refused | None:
+        user = "" if one.entry is None else user_of(one.entry.message)
+        return self._outboxes[node].put(one, user, one.size)
 
     def _head(self, to: str | None, by: str | None, home: int, *, is_alone: bool) -> Head:
         return Head(self._node, self._membership.boot, to, by, home, is_alone=is_alone)
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
-        if self._outboxes[node].put(Outgoing(write_head(head), entry, head.is_alone)):
+        refused = self._put(node, Outgoing(write_head(head), entry, head.is_alone))
+        if refused is None:
             self._trace.hop(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
         else:
             reason = DropReason.OVERFLOW
-            self._answer(entry.message, _OVERRUN, reason, is_alone=head.is_alone)
+            self._answer(entry.message, refused.why, reason, is_alone=head.is_alone)
 
     def _answer(
         self,
@@ -225,14 +204,14 @@ class Carrier(MessageCarrier):
         """
         self._trace.losses()
         for node, outbox in self._outboxes.items():
-            if outbox and link.try_tell(Carry(node, outbox.waiting)):
-                outbox.clear()
+            if outbox and link.try_tell(Carry(node, outbox.items)):
+                outbox.take()
 
     def lose(self, node: str) -> None:
         """Answer what waits for a node that is gone."""
         self.left_behind.lose(node)
         outbox = self._outboxes.pop(node, None)
-        self._answer_all(() if outbox is None else outbox.waiting, _HOMELESS)
+        self._answer_all(() if outbox is None else outbox.items, _HOMELESS)
 
     def lose_all(self) -> None:
         """Count what waits for any node: this one is no member any more."""

@@ -17,7 +17,7 @@ from actors.node.group.messages import (
     LogWork,
     TrimLogs,
 )
-from actors.node.group.refusals import CROWDED, LOG_FULL, NOT_KEPT, UNKNOWN
+from actors.node.group.refusals import LOG_FULL, NOT_KEPT, UNKNOWN
 from actors.node.group.wire import LogEntry, write_entry
 from actors.node.messages import LogEvent
 from actors.node.session.exchange import Exchange
@@ -90,9 +90,7 @@ class Durable(DurableMessages):
     def keep(self, message: Message, runtime: str, by: str) -> None:
         entry = LogEntry(self._whose(runtime), self._exchange.names.wall(), encode(message))
         offered = Offered(message, by, runtime, write_entry(entry))
-        objection = self._objection()
-        if objection is None and not self._accept.offer(offered):
-            objection = CROWDED
+        objection = self._objection() or self._accept.offer(offered)
         if objection is None:
             self._trace.hop(Op.XMIT, message, link=_LINK)
         else:

@@ -325,8 +325,8 @@ class Group(OtherNodes):
         self.homes.session_over(runtime)
         self._rows.write(rows.Remove(session_key(runtime)))
         self._tables.release(runtime, why)
-        exchange.names.ended(runtime)
-        exchange.notices.notify(exchange.components.values(), RuntimeLeft(runtime, why))
+        is_released = exchange.names.ended(runtime)
+        exchange.left(RuntimeLeft(runtime, why, is_released))
 
     # ---- messages
 

@@ -10,7 +10,6 @@ from specs.limits.group import GROUP_ADDRESS
 from specs.reply_code import Code
 
 __all__ = [
-    "CROWDED",
     "DOWN",
     "ELSEWHERE",
     "FENCED",
@@ -27,7 +26,6 @@ _log = get_logger("actors.node")
 FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")
 DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
 FULL: Final = Refused(Code.UNAVAILABLE, "too much waits to be written to the engine")
-CROWDED: Final = Refused(Code.UNAVAILABLE, "too many messages wait to be kept by the engine")
 LOG_FULL: Final = Refused(Code.UNAVAILABLE, "the log of the receiver's runtime is full")
 NOT_KEPT: Final = Refused(Code.UNAVAILABLE, "the engine of the domain has not kept the message")
 UNKNOWN: Final = Refused(

@@ -163,7 +163,7 @@ class _Batch:
     anyway: list[Emitted] = attrs.field(factory=list)
     emitted: list[Emitted] = attrs.field(factory=list)
     asked: list[Asked] = attrs.field(factory=list)
-    left: dict[str, str] = attrs.field(factory=dict)
+    left: dict[str, RuntimeLeft] = attrs.field(factory=dict)
 
 
 @final
@@ -175,7 +175,7 @@ class DomainRegistry(Actor[_Message]):
         self._core = RegistrationCore()
         self._is_current = trio.Event()
         self._batch = _Batch()
-        self._owed: dict[str, str] = {}
+        self._owed: dict[str, RuntimeLeft] = {}
         self._retry_at: float | None = None
 
     @override
@@ -205,8 +205,8 @@ class DomainRegistry(Actor[_Message]):
         match message:
             case Asked():
                 self._answer(message)
-            case RuntimeLeft(runtime, why):
-                self._leave(runtime, why)
+            case RuntimeLeft():
+                self._leave(message)
             case _Mirrored(records):
                 for one in records:
                     self._feed(one)
@@ -265,12 +265,12 @@ class DomainRegistry(Actor[_Message]):
         else:
             self._feed(happened, asked)
 
-    def _leave(self, runtime: str, why: str) -> None:
+    def _leave(self, left: RuntimeLeft) -> None:
         if self._retry_at is None:
-            self._batch.left[runtime] = why
-            self._feed(Leave(runtime, why))
+            self._batch.left[left.runtime] = left
+            self._feed(Leave(left.runtime, left.why, left.is_released))
         else:
-            self._owed[runtime] = why
+            self._owed[left.runtime] = left
 
     def _feed(self, happened: Input | Mirror, asked: Asked | None = None) -> None:
         emitted: list[Emitted] = []
@@ -325,8 +325,8 @@ class DomainRegistry(Actor[_Message]):
         _log.warning("registry file is written again")
         self._retry_at = None
         owed, self._owed = self._owed, {}
-        for runtime, why in owed.items():
-            self._leave(runtime, why)
+        for left in owed.values():
+            self._leave(left)
 
 
 def _not_kept(asked: Asked) -> Emitted:

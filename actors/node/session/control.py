@@ -12,6 +12,7 @@ from typing import Final, assert_never, final
 
 from actors.node.links.port import Port
 from actors.node.login.provider import Admission, Login
+from actors.node.messages import RuntimeLeft
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.opening import (
@@ -326,6 +327,10 @@ class Control:
         answer = reply_to(message, code)
         if code == Code.NOT_FOUND:
             answer = refuse(message, code, f"{runtime} is no name of this user")
+        elif code == Code.OK:
+            self._exchange.left(
+                RuntimeLeft(runtime, "its user has released its name", is_released=True)
+            )
         self._exchange.send_to_link(port, answer)
 
 

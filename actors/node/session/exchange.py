@@ -5,6 +5,7 @@ them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node hav
 that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
@@ -34,7 +35,7 @@ from fsm.limits.timers import Alarms
 from fsm.machines.session import State
 from fsm.session import node_session_io as inner
 from fsm.session.live_status import LOST, LiveStatuses
-from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session import NodeSessionCore, waiting_shares
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.restart import ReturnTime
 from specs.addresses.address import status_of
@@ -126,22 +127,32 @@ class Overload:
         self._is_shedding = False
 
     def _holders(self) -> "Iterator[tuple[float, Port | Session]]":
-        """Yield what each answers for; those that share messages stand together.
+        """Yield what the user of each answers for; those that share messages stand together.
+
+        So the user that holds most gives way first, of its holders the largest.
 
         What is shared is freed only when all its holders have given way: of those that hold
         as much, one group after the other goes, not a part of each.
         """
-        holders: list[tuple[Iterable[OutboundMessage], int, Port | Session]] = [
-            *((port.outbox, port.outbox.framed, port) for port in self._exchange.ports.values()),
-            *((one.core.waiting, 0, one) for one in self._exchange.sessions.values()),
+        exchange = self._exchange
+        holders: list[tuple[Iterable[OutboundMessage], int, str, Port | Session]] = [
+            *(
+                (port.outbox, port.outbox.framed, port.runtime or port.name, port)
+                for port in exchange.ports.values()
+            ),
+            *((one.core.waiting, 0, runtime, one) for runtime, one in exchange.sessions.items()),
         ]
-        groups: dict[int, list[tuple[float, Port | Session]]] = {}
-        for held, framed, holder in holders:
+        groups: dict[int, list[tuple[float, str, Port | Session]]] = {}
+        users = defaultdict[str, float](float)
+        for held, framed, runtime, holder in holders:
             first = next(iter(held), None)
             if first is not None:
-                share = framed + self._exchange.budget.share(held)
-                groups.setdefault(id(first), []).append((share, holder))
-        return chain.from_iterable(groups.values())
+                share = framed + exchange.budget.share(held)
+                user = exchange.names.user_of(runtime)
+                users[user] += share
+                groups.setdefault(id(first), []).append((share, user, holder))
+        largest = sorted(chain.from_iterable(groups.values()), key=lambda one: -one[0])
+        return ((users[user], holder) for _, user, holder in largest)
 
     def _shed(self, holder: Port | Session) -> None:
         exchange = self._exchange
@@ -208,6 +219,7 @@ class Exchange:
         self.foreign = ForeignRoutes(addresses.domain, rules.rights.abroad)
         self.trace = trace
         self.budget = bounds.fresh_budget()
+        self._waiting = waiting_shares(self._user_of)
         self._fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
         self.turn = TurnWrites(shared=self._fan_outs)
         self.fan_out = bounds.limits.fan_out
@@ -302,7 +314,7 @@ class Exchange:
         if self._ended:
             # Between two sessions of a runtime one has ended, so its key is a new one.
             key = f"{key}|{self._ended + 1}"
-        core = NodeSessionCore(key, runtime, self.budget)
+        core = NodeSessionCore(key, runtime, self.budget, self._waiting)
         session = self.sessions[runtime] = Session(core, stub, asker)
         return session
 
@@ -514,8 +526,7 @@ class Exchange:
                 self._done(session, number)
             case inner.Queued(message):
                 self.trace.queued((message,), session.core.runtime)
-            case inner.Overflowed(message):
-                why = "too many messages wait for the runtime"
+            case inner.Overflowed(message, why):
                 self._warn(session.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
                 self.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
             case inner.PingDue():
@@ -597,18 +608,23 @@ class Exchange:
             self.trace.hop(Op.FLUSH, entry.message)
             self.send_elsewhere(runtime, entry)
 
+    def left(self, left: RuntimeLeft) -> None:
+        """Notify all parts of the node that a runtime has left."""
+        self.notices.notify(self.components.values(), left)
+
     def _end(self, session: Session, ended: inner.Ended) -> None:
         runtime, why, is_resumable = session.core.runtime, ended.why, ended.is_resumable
+        is_released = False
         if not is_resumable:
             self.state.note(SessionForgotten(runtime))
-            self.names.ended(runtime)
+            is_released = self.names.ended(runtime)
         del self.sessions[runtime]
         self._ended += 1
         others = self.others
         with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
             self.tables.release(runtime, why)
         if others is None or not is_resumable:
-            self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
+            self.left(RuntimeLeft(runtime, why, is_released))
         gone = "no session owns address"
         left = self._fan_outs.take(runtime)
         for message in (*ended.undelivered, *(one.message for one in left)):

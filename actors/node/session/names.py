@@ -5,7 +5,7 @@ from typing import Final, TypeAlias, final
 
 from actors.node.links.port import Port
 from fsm.effects import Refused
-from fsm.session.runtime_names import Change, NameKept, Owner, RuntimeNames
+from fsm.session.runtime_names import Change, NameForgotten, NameKept, Owner, RuntimeNames
 from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.reply_code import Code
@@ -76,9 +76,11 @@ class UserNames:
         owner = self._core.owner_of(runtime)
         return runtime if owner is None else f"{owner.issuer} {owner.user}"
 
-    def ended(self, runtime: str) -> None:
-        """Note that a name has no session any more."""
-        self._store(self._core.ended(runtime, self.wall()))
+    def ended(self, runtime: str) -> bool:
+        """Note that a name has no session any more; return whether its user has released it."""
+        changes = self._core.ended(runtime, self.wall())
+        self._store(changes)
+        return NameForgotten(runtime) in changes
 
     def release(self, runtime: str, identity: Identity, port: Port) -> Code:
         """Give a name of a user back; return how that ended, as the core does.

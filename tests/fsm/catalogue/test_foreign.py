@@ -1,5 +1,6 @@
 """The table of foreign domains: what waits, what is refused, what is tried again; no clock."""
 
+import attrs
 import pytest
 
 from fsm.catalogue import foreign_io as ft
@@ -65,14 +66,19 @@ def test_the_first_message_opens_a_sandbox_and_the_others_wait_in_order(core):
     assert kinds(core.feed(send(asked(3)), 1)) == [ft.Deliver]
 
 
-def test_waiting_messages_are_bounded_by_count_and_by_bytes(core):
-    for number in range(STUB_QUEUE):
-        core.feed(send(asked(number + 1)), 0)
-    (refusal,) = core.feed(send(asked(STUB_QUEUE + 1)), 0)
-    assert (refusal.code, refusal.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
-    other = ForeignCore(NODE, {B})
-    other.feed(send(asked(1), OUTBOX_BYTES), 0)
-    assert kinds(other.feed(send(asked(2), 1), 0)) == [ft.Refuse]
+@pytest.mark.parametrize(("size", "most"), [(1, STUB_QUEUE), (OUTBOX_BYTES // 8, 8)])
+def test_waiting_messages_are_bounded_by_count_and_by_bytes(core, size, most):
+    """And one user, here a sender without an identity, has half of it."""
+
+    def of(sender, number):
+        return core.feed(send(attrs.evolve(asked(number + 1), from_=sender), size), 0)
+
+    for sender, limit in (("hyperty://a.ex/1", "a user has"), ("hyperty://a.ex/2", "the node has")):
+        done = [of(sender, number) for number in range(most // 2)]
+        assert ft.Refuse not in kinds(one for effects in done for one in effects)
+        (refusal,) = of(sender if limit == "a user has" else "hyperty://a.ex/3", most)
+        assert (refusal.code, refusal.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
+        assert refusal.why.startswith(limit)
 
 
 def test_a_domain_that_is_not_known_is_404(core):

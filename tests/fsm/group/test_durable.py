@@ -71,14 +71,14 @@ def attached(core, *entries, now=0.0):
 # ---- the end of the sender
 
 
-def offered(number, size=10):
-    return Offered(message(number), "by", R, b"x" * size)
+def offered(number, size=10, from_=A):
+    return Offered(message(number, from_), "by", R, b"x" * size)
 
 
 def test_batches_go_one_after_the_other_and_in_order():
     core = AcceptCore()
     numbers = range(2 * DURABLE_BATCH + 1)
-    assert all(core.offer(offered(number)) for number in numbers)
+    assert not any(core.offer(offered(number)) for number in numbers)
     went = []
     while batch := core.batch():
         assert core.batch() is None
@@ -103,10 +103,17 @@ def test_an_answer_to_a_batch_that_was_given_up_is_none_to_the_next():
 
 @pytest.mark.parametrize(("size", "most"), [(1, DURABLE_WAITING), (DURABLE_WAITING_BYTES // 4, 4)])
 def test_what_waits_is_bounded(size, most):
+    """And one user has half of it."""
     core = AcceptCore()
-    assert [core.offer(offered(number, size)) for number in range(most + 1)][-2:] == [True, False]
+    mine = [core.offer(offered(number, size)) for number in range(most // 2 + 1)]
+    assert not any(mine[:-1])
+    assert mine[-1].code == 503
+    assert mine[-1].why.startswith("a user has at most ")
+    others = [core.offer(offered(number, size, B)) for number in range(most // 2)]
+    assert not any(others)
+    assert core.offer(offered(0, size, C)).why.startswith("the node has room for ")
     core.batch()
-    assert core.offer(offered(0, size))
+    assert core.offer(offered(0, size)) is None
 
 
 # ---- the end of the receiver

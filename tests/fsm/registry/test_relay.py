@@ -141,6 +141,16 @@ def test_one_that_fills_the_queue_is_refused_and_others_are_not():
     assert core.feed(Wanted(7, "other"), 0.0) == [Refuse(7, Code.UNAVAILABLE, FULL)]
 
 
+def test_a_user_of_many_sessions_takes_no_place_of_others():
+    """CON-07."""
+    core = RelayCore(RelayLimits(parallel=1, waiting=4, patience=10.0, each=1))
+    for number in range(5):
+        core.feed(Wanted(number, f"session {number}", None, "flooder"), 0.0)
+    assert core.feed(Wanted(5, "other"), 0.0) == [Refuse(4, Code.UNAVAILABLE, FULL)]
+    again = Wanted(6, "session 6", None, "flooder")
+    assert core.feed(again, 0.0) == [Refuse(6, Code.UNAVAILABLE, FULL)]
+
+
 def test_one_has_its_share_of_what_is_under_way():
     """CON-07."""
     core = RelayCore(RelayLimits(parallel=4, waiting=9, patience=10.0, each=2))

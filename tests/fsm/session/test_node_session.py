@@ -130,7 +130,7 @@ def test_a_session_whose_token_was_lost_is_opened_anew():
 
     shed, step, granted = core.feed(OpenAsked(2, None, "f" * 64), 1.0)
 
-    assert shed == Overflowed(waiting.message)
+    assert shed == Overflowed(waiting.message, "too many messages wait for the runtime")
     assert (step.old, step.new, granted.waiting) == ("detached", "open", ())
     assert core.knows("f" * 64)
     assert not core.knows(TOKEN)

@@ -5,12 +5,12 @@ served all the time.
 """
 
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 import trio
 
-from specs.limits.node import USER_ADDRESSES, USER_RECORD_BYTES
+from specs.limits.node import USER_ADDRESSES, USER_RECORD_BYTES, USER_WAITING_BYTES
 from specs.limits.protocol import MAX_ADDRESSES, MAX_ALLOCATION
 from tests.support.node.issuer import ALICE, BOB, Issuer, opened
 from tests.support.node.node_peer import DOMAIN, DR, Peer
@@ -37,9 +37,15 @@ def issuer():
 
 @pytest.fixture
 def node(tmp_path, issuer):
+    with a_node(tmp_path, issuer) as process:
+        yield process
+
+
+@contextmanager
+def a_node(tmp_path, issuer, *more):
     keys = tmp_path / "keys.json"
     keys.write_bytes(issuer.jwks())
-    options = ("--domain", DOMAIN, "--jwks", str(keys), "--issuer", ISSUER, *UNHURRIED)
+    options = ("--domain", DOMAIN, "--jwks", str(keys), "--issuer", ISSUER, *UNHURRIED, *more)
     with node_process(tmp_path / "node.log", *options) as process:
         yield process
 
@@ -92,9 +98,10 @@ async def test_records_take_little_more_than_their_text_and_a_user_has_a_share(n
     async with sessions(node, issuer) as enter:
         bob = await enter("bob", BOB)
         assert await is_served(bob, BOB)
-        before, sent, refusal = node.resident, 0, None
+        before, sent, refusal, held = node.resident, 0, None, []
         for number in range(8):
             alice = await enter(f"alice-{number}", ALICE)
+            held.append(alice)
             urls = []
             while len(urls) < 512 and refusal is None:
                 urls += await alice.allocate(number=MAX_ALLOCATION)
@@ -113,6 +120,89 @@ async def test_records_take_little_more_than_their_text_and_a_user_has_a_share(n
         assert node.resident - before < 2 * sent + 64 * MIB
         assert await is_served(bob, BOB)
         assert (await register(alice, urls[0], ALICE)).code == 200, "a smaller one has room"
+        # What a session that is over has left gives way to what its user registers now.
+        assert (await held[0].control("close")).code == 200
+        for url in urls[-3:]:
+            assert (await register(alice, url, ALICE, x=value)).code == 200
+
+
+async def test_the_records_of_a_runtime_whose_name_is_released_go_with_its_session(node, issuer):
+    """Those of one that may come back are kept for a day, as disconnected."""
+    async with sessions(node, issuer) as enter:
+        bob = await enter("bob", BOB)
+        for name, is_released in (("alice-1", True), ("alice-2", False)):
+            alice = await enter(name, ALICE)
+            (url,) = await alice.allocate()
+            assert (await register(alice, url, ALICE)).code == 200
+            if is_released:
+                assert (await alice.control("release")).code == 202
+            assert (await alice.control("close")).code == 200
+            read = await bob.ask("read", f"{bob.runtime}/registry", DR, resource=url)
+            assert read.code == (404 if is_released else 408)
+        alice = await enter("alice-3", ALICE)
+        assert (await alice.control("release", runtimeURL=name_of("alice-2"))).code == 200
+        read = await bob.ask("read", f"{bob.runtime}/registry", DR, resource=url)
+        assert read.code == 404
+
+
+def name_of(runtime):
+    return f"hyperty-runtime://{DOMAIN}/{runtime}"
+
+
+async def away(enter, user, *names):
+    """Open sessions and lose their links."""
+    for name in names:
+        peer = await enter(name, user)
+        await peer.link.aclose()
+
+
+async def leave_word(sender, names, each, size=60_000):
+    """Send to runtimes that are away; return the reasons of those that were refused."""
+    for name in names:
+        for number in range(each):
+            # A text of a message has at most 16,384 characters.
+            value = [f"{number:<{size // 4}}"] * 4
+            await sender.post("create", f"{sender.runtime}/ua", f"{name_of(name)}/ua", value=value)
+    await sender.ask("unsubscribe", f"{sender.runtime}/sm", f"{sender.node}/sm", resources=[])
+    refusals, sender.heard = sender.heard, []
+    assert {one.code for one in refusals} <= {503}
+    return [one.body["description"] for one in refusals]
+
+
+async def test_what_waits_for_all_sessions_of_a_user_is_limited_and_others_are_served(node, issuer):
+    names, each = [f"alice-{number}" for number in range(20)], 15
+    async with sessions(node, issuer) as enter:
+        carol = await enter("carol", BOB)
+        await away(enter, BOB, "bob")
+        await away(enter, ALICE, *names)
+        before = node.resident
+        refused = await leave_word(carol, names, each)
+        room = USER_WAITING_BYTES // (2 * 60_200 + 1024)
+        assert abs(len(names) * each - len(refused) - room) < 5
+        limit = f"a user has at most {USER_WAITING_BYTES} bytes of messages that wait"
+        assert all(why.startswith(limit) for why in refused)
+        assert node.resident - before < 2 * USER_WAITING_BYTES
+        assert await leave_word(carol, ["bob"], each) == []
+        # What a session that is over has left gives way at once.
+        again = await enter(names[0], ALICE)
+        assert (await again.control("close")).code == 200
+        await away(enter, ALICE, names[0])
+        assert await leave_word(carol, names[:1], each) == []
+
+
+async def test_when_a_node_is_full_the_user_gives_way_that_holds_most(tmp_path, issuer):
+    names, each = [f"alice-{number}" for number in range(8)], 8
+    with a_node(tmp_path, issuer, "--outbox-budget", "8MiB") as node:
+        async with sessions(node, issuer) as enter:
+            carol = await enter("carol", BOB)
+            await away(enter, BOB, "bob")
+            await away(enter, ALICE, *names)
+            assert await leave_word(carol, ["bob"], each + 2) == []
+            assert await leave_word(carol, names, each) != []
+            back = await enter("bob", BOB)
+            heard = [await back.hear() for _ in range(each + 2)]
+            numbers = [one.body["value"][0].strip() for one in heard]
+            assert numbers == [*map(str, range(each + 2))]
 
 
 async def test_addresses_are_counted_over_all_sessions_of_a_user_and_returned(node, issuer):
