@@ -88,6 +88,7 @@ ANSWERS = {
     "fsm/catalogue/foreign.py::_full": "the stub sends what waits",
     "fsm/group/policies.py::-": "the change under way is written, the node is a member again",
     "fsm/limits/user_shares.py::UserShares.refusal": "other users give something back",
+    "fsm/limits/user_shares.py::UserQueue.__init__": "what waits is sent",
     "fsm/registry/addresses.py::-": "the row of the offer comes",
     "fsm/registry/allocation.py::-": "addresses are given back",
     "fsm/registry/changes.py::ChangesPublisher.feed": "the link becomes live",
@@ -97,6 +98,7 @@ ANSWERS = {
     "fsm/registry/resolve/resolve.py::ResolveCore._stub": "the pause ends",
     "fsm/registry/resolve/resolve.py::ResolveCore._by_link": "a link becomes live",
     "fsm/registry/resolve/resolve.py::ResolveCore._without_link": "a link becomes live",
+    "fsm/session/node_session.py::waiting_shares": "a runtime of the user is back",
     "fsm/session/runtime_names.py::RuntimeNames.refusal": "names are released, or expire",
     "fsm/session/stub_client.py::_StubOutbox.refuse": "the node can be reached again",
     "fsm/session/stub_client.py::_not_renewed": "the node has everything back",
@@ -148,7 +150,6 @@ OTHERS = {
 AGAIN = (
     "fsm/group/policies.py::-",
     "actors/kit/back_ends/answers.py::-",
-    "actors/node/group/refusals.py::-",
     "actors/node/group/refusals.py::-",
     "actors/node/group/refusals.py::-",
     "actors/node/group/refusals.py::-",
