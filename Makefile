@@ -63,6 +63,7 @@ lint-form: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/flake8 $$(grep -rlw async --include='*.py' $(PACKAGES))
+	$(BIN)/python -m tests.budgets
 
 # `make bench ARGS="--small --json"` shows in minutes that all of them run.
 # A client of NATS is one of those it compares with, and installed for it alone.

@@ -1,7 +1,7 @@
 """Calls of Python functions per round trip: how short the path of a message is.
 
-Counted are calls of functions of the product, of all parties together: they run in one
-process. The machine does not matter, so two versions of the product can be compared.
+Counted are calls of functions of the product, and steps of tasks, of all parties together: they
+run in one process. The machine does not matter, so two versions of the product can be compared.
 """
 
 import sys
@@ -14,6 +14,7 @@ from typing import Final, final
 import attrs
 import click
 import trio
+from typing_extensions import override
 
 import actors
 from bench.verdict import Verdict
@@ -40,10 +41,24 @@ class Calls:
     Attributes:
         calls: Calls of functions of the product.
         files: Files of the product in which these functions stand.
+        steps: How often a task was run.
     """
 
     calls: float
     files: int
+    steps: float
+
+
+@final
+class _Steps(trio.abc.Instrument):
+    """Counts how often tasks are run."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @override
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += 1
 
 
 class _Echo(actors.Hyperty):
@@ -99,6 +114,8 @@ async def _counted(work: Callable[[], Awaitable[None]], rounds: int) -> Calls:
         if event == "call" and frame.f_code.co_filename.startswith(_PACKAGES):
             files[frame.f_code.co_filename] += 1
 
+    steps = _Steps()
+    trio.lowlevel.add_instrument(steps)
     sys.setprofile(count)
     try:
         for _ in range(rounds):
@@ -107,7 +124,9 @@ async def _counted(work: Callable[[], Awaitable[None]], rounds: int) -> Calls:
         await trio.sleep(_SETTLED)
     finally:
         sys.setprofile(None)
-    return Calls(files.total() / rounds, sum(files[one] >= rounds for one in files))
+        trio.lowlevel.remove_instrument(steps)
+    many = sum(files[one] >= rounds for one in files)
+    return Calls(files.total() / rounds, many, steps.count / rounds)
 
 
 @click.command("bench.calls")
