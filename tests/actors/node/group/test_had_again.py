@@ -11,7 +11,22 @@ from tests.actors.node.group.test_domain import runtimes
 from tests.support.node.group_world import open_group
 from tests.system.session.test_had_again import Caller, Course, Echo, until
 
-CALLERS = 2
+CALLERS = 1
+
+
+async def ask_on(course, hyperty, echo):
+    """Ask at a rate of its own: also while the node is away."""
+
+    async def ask():
+        begun = course.up
+        answer = await hyperty.request(echo.url, 7)
+        later, why = answer.body.get("retryAfter"), answer.body.get("description")
+        course.note(begun, "rate", answer.code, later, why)
+
+    async with trio.open_nursery() as asking:
+        while True:
+            asking.start_soon(ask)
+            await trio.sleep(0.1)
 
 
 KILLED = {"of those who ask": [0], "of the one that is asked": [1], "all": [0, 1, 2]}
@@ -31,6 +46,7 @@ async def test_runtimes_of_killed_nodes_are_used_as_before_at_another(killed, au
         thing = await opened.enter_async_context(echo.report("comm", {"n": 0}))
         copies = [await opened.enter_async_context(one.observe(thing.url)) for one in hyperties]
         nursery = await opened.enter_async_context(trio.open_nursery())
+        nursery.start_soon(ask_on, course, hyperties[0], echo)
         for caller in callers:
             nursery.start_soon(caller.request)
             nursery.start_soon(caller.search)
