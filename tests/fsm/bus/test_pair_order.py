@@ -11,7 +11,7 @@ from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.bus.sending_order import Announce, PairPathCore
 from fsm.bus.transactions import DeduplicationWindow
 from fsm.p2p.transfer import Behind
-from specs.limits.p2p import ORDER_HELD, ORDER_SENT, ORDER_WAITS
+from specs.limits.p2p import HELD_BYTES, ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.chance import examples
@@ -196,6 +196,26 @@ def test_late_messages_of_the_node_alone_are_repeats_and_no_concern_of_order():
     assert not core.is_late(ask(4), NODE_PATH)
     assert core.is_late(ask(4), THERE)
     assert not core.is_late(answer(ask(1)), THERE)
+
+
+def test_a_repeat_by_the_node_lets_no_late_message_pass():
+    core = PairOrderCore()
+    core.given(ask(9), NODE_PATH, 0.0)
+    core.given(ask(5), NODE_PATH, 1.0)
+    assert core.is_late(ask(7), THERE)
+    core.given(ask(9), THERE, 2.0)
+    assert core.is_late(ask(8), NODE_PATH)
+
+
+def test_what_has_waited_makes_room_for_what_waits_next():
+    core = PairOrderCore()
+    for number in range(1, 3 * HELD_BYTES // 60_000, 10):
+        core.announced(Behind(A, B, number, number), THERE, 0.0)
+        for later in range(number + 1, number + 10):
+            large = Message(later, MessageType.CREATE, A, B, {"value": "x" * 60_000})
+            assert core.arrives(large, THERE, later) == [], later
+        assert len(core.given(ask(number), NODE_PATH, 0.0)) == 9
+    assert core.held == 0
 
 
 def test_no_more_messages_of_a_link_wait_than_the_limit_allows():

@@ -184,6 +184,15 @@ def test_after_that_only_what_is_later_counts():
     assert isinstance(mine.take(create(3, 10)), ChildShown)
 
 
+def test_a_whole_object_lets_no_deleted_child_come_back():
+    """I-D10: what it shows of a creator may be older than what the creator has deleted."""
+    mine = filled(create(2), create(5, 6), op(Act.DELETE, 5, 7))
+    mine.become(children_in(filled(create(2, 8), create(3, 9)).shown()))
+    assert mine.take(create(5, 10)).code == Code.CONFLICT
+    assert mine.take(create(4, 11)).code == Code.CONFLICT
+    assert isinstance(mine.take(create(6, 12)), ChildShown)
+
+
 def test_invalid_children_of_a_snapshot_are_left_out():
     """An older peer tells no versions, and more than a value; others tell anything."""
     found = children_in(
