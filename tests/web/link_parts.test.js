@@ -263,3 +263,22 @@ test("what has come makes room for what waits next, and what is younger than it 
   await clock.turn(REPLY_TIMEOUT + 1);
   assert.equal(given.length, 3 * ORDER_HELD);
 });
+
+test("a malformed message of a peer whose head can be read is answered over the link, and counted", () => {
+  const made = liveLink();
+  made.raw.onmessage({ data: `{"id":5,"type":"nothing","from":"${PEER}","to":"${OWN}","body":{}}` });
+  const answers = made.raw.sent.flatMap((frame) => String(frame).split("\n")).map((line) => JSON.parse(line)).filter(({ type }) => type === "response");
+  assert.deepEqual(answers.map(({ id, to, body }) => [id, to, body.code]), [[5, PEER, 400]]);
+  assert.equal(made.tools.counters.drops.get("malformed"), 1);
+});
+
+test("who sends over a link is who the signatures of its set-up have proven, whatever a message says", () => {
+  const sender = { runtime: "hyperty-runtime://a.ex/rb", user: null, vouchedBy: "none" };
+  const arrived = [];
+  const { raw } = liveLink({ sender, arrived: (message) => arrived.push(message) });
+  const identity = { runtime: RUNTIME, user: "user://a.ex/alice", vouchedBy: "domain" };
+  for (const [at, body] of [{}, { identity }].entries()) {
+    raw.onmessage({ data: JSON.stringify({ id: at + 1, type: "create", from: PEER, to: OWN, body }) });
+  }
+  assert.deepEqual(arrived.map((one) => one.identity), [sender, sender]);
+});

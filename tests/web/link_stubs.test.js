@@ -182,6 +182,20 @@ test("what a link had not delivered when it broke goes by the node, once and in 
   await close();
 });
 
+test("an answer that a link had not delivered when it broke goes by the node", async () => {
+  const { world, goLive, ask, heard, close } = await pair();
+  await goLive();
+  world.carried = (data, owner) => (owner === RB ? null : data);
+  const asking = ask("asked by the link");
+  await world.turn(1);
+  assert.deepEqual(heard, ["first", "asked by the link"]);
+  world.cutChannels(RA, RB);
+  world.carried = (data) => data;
+  assert.equal((await world.until(asking)).body.value, "asked by the link");
+  assert.equal(heard.length, 2);
+  await close();
+});
+
 test("a link that does not drain refuses what there is no room for, and counts it", async () => {
   const { world, one, goLive, ask, close } = await pair();
   await goLive();

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { GONE_READS, HAND_OVER_PAUSE, LEAVE_TRIES, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { GONE_READS, HAND_OVER_PAUSE, LEAVE_TRIES, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
-import { opened, PATHS, SUBSCRIPTION, URL, whole } from "./object_page.js";
+import { MINE, opened, PATHS, SUBSCRIPTION, URL, whole } from "./object_page.js";
 
 const LEAVE = `unsubscribe ${SUBSCRIPTION}`;
 const leaves = { type: "unsubscribe", to: SUBSCRIPTION };
@@ -175,4 +175,41 @@ test("a session that is new gets the path again, and the copy what it missed", a
   node.cut();
   await node.clock.turn(5);
   assert.deepEqual([ofPath(node, "subscribe").length, copy.value, said(asks)], [2, { n: 4 }, 2]);
+});
+
+for (const code of [403, 404, 413]) {
+  test(`who is refused with ${code} gets no copy, and may ask again`, async () => {
+    const { node, hyperty, given, done } = await opened({ [SUBSCRIPTION]: { code, description: "no" } });
+    const refused = await done(hyperty.observe(URL).catch((error) => error));
+    assert.deepEqual([refused.name, refused.code, refused.reason], ["Refusal", code, "no"]);
+    assert.equal(ofPath(node, "unsubscribe").length, 1);
+    given[SUBSCRIPTION] = { code: 200, value: whole(3, { n: 3 }) };
+    assert.deepEqual((await done(hyperty.observe(URL))).value, { n: 3 });
+  });
+}
+
+test("an observer whose subscription is over goes on by what it has, and does not begin anew", async () => {
+  const { node, hyperty, change, done } = await opened({ [URL]: { code: 401 } });
+  const copy = await done(hyperty.observe(URL));
+  await change(2, "n", 2);
+  await node.clock.turn(QUIET + 1);
+  const versions = node.said(asks).map(({ body }) => body.version);
+  assert.ok(versions.length >= 2);
+  assert.deepEqual(versions, [undefined, ...versions.slice(1).map(() => 2)]);
+  assert.equal(copy.gone, null);
+});
+
+test("a reporter observes its own object without asking itself, and nobody else does", async () => {
+  const { node, runtime, say, done } = await opened();
+  const asked = [];
+  const deploying = runtime.deploy("reporter", { subscribe: ({ observer }) => void asked.push(observer) });
+  const reporter = await done(deploying);
+  node.addresses.push(MINE);
+  const mine = await done(reporter.report("comm", { n: 1 }));
+  const copy = await done(reporter.observe(MINE));
+  assert.deepEqual([copy.value, asked], [{ n: 1 }, []]);
+  await done(mine.set("n", 2));
+  assert.deepEqual(copy.value, { n: 2 });
+  await say({ type: "subscribe", from: "hyperty-runtime://a.ex/rb/sm", to: `${MINE}/subscription`, body: { source: PEER } });
+  assert.deepEqual(asked, [PEER]);
 });

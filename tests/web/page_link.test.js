@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { GOODBYE_TIMEOUT } from "../../web/src/constants.js";
+import { ERROR_WINDOW, GOODBYE_TIMEOUT, MAX_MALFORMED, OUTBOX_MESSAGES } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import { FakeNode, PEER, reply, request, RUNTIME, SESSION, settle, STUB } from "./fake_node.js";
 
@@ -128,4 +128,31 @@ test("the end of the session is written before the link is closed", async () => 
   await node.clock.turn(GOODBYE_TIMEOUT);
   await closing;
   assert.deepEqual([node.controls.at(-1).method, socket.closedBy], ["close", "runtime"]);
+});
+
+test("what comes back by the node that went by this stub is dropped", async () => {
+  const { node, runtime, echo } = await echoing();
+  node.say(request(echo.url, 1, { body: { value: 1, via: [STUB] } }));
+  await settle();
+  assert.deepEqual([node.said({ type: "response", to: PEER }), runtime.counters.drops.get("loop")], [[], 1]);
+});
+
+test("malformed lines count for a while only", async () => {
+  const { node } = await echoing();
+  for (let nth = 0; nth < 3; nth += 1) {
+    for (let at = 0; at < MAX_MALFORMED; at += 1) node.say("{");
+    await node.clock.turn(ERROR_WINDOW + 1);
+    assert.equal(node.sockets.length, 1);
+  }
+});
+
+test("messages that cannot be written take no room from others", async () => {
+  const { node, runtime, echo } = await echoing();
+  const large = Array.from({ length: 200 }, () => "x".repeat(400));
+  const refused = Array.from({ length: OUTBOX_MESSAGES }, () => runtime.ask("read", "domain://registry.a.ex", { criteria: large }));
+  await settle();
+  assert.deepEqual(new Set((await Promise.all(refused)).map(({ body }) => body.code)), new Set([413]));
+  void echo.ask("create", PEER, { value: "there" });
+  await settle();
+  assert.equal(node.said({ to: PEER }).length, 1);
 });

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ANSWERS_KEPT, DEDUP_BYTES, DEDUP_SECONDS, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { ANSWERS_KEPT, DEDUP_BYTES, DEDUP_SECONDS, EVENTS_WAITING, HOP_LIMIT, MAILBOX, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import "../../web/src/more.js";
 import { FakeNode, PEER, reply, request, settle } from "./fake_node.js";
@@ -211,4 +211,37 @@ test("of too many senders the one that is silent for longest is forgotten first"
   for (const nth of [1, 3, most, 2]) await say(nth);
   await settle();
   assert.deepEqual(heard.slice(before), ["hyperty://a.ex/2 1"]);
+});
+
+test("a message that has crossed too many stubs goes no further", async () => {
+  const { node, hyperty, say, drops } = await opened();
+  const via = (count) => Array.from({ length: count }, (_, at) => `hyperty-runtime://a.ex/r${at}/protostub/1`);
+  // The stub of this runtime is one more.
+  for (const [at, count] of [HOP_LIMIT - 1, HOP_LIMIT].entries()) {
+    await say(request(hyperty.url, count, { id: 20 + at, body: { value: count, via: via(count) } }));
+  }
+  const answers = node.said({ type: "response", to: PEER }).map(({ id, body }) => [id, body.code]);
+  assert.deepEqual([answers, drops("loop")], [[[20, 200]], 1]);
+});
+
+test("who has asked much may ask more, once it is answered; and events leave room for requests", async () => {
+  const going = [];
+  const { node, hyperty, say, drops } = await opened({ event: () => new Promise((resolve) => going.push(resolve)) });
+  const codes = (from) => node.said({ type: "response", to: from }).map(({ body }) => body.code);
+  const identity = { user: null, runtime: "hyperty-runtime://a.ex/busy", vouchedBy: "none" };
+  for (let id = 1; id <= 2 * MAILBOX; id += 1) {
+    node.say(request(hyperty.url, id, { id, body: { value: id, identity } }));
+    if (id % 50 === 0) await settle();
+  }
+  await settle();
+  assert.deepEqual(new Set(codes(PEER)), new Set([200]));
+  assert.equal(codes(PEER).length, 2 * MAILBOX);
+  for (let id = 1; id <= MAILBOX + 10; id += 1) {
+    node.say(request(`${hyperty.url}/events`, id, { id, from: `${PEER}-${id % 40}` }));
+    if (id % 50 === 0) await settle();
+  }
+  await settle();
+  assert.deepEqual([going.length, drops("overflow")], [EVENTS_WAITING, MAILBOX + 10 - EVENTS_WAITING]);
+  await say(request(hyperty.url, "there", { id: 7, from: "hyperty://a.ex/other" }));
+  assert.deepEqual(codes("hyperty://a.ex/other"), [200]);
 });
