@@ -20,7 +20,7 @@ from spark.errors import SparkMissingError, TraceMissingError
 from spark.findings import DIAGRAMS
 from specs.claims import CATALOGUE, Claim
 from specs.errors import ProtoflyError
-from specs.plain_text import one_line, visible
+from specs.plain_text import one_line
 
 __all__ = ["Exit", "claims_page", "main"]
 
@@ -237,7 +237,7 @@ def validate(  # noqa: PLR0913 - one for each option
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
     for line in outcome.as_json() if as_json else outcome.as_text():
-        print(visible(line))
+        print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
 
 
@@ -318,7 +318,7 @@ def export(
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
-    print(visible(f"{form}: {written}"), file=sys.stderr)
+    print(one_line(f"{form}: {written}"), file=sys.stderr)
 
 
 @main.command()
@@ -379,7 +379,7 @@ def watch(
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
     for line in outcome.as_json() if as_json else outcome.as_text():
-        print(visible(line))
+        print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
 
 
@@ -390,7 +390,7 @@ def claims() -> None:
 
 
 def _print_now(line: str) -> None:
-    print(visible(line), flush=True)
+    print(one_line(line), flush=True)
 
 
 class _Progress:
@@ -441,7 +441,7 @@ def _work(name: str = "spark.run") -> ModuleType:
 
 
 def _fail(error: ProtoflyError, code: Exit) -> NoReturn:
-    print(f"Error: {visible(str(error))}", file=sys.stderr)
+    print(f"Error: {one_line(str(error))}", file=sys.stderr)
     sys.exit(code)
 
 

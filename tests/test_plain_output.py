@@ -108,7 +108,7 @@ def test_spark_prints_cleaned_lines_only():
     own = ('f"lines that are no records: {bad}"', "claims_page()", "text")
     for node in prints(tree):
         shown = ast.unparse(node.args[0]).replace("'", '"')
-        assert shown.startswith("visible(") or "visible(" in shown or shown in own
+        assert "one_line(" in shown or shown in own
 
 
 # ---- peers that answer with such texts
@@ -201,10 +201,11 @@ def test_a_trace_of_others(tmp_path):
     """States, causes and names in a trace are texts of the process that wrote it."""
     folder = write(tmp_path, "x step address URL [*] odd released")
     for file in folder.rglob("*.jsonl"):
-        file.write_text(file.read_text().replace('"odd"', json.dumps(EVIL)))
+        file.write_text(file.read_text().replace('"odd"', json.dumps(EVIL + "\nforged")))
     for more in ([], ["--json"]):
         done = CliRunner().invoke(cli, ["judge", str(folder), *more])
         assert done.exit_code
+        assert "\nforged" not in done.output
         assert not ACTIVE.search(done.output), ascii(done.output)
 
 

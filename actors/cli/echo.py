@@ -2,17 +2,16 @@
 
 import click
 
-from specs.plain_text import visible
+from specs.plain_text import one_line
 
 __all__ = ["echo"]
 
 
-def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text, in which others may have chosen parts; all output of commands goes here.
+def echo(*lines: str, err: bool = False) -> None:
+    """Print lines, in which others may have chosen parts; all output of commands goes here.
 
     Args:
-        text: The text; line breaks in it are ours.
-        err: Whether it goes to standard error.
-        nl: Whether the line ends with it.
+        lines: The lines; a line break in one of them is spelt out.
+        err: Whether they go to standard error.
     """
-    click.echo(visible(text), err=err, nl=nl)
+    click.echo("\n".join(map(one_line, lines)), err=err)

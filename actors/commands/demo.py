@@ -113,7 +113,7 @@ def _say_page(url: str) -> None:
 
 
 def _show_page(url: str) -> None:
-    echo(f"Open this page in two windows of a browser; Ctrl-C ends it:\n\n  {url}\n")
+    echo("Open this page in two windows of a browser; Ctrl-C ends it:", "", f"  {url}", "")
 
 
 def _check_judge() -> None:

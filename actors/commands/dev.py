@@ -330,7 +330,7 @@ class _Text(_Shown):
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for kind, name, value in rows:
             echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
-        echo("\nTry in another terminal:")
+        echo("", "Try in another terminal:")
         program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
         file = shlex.quote(_near(files.config))
         for name in environment.runtimes:
@@ -339,8 +339,10 @@ class _Text(_Shown):
             to = f"user://{files.domain}/{one.runtime} {one.source.name}"
             echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
         echo(
-            f"  {program} runtime --config {file} --name carol --hyperty echo=actors.hyperties:Echo"
-            "\n\nA hyperty is loaded again when its file changes. Ctrl-C ends everything."
+            f"  {program} runtime --config {file} --name carol"
+            " --hyperty echo=actors.hyperties:Echo",
+            "",
+            "A hyperty is loaded again when its file changes. Ctrl-C ends everything.",
         )
 
     @override
@@ -351,7 +353,7 @@ class _Text(_Shown):
     def refused(self, deployment: Deployment, why: str, details: str) -> None:
         echo(f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}")
         if details:
-            echo(details)
+            echo(*details.splitlines())
 
 
 def _near(path: Path) -> str:

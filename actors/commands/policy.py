@@ -124,7 +124,7 @@ def command() -> None:
 @command.command("schema")
 def show_schema() -> int:
     """Print the JSON Schema of policy files."""
-    echo(SCHEMA_FILE.read_text(), nl=False)
+    echo(*SCHEMA_FILE.read_text().splitlines())
     return ExitCode.OK
 
 
@@ -270,7 +270,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
     if as_json:
         say("policy-explain", **explanation_json(explanation))
     else:
-        echo("\n".join(explanation_lines(explanation)))
+        echo(*explanation_lines(explanation))
     return ExitCode.OK
 
 

@@ -126,8 +126,8 @@ async def _ask_user(
         why = f"the hyperty {what} is registered, but cannot be reached now; try again later"
         raise CommandError(why, ExitCode.CANNOT_CONNECT)
     if len(live) > 1:
-        listed = "\n".join(f"  {entry.url} in {entry.runtime}" for entry in live)
-        why = f"there are {len(live)} hyperties {what}; name one of these addresses:\n{listed}"
+        listed = ", ".join(f"{entry.url} in {entry.runtime}" for entry in live)
+        why = f"there are {len(live)} hyperties {what}; name one of these addresses: {listed}"
         raise CommandError(why, ExitCode.REFUSED)
     return await request.send(live[0].url, runtime)
 

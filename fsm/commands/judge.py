@@ -22,6 +22,7 @@ from fsm.judge.trace_line import STEP_TEXTS, Claim, Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders
 from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
+from specs.plain_text import one_line
 
 __all__ = ["judge_traces"]
 
@@ -76,9 +77,9 @@ def judge_traces(
         with progress_of_reading("traces", parts_in(traces)) as parts:
             folders = judge_folders(folders_of(parts))
     except TraceFileError as exc:
-        raise _NoTraceError(str(exc)) from exc
+        raise _NoTraceError(one_line(str(exc))) from exc
     except ManifestError as exc:
-        raise UsageError(str(exc)) from exc
+        raise UsageError(one_line(str(exc))) from exc
     found = _Found([folder.reading for folder in folders])
     processes = sorted((one for folder in folders for one in folder.processes), key=_name)
     judged = combined(processes, len(found.bad), untraced, manifest)
@@ -90,7 +91,7 @@ def judge_traces(
         print_json(*_as_json(judged, found, flaws, verdict))
     else:
         for line in _as_text(judged, found, flaws, verdict):
-            echo(line)
+            echo(one_line(line))
     ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
 
 

@@ -37,7 +37,7 @@ class Ended:
 def called(command: click.Command, *arguments: str) -> Ended:
     """Run a command within this process; its exceptions are reported as by `enter`."""
     result = CliRunner().invoke(command, arguments, standalone_mode=False)
-    out, err = result.stdout.splitlines(), result.stderr.splitlines()
+    out, err = lines_of(result.stdout), lines_of(result.stderr)
     match result.exception:
         case None:
             return Ended(result.return_value or 0, out, err)
@@ -56,7 +56,7 @@ def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
         patch.setattr(sys, "argv", ["protofly", *arguments])
         with pytest.raises(SystemExit) as exiting:
             main()
-        reported = [stream.getvalue().decode().splitlines() for stream in (out, err)]
+        reported = [lines_of(stream.getvalue().decode()) for stream in (out, err)]
     return Ended(int(exiting.value.code or 0), *reported)
 
 
@@ -74,7 +74,12 @@ async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:
 
 def _lines(file: IO[bytes]) -> list[str]:
     file.seek(0)
-    return file.read().decode().splitlines()
+    return lines_of(file.read().decode())
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text; unlike `splitlines` this hides no character that ends one."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 @attrs.frozen

@@ -1,0 +1,118 @@
+"""Each command is run against texts that others chose: none reaches the terminal as it is."""
+
+import json
+import re
+from base64 import urlsafe_b64encode
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from tests.support.command import call, typed
+from tests.test_plain_output import ACTIVE, ODD
+from transports.errors import LinkError
+from transports.link import Kind
+from transports.system import open_system_network
+
+EVIL = f"be{ODD}low\nforged"
+SPELT = "be\\u001b"
+DOMAIN = "a.example"
+
+
+class HostileNode:
+    """Lets everybody in, or nobody, and says all that it may say in active characters."""
+
+    def __init__(self, listener, nursery, *, is_open):
+        self.url = f"{listener.address}/link"
+        self._is_open = is_open
+        self._nursery = nursery
+        nursery.start_soon(self._accept, listener)
+
+    async def _accept(self, listener):
+        while True:
+            self._nursery.start_soon(self._serve, await listener.accept())
+
+    async def _serve(self, link):
+        try:
+            while True:
+                for line in (await link.receive()).split(b"\n"):
+                    await self._take(link, json.loads(line))
+        except LinkError:
+            await link.aclose()
+
+    async def _take(self, link, asked):
+        if asked["type"] == "response":
+            return
+        body = {"code": 403, "description": EVIL, "value": {"text": EVIL}}
+        if self._is_open and asked["to"].endswith("/session"):
+            body = {"code": 200, "value": {"sessionToken": "t1"}}
+        said = {"id": asked["id"], "type": "response", "from": asked["to"], "to": asked["from"]}
+        await link.send(json.dumps(said | {"body": body}).encode())
+
+
+@asynccontextmanager
+async def hostile_node(*, is_open):
+    async with (
+        open_system_network() as network,
+        network.listen(Kind.WEBSOCKET, "127.0.0.1:0") as listener,
+        trio.open_nursery() as nursery,
+    ):
+        yield HostileNode(listener, nursery, is_open=is_open)
+        nursery.cancel_scope.cancel()
+
+
+def assert_clean(ended):
+    shown = "\n".join([*ended.out, *ended.err])
+    assert not ACTIVE.search(shown), ascii(shown)
+    assert not re.search("^forged", shown, re.MULTILINE), ascii(shown)
+    return shown
+
+
+ASKING = {
+    "request": ("request", "hyperty://a.example/x", "1"),
+    "find": ("find", "--name", "x"),
+    "release": ("release", "x"),
+}
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("asking", ASKING)
+async def test_what_a_node_says(asking, is_open):
+    async with hostile_node(is_open=is_open) as node:
+        name, *more = ASKING[asking]
+        ended = await call(name, "--domain", DOMAIN, "--node", node.url, *more)
+    shown = assert_clean(ended)
+    assert SPELT in shown or not ended.status
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+async def test_the_log_of_a_runtime_that_is_refused(style):
+    async with hostile_node(is_open=False) as node:
+        place = ("--domain", DOMAIN, "--node", node.url, "--name", "x")
+        ended = await call("runtime", *place, "--log-style", style)
+    assert ended.status
+    assert SPELT in assert_clean(ended)
+
+
+def test_texts_in_files(tmp_path):
+    """Policies, options, tokens, scenarios and traces that others wrote."""
+    policy = {"id": EVIL, "rules": [{"id": EVIL, "effect": EVIL}]}
+    scenario = {"sc": EVIL, "step": EVIL, EVIL: EVIL}
+    files = {"policy": policy, "scenario": scenario}
+    for name, value in files.items():
+        (tmp_path / name).write_text(json.dumps(value))
+    (tmp_path / "options.toml").write_text(f"{json.dumps(EVIL)} = {json.dumps(EVIL)}\n")
+    claims = [{"alg": "EdDSA", "kid": EVIL}, {"iss": EVIL, "sub": EVIL, EVIL: EVIL}]
+    parts = [urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in claims]
+    odd = str(tmp_path / f"no{ODD.replace(chr(0), '')}file\nforged")
+    for arguments in (
+        ("policy", "check", str(tmp_path / "policy")),
+        ("policy", "check", odd),
+        ("play", str(tmp_path / "scenario")),
+        ("play", odd),
+        ("config", "check", str(tmp_path / "options.toml")),
+        ("token", "show", ".".join([*parts, "AA"])),
+        ("stub", "verify", odd),
+        ("fsm", "judge", odd),
+    ):
+        assert_clean(typed(*arguments))
