@@ -435,6 +435,8 @@ class NodeBus(Actor[BusMessage]):
         verdict: AddressTakenError | None = None
         try:
             self._exchange.components.attach(request.address, request.component)
+            # What a part was asked before it was started again, it does not answer.
+            self._exchange.asking = self._exchange.nothing_asked()
         except AddressTakenError as exc:
             _log.error("address taken", address=exc.address, part=exc.part, holder=exc.holder)
             verdict = exc

@@ -111,6 +111,8 @@ class Dispatch:
             to_runtime: Only receiver of the message; None: every subscriber.
         """
         if to_runtime is not None:
+            if to_runtime in self._exchange.asking:
+                self._exchange.asking.take(to_runtime, -1, 0)
             self._answered(to_runtime, message)
         elif message.is_response and message.to == self._node.session:
             self._control.answered(message)
@@ -162,9 +164,12 @@ class Dispatch:
             has_login=self._exchange.has_login and not is_upstream,
         )
         asked = Asked(message, by, owner, is_moved, is_upstream, users, self._is_returning)
-        if component is None or not component.try_tell(asked):
-            why = f"{address} cannot be asked now"
-            self._answered(by, refuse(message, Code.UNAVAILABLE, why))
+        refused = self._exchange.asking.refusal(by, 1, 0)
+        if refused is None and component is not None and component.try_tell(asked):
+            self._exchange.asking.take(by, 1, 0)
+            return
+        why = f"{address} cannot be asked now" if refused is None else refused.why
+        self._answered(by, refuse(message, Code.UNAVAILABLE, why))
 
     def _claimed(self, message: Message, subject: str, by: str) -> None:
         """Let a registration claim its data object; a refused claim is a refused registration."""

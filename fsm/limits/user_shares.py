@@ -131,6 +131,12 @@ class UserShares:
         if not theirs.count:
             del self._users[user]
 
+    def give_back(self, runtime: str) -> None:
+        """Count nothing of a runtime any more."""
+        if runtime in self._runtimes:
+            _, mine = self._runtimes[runtime]
+            self.take(runtime, -mine.count, -mine.size)
+
 
 _HALF: Final = 2
 

@@ -32,6 +32,7 @@ from actors.node.trace import ComponentTrace, ground_of
 from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
+from fsm.limits.user_shares import Share, UserShares
 from fsm.machines.session import State
 from fsm.session import node_session_io as inner
 from fsm.session.live_status import LOST, LiveStatuses
@@ -41,7 +42,7 @@ from fsm.session.restart import ReturnTime
 from specs.addresses.address import status_of
 from specs.identity import Identity
 from specs.limits.node import MAILBOX_RETRY
-from specs.limits.protocol import FAN_OUT_AT_ONCE, SESSION_QUEUE
+from specs.limits.protocol import FAN_OUT_AT_ONCE, MAILBOX, MAX_ID, SESSION_QUEUE
 from specs.message import Message, MessageType, identified, position_of, refuse
 from specs.reply_code import TAKEN_OVER, Code, DropReason, LinkEnd
 from specs.trace import Op
@@ -193,6 +194,8 @@ class Exchange:
         pace_of: Returns what one session of a peer may send.
         state: What changes of the stored sessions and names.
         names: The names of runtimes that belong to users.
+        asking: The requests that parts of the node have to answer, so that one user does not fill
+            their mailboxes.
         statuses: The runtimes that others take to be live.
         departure: How the node goes down.
         has_login: Whether runtimes can log in.
@@ -220,6 +223,7 @@ class Exchange:
         self.trace = trace
         self.budget = bounds.fresh_budget()
         self._waiting = waiting_shares(self._user_of)
+        self.asking = self.nothing_asked()
         self._fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
         self.turn = TurnWrites(shared=self._fan_outs)
         self.fan_out = bounds.limits.fan_out
@@ -239,6 +243,12 @@ class Exchange:
         self._ids = ids
         self.runtimes: dict[int, str] = {}
         self._alarms = Alarms[str]()
+
+    def nothing_asked(self) -> UserShares:
+        """Return what counts the requests of each user that a part of the node has to answer."""
+        each, together = Share(MAILBOX // 2, MAX_ID), Share(MAX_ID, MAX_ID)
+        kind = "requests open at the node"
+        return UserShares(kind, each, together, self._user_of, Code.UNAVAILABLE)
 
     def _identity_of(self, runtime: str) -> Identity | None:
         session = self.sessions.get(runtime)
@@ -601,6 +611,7 @@ class Exchange:
     def _moved(self, runtime: str, waiting: tuple[OutboundMessage, ...]) -> None:
         """Note that another node has a session; what waits here follows it."""
         del self.sessions[runtime]
+        self.asking.give_back(runtime)
         self._ended += 1
         self.statuses.lost(runtime)
         self.tables.moved_away(runtime)
@@ -619,6 +630,7 @@ class Exchange:
             self.state.note(SessionForgotten(runtime))
             is_released = self.names.ended(runtime)
         del self.sessions[runtime]
+        self.asking.give_back(runtime)
         self._ended += 1
         others = self.others
         with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():

@@ -11,10 +11,12 @@ import pytest
 import trio
 
 from specs.limits.node import USER_ADDRESSES, USER_RECORD_BYTES, USER_WAITING_BYTES
-from specs.limits.protocol import MAX_ADDRESSES, MAX_ALLOCATION
+from specs.limits.protocol import FRAME_MESSAGES, MAILBOX, MAX_ADDRESSES, MAX_ALLOCATION
+from specs.message import Message, MessageType
 from tests.support.node.issuer import ALICE, BOB, Issuer, opened
 from tests.support.node.node_peer import DOMAIN, DR, Peer
 from tests.support.node.node_process import UNHURRIED, node_process
+from transports.codec import encode
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -188,6 +190,55 @@ async def test_what_waits_for_all_sessions_of_a_user_is_limited_and_others_are_s
         assert (await again.control("close")).code == 200
         await away(enter, ALICE, names[0])
         assert await leave_word(carol, names[:1], each) == []
+
+
+async def flood(peer, asks):
+    """Send searches as fast as the node takes them; return the reasons of refusals."""
+    search = {"resource": f"/hyperty/user/{BOB}"}
+    sent = [
+        encode(Message(number, MessageType.READ, f"{peer.runtime}/registry", DR, search))
+        for number in range(1000, 1000 + asks)
+    ]
+    refusals = []
+
+    async def hear():
+        for _ in range(asks):
+            answer = await peer.hear()
+            if answer.code != 200:
+                refusals.append(answer.body["description"])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear)
+        for at in range(0, asks, FRAME_MESSAGES):
+            await peer.raw(b"\n".join(sent[at : at + FRAME_MESSAGES]))
+    return refusals
+
+
+async def test_one_user_does_not_fill_the_mailbox_of_a_part_of_the_node(node, issuer):
+    refusals, read, each = [], [], 500
+
+    async with sessions(node, issuer) as enter:
+        bob = await enter("bob", BOB)
+        (url,) = await bob.allocate()
+        assert (await register(bob, url, BOB)).code == 200
+        alices = [await enter(f"alice-{number}", ALICE) for number in range(20)]
+
+        async def attack(peer):
+            refusals.extend(await flood(peer, each))
+
+        async def use():
+            while True:
+                answer = await bob.ask("read", f"{bob.runtime}/registry", DR, resource=url)
+                read.append(answer.code)
+
+        async with trio.open_nursery() as users:
+            users.start_soon(use)
+            async with trio.open_nursery() as attackers:
+                for peer in alices:
+                    attackers.start_soon(attack, peer)
+            users.cancel_scope.cancel()
+    assert set(read) == {200}
+    assert {*refusals} == {f"a user has at most {MAILBOX // 2} requests open at the node"}
 
 
 async def test_when_a_node_is_full_the_user_gives_way_that_holds_most(tmp_path, issuer):
