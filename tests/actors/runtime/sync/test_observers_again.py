@@ -5,7 +5,7 @@ import trio
 
 from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Route
 from specs.bodies.sync import ObjectName
-from specs.limits.sync import HAND_OVER_PAUSE
+from specs.limits.sync import HAND_OVER_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
 from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 
@@ -52,6 +52,21 @@ async def test_a_leave_that_is_to_be_repeated_ends_with_a_new_request(autojump_c
         await lone.wanted(8)
     assert lone.said_of(MessageType.UNSUBSCRIBE) == [BOB]
     assert lone.observed.observers == {BOB}
+
+
+@pytest.mark.parametrize(("refusals", "times"), [(0, 1), (2, 3), (99, LEAVE_TRIES)])
+async def test_a_leave_that_is_refused_for_now_is_said_again_some_times(
+    refusals, times, autojump_clock
+):
+    lone = await observing(BOB)
+    lone.jobs.clear()
+    codes = iter([503] * refusals)
+    is_leave = MessageType.UNSUBSCRIBE
+    lone.bus.decide = lambda message: next(codes, 200) if message.type is is_leave else 200
+    request = Message(7, is_leave, BOB, lone.bus.url, {"resource": URL})
+    await lone.observed.leave(request, ObjectName(URL))
+    await lone.run()
+    assert lone.said_of(is_leave) == [BOB] * times
 
 
 async def observing(*observers):
