@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from fsm.static_check import read_census, write_census
 from tests.support.compiled import compile_tests
 from tests.support.order import in_order
+from tests.support.shape import Stand
 from tests.support.trace.census import counted
 
 SOAK_TIMEOUT = 3600.0
@@ -118,6 +119,16 @@ def takes_long(item):
         item.cls or object, TestCase
     )
     return is_tried or any(item.get_closest_marker(name) for name in ("chance", "timeout"))
+
+
+@pytest.fixture
+def monkeypatch():
+    """As pytest's; a stand-in for a function has its shape, and is called."""
+    stand = Stand()
+    yield stand
+    silent = stand.silent
+    stand.undo()
+    assert not silent, f"nothing has called what stands in for {', '.join(sorted(silent))}"
 
 
 @pytest.fixture(scope="session")

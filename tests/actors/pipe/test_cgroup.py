@@ -52,8 +52,9 @@ class Hierarchy:
 
 
 @pytest.fixture
-def hierarchy(tmp_path, monkeypatch):
-    return Hierarchy(tmp_path, monkeypatch)
+def hierarchy(tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        yield Hierarchy(tmp_path, patch)
 
 
 def test_the_group_has_the_limits_and_takes_processes(hierarchy):

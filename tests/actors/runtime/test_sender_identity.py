@@ -164,7 +164,10 @@ async def test_the_own_word_of_a_hyperty_counts_nowhere(autojump_clock):
 async def test_a_hyperty_in_a_sandbox_knows_its_caller_too_and_cannot_lie(
     autojump_clock, monkeypatch
 ):
-    monkeypatch.setattr(ProcessSandboxes, "open", lambda _, label, find: open_local_sandbox(label))
+    def in_this_process(_, label, **_find):
+        return open_local_sandbox(label)
+
+    monkeypatch.setattr(ProcessSandboxes, "open", in_this_process)
     async with open_domains(A) as world:
         here = await world.runtime(A, "ra", ALICE)
         code = HypertyCode(f"{__name__}:Liar")

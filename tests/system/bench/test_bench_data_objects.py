@@ -47,13 +47,13 @@ def test_the_bench_of_data_objects_runs_small():
 def test_all_numbers_are_judged(monkeypatch, observed, times, options, missed):
     *fan_out, others = times
 
-    async def rates(*_):
+    async def rates(*_, **__):
         return [Rates(alone=5000.0, observed=observed * 1000.0, requests=1000.0)]
 
-    async def taken(*_):
+    async def taken(*_, **__):
         return [FanOut(*fan_out)]
 
-    async def asked(*_):
+    async def asked(*_, **__):
         return Others([1.0] * 98 + [others] * 2, [1.0])
 
     monkeypatch.setattr(data_objects, "measure_rates", rates)

@@ -136,7 +136,7 @@ def test_a_bench_that_fails_is_a_line_and_the_others_run(as_json, monkeypatch):
 
 
 def reported_of(monkeypatch, module, name, measured, *options):
-    async def measure(*_):
+    async def measure(*_, **__):
         return measured
 
     monkeypatch.setattr(module, name, measure)

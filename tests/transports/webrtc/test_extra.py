@@ -2,6 +2,7 @@
 
 import pytest
 
+from actors.cli import options
 from actors.runtime import config
 from actors.runtime.config import RuntimeConfig
 from tests.support.command import typed
@@ -16,10 +17,11 @@ RUNTIME = ("runtime", "--domain", "a.example", "--name", "ra", "--node", "ws://1
 
 
 @pytest.fixture
-def _not_installed(monkeypatch):
-    for module in (config, process):
-        monkeypatch.setattr(module, "is_webrtc_installed", lambda: False)
-    monkeypatch.setattr("actors.cli.options.is_webrtc_installed", lambda: False)
+def _not_installed():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (config, process, options):
+            patch.setattr(module, "is_webrtc_installed", lambda: False)
+        yield
 
 
 @pytest.mark.usefixtures("_not_installed")

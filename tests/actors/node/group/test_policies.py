@@ -29,14 +29,16 @@ from transports.engine.memory import MemoryEngine
 
 
 @pytest.fixture(autouse=True)
-def files_are_read_in_no_time(monkeypatch):
+def files_are_read_in_no_time():
     """The clock jumps on while a thread works: leases would end."""
 
     async def at_once(work, *args, **_):
         await trio.lowlevel.checkpoint()
         return work(*args)
 
-    monkeypatch.setattr(trio.to_thread, "run_sync", at_once)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trio.to_thread, "run_sync", at_once)
+        yield
 
 
 def denying(reason: str, name: str = "s") -> str:

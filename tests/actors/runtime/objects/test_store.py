@@ -21,7 +21,7 @@ NODE = "ws://127.0.0.1:4000/link"
 
 
 @pytest.fixture(autouse=True)
-def written_at_once(monkeypatch):
+def written_at_once():
     """A clock that jumps when all tasks wait does not wait for the thread that writes."""
 
     async def commit(self, changes):
@@ -30,7 +30,9 @@ def written_at_once(monkeypatch):
             self.rest.follow(changes)
         await trio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(ObjectFile, "commit", commit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ObjectFile, "commit", commit)
+        yield
 
 
 class Open(actors.Hyperty):
