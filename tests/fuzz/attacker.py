@@ -14,7 +14,7 @@ from tests.fuzz.mutation import Mutator, Shot, Temper
 from tests.support.node.node_process import DOMAIN, NodeProcess
 from tests.support.wire.wire_peer import FORMS, PATIENCE, WirePeer
 from tests.support.wire.wire_socket import Left, Refused
-from transports.codec import decode_frame, decode_line
+from transports.codec import decode_frame, decode_items
 
 BATCH = 64
 _PROBE = 10**9
@@ -232,7 +232,7 @@ class Attacker:
             return []
         if self.slot.form == "link":
             return list(decode_frame(shot.text))
-        return [decode_line(shot.text)]
+        return list(decode_items(shot.text))
 
 
 _ANSWERING = frozenset({evil.HA, evil.HB, *evil.PARTS, f"domain://registry.{DOMAIN}"})
