@@ -169,7 +169,7 @@ class Model:
         owner = self.owners.get(object_)
         to = f"{object_}/subscription"
         if owner is None or owner == name:
-            self.heard[name].append(("answer", self._nobody))
+            self.heard[name].append(("answer", self._nobody(owner)))
             return
         self.heard[owner].append(("request", f"{_runtime(name)}/sm", to, None))
         self.heard[name].append(("answer", code))
@@ -196,16 +196,15 @@ class Model:
             return
         owner = self._owner(to)
         if owner is None or owner == name:
-            self.heard[name].append(("answer", self._nobody))
+            self.heard[name].append(("answer", self._nobody(owner)))
             return
         self._deliver(owner, ("request", from_, to, value))
         if self.sessions[owner].is_attached:
             self._deliver(name, ("answer", 200))
 
-    @property
-    def _nobody(self) -> int:
-        """What a request is answered that nobody gets: whom it is for may still come back."""
-        return 503 if self.is_young and self.was_restarted else 404
+    def _nobody(self, owner: str | None) -> int:
+        """What a request is answered that nobody gets: an unknown owner may still come back."""
+        return 503 if owner is None and self.is_young and self.was_restarted else 404
 
     def _deliver(self, name: str | None, seen: Seen) -> None:
         session = None if name is None else self.sessions.get(name)
