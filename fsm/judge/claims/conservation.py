@@ -344,11 +344,14 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
 
     @on(msg(Op.SYNTH, Op.RELAY))
     def answered(self, record: TraceLine) -> None:
+        request = self._known(record.ref)
+        # The refusal of what was not admitted is the result of the submission, given to no listener.
+        is_given = request is None or request.admitted > 0
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
-        elif record.actor == BUS:
+        elif record.actor == BUS and is_given:
             self._passage(record).made += 1
-        if (request := self._known(record.ref)) is not None:
+        if request is not None:
             request.is_answered = True
 
     def _twice(self, record: TraceLine) -> None:

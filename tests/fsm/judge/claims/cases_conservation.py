@@ -47,6 +47,13 @@ bus deliver read 1 MN/sm>HA listener=minibus:HA
 minibus:HA deliver read 1 MN/sm>HA listener=HA
 """
 _SERVED = _REQUEST + _ANSWER + _WRITTEN
+_DENIED = """
+bus submit read 9 HA>HB by=HA
+bus deny read 9 HA>HB by=HA code=403
+bus drop read 9 HA>HB reason=denied
+"""
+_ADMITTED = "bus take read 9 HA>HB by=HA\n"
+_REFUSAL = "bus synth 403 9 HB>HA\n"
 _SERVED_AGAIN = _SERVED.replace(" 1 ", " 2 ")
 _ROUTED = _EVENTS + "bus add listeners MN/sm minibus:SA\n"
 
@@ -131,6 +138,8 @@ CONSERVATION = (
     # the first message of a sandbox, and of a stub that has read something, is missed, too
     case("I-T12", _CAME, (_HANDED, ""), before=_EVENTS + _LISTENS),
     case("I-T12", _SERVED, (_WRITTEN, ""), before=_ROUTED),
+    # a refused submission has its answer as its result; that to an admitted request is given
+    case("I-T12", _SERVED + _DENIED + _REFUSAL, (_DENIED, _ADMITTED), before=_ROUTED),
     # a drop excuses one copy in one place
     case("I-T12", _CAME + _SECOND, (_HANDED, ""), before=_EVENTS + _LISTENS),
     # one link gets an event once; who listens here gets it once, links or not
