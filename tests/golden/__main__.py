@@ -79,7 +79,7 @@ def _each(work: Callable[[str], str], names: Sequence[str], jobs: int) -> int:
 def _record(name: str, grades: Sequence[str]) -> str:
     now = PARTS[name]()
     if set(grades) != set(GRADES):
-        kept = read_part(name)
+        kept = read_part(name) if name in recorded_parts() else {}
         now = kept | {grade: of for grade, of in now.items() if grade in grades}
     write_part(name, now)
     return ""

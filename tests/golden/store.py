@@ -35,8 +35,8 @@ _SEEDS: Final = (
 
 def _parts() -> Iterator[tuple[str, Callable[[], Part]]]:
     for number, (kind, seed) in enumerate(_SEEDS):
-        # Cores are two thirds of a recording: of half of the seeds they are enough.
-        has_cores = number % 4 < 2
+        # Cores are two thirds of a recording: of a third of the seeds they are enough.
+        has_cores = number % 3 == 0
         yield f"seed-{kind}-{seed}", partial(record_run, kind, seed, has_cores=has_cores)
     for name in scenario_names():
         yield f"scenario-{name}", partial(record_scenario, name)
@@ -80,6 +80,8 @@ def write_part(name: str, part: Part) -> None:
     _write(_file(name), strong)
     if WEAKEST in part:
         _write(_file(name, WEAKEST), {WEAKEST: part[WEAKEST]})
+    else:
+        _file(name, WEAKEST).unlink(missing_ok=True)
 
 
 def _write(file: Path, part: Part) -> None:
