@@ -345,7 +345,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     @on(msg(Op.SYNTH, Op.RELAY))
     def answered(self, record: TraceLine) -> None:
         request = self._known(record.ref)
-        # The refusal of what was not admitted is the result of the submission, given to no listener.
+        # The refusal of what was not admitted is the result of the submission: no listener has it.
         is_given = request is None or request.admitted > 0
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
