@@ -507,12 +507,12 @@ def client_tls_options(*routes: str) -> Option:
             tls_cert: Path | None,
             tls_key: Path | None,
             insecure: bool,
-            node: str,
+            node: str | None,
             **values: object,
         ) -> int:
             # A parameter that the command does not have is an error, so none is left out.
             more = [url for name in routes for url in _urls(values[name])]
-            check_plain([node, *more], insecure=insecure)
+            check_plain([*filter(None, [node]), *more], insecure=insecure)
             tls = client_tls(ca, tls_cert, tls_key)
             return command(node=node, tls=tls, insecure=insecure, **values)
 
