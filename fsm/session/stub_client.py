@@ -42,6 +42,7 @@ from specs.bodies.word import SessionMethod
 from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import (
     LATE,
+    LOGIN_PATIENCE,
     OUTBOX_MESSAGES,
     PACE_SHARE,
     PACE_SLICE,
@@ -328,7 +329,7 @@ class StubClientCore:
         self._hold_until = math.inf
         self._may_end = may_end
         self._is_again = is_again
-        self._refused_logins: set[str] = set()
+        self._refused_logins: dict[str, float] = {}
         self._end_code: Code | None = None
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
@@ -542,19 +543,22 @@ class StubClientCore:
         # An application that has started its runtime again asks for a new login.
         if (is_displaced and is_first) or (is_reopen and answer.code in _FORGOTTEN):
             return self._forgotten(answer, now)
-        if not is_first and self._may_end and (is_displaced or self._is_final(answer)):
+        if not is_first and self._may_end and (is_displaced or self._is_final(answer, now)):
             return [ev.HangUp(), *self._give_up_session(why, Code(answer.code))]
         if is_first and (answer.is_lasting or answer.code in TURNED_AWAY):
             return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
 
-    def _is_final(self, answer: ev.SessionAnswered) -> bool:
-        """Return whether a refusal is lasting; so is that of many logins, one after the other."""
+    def _is_final(self, answer: ev.SessionAnswered, now: float) -> bool:
+        """Return whether a refusal is lasting; so is that of many logins for some time."""
         if answer.is_passing:
             return False
         if answer.code == Code.UNAUTHENTICATED and answer.login:
-            self._refused_logins.add(answer.login)
-        is_hopeless = len(self._refused_logins) >= RECONNECT_TRIES
+            self._refused_logins.setdefault(answer.login, now)
+        is_hopeless = (
+            len(self._refused_logins) >= RECONNECT_TRIES
+            and now - min(self._refused_logins.values()) >= LOGIN_PATIENCE
+        )
         return answer.is_lasting or answer.code == Code.FORBIDDEN or is_hopeless
 
     def _give_up_session(self, why: str, code: Code) -> list[ev.Effect]:

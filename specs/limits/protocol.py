@@ -48,6 +48,10 @@ REGISTRATION_GRAVE: Final = 86400.0
 RECONNECT_TRIES: Final = 5
 """Attempts to get a lost link back before giving up (ours, STB-09, P2P-16)."""
 
+LOGIN_PATIENCE: Final = 60.0
+"""Seconds for which so many logins are refused before a runtime gives up: the clock or the keys of
+the node may be put right (ours)."""
+
 IN_PLACE_TRIES: Final = 2
 """Of these, attempts by what both ends know, before a new offer and answer (ours, P2P-16)."""
 

@@ -110,13 +110,14 @@ test("a login that cannot succeed any more ends the session for good, others are
     method === "re-open" ? { code: 410 } : { code, description: "no", ...more };
   for (const [token, code, isOver, open, more] of [
     [() => `t${(tokens += 1)}`, 409, true, 2], [() => `t${(tokens += 1)}`, 403, true, 2],
-    [() => `t${(tokens += 1)}`, 401, true, 6], ["one", 401, true, 2], [() => "same", 401, false, 2],
+    [() => `t${(tokens += 1)}`, 401, true, null], ["one", 401, true, 2], [() => "same", 401, false, 2],
     [() => `t${(tokens += 1)}`, 503, false, 2], [() => `t${(tokens += 1)}`, 401, false, 6, { retryAfter: 60 }],
     ["one", 401, false, 2, { retryAfter: 60 }],
   ]) {
     const { node, runtime, ends } = await refusedLater(forgotten(code, more), { token });
     assert.deepEqual([runtime.state === "failed", ends], [isOver, isOver ? ["no"] : []], `${code}`);
-    assert.ok(isOver ? logins(node) === open : logins(node) > open, `${code}: ${logins(node)} logins`);
+    const made = logins(node);
+    assert.ok(isOver && open ? made === open : made > (open ?? 6), `${code}: ${made} logins`);
   }
 });
 

@@ -16,6 +16,7 @@ export const REGISTRATION_EXPIRES = 3600.0;
 export const KEEP_ALIVE_SHARE = 2.2;
 export const REGISTRATION_GRAVE = 86400.0;
 export const RECONNECT_TRIES = 5;
+export const LOGIN_PATIENCE = 60.0;
 export const IN_PLACE_TRIES = 2;
 export const RECONNECT_BASE = 0.5;
 export const DIAL_TIMEOUT = 3.0;

@@ -14,6 +14,7 @@ import {
   PACE_SLICE,
   PONG_TIMEOUT,
   RECONNECT_BASE,
+  LOGIN_PATIENCE,
   RECONNECT_TRIES,
   RENEW_TIMEOUT,
   RETRY_AFTER,
@@ -307,8 +308,8 @@ export class StubClient {
   #renewed = 0;
   /** @type {string | null} */
   #owner;
-  /** @type {Set<string>} */
-  #refusedLogins = new Set();
+  /** When each was refused first. @type {Map<string, number>} */
+  #refusedLogins = new Map();
   /** @type {number | null} */
   #endCode = null;
 
@@ -550,7 +551,7 @@ export class StubClient {
       this.#until = now + this.#link.patience;
       return [...step, this.#ask()];
     }
-    if (!isFirst && (isDisplaced || this.#isFinal(answer))) {
+    if (!isFirst && (isDisplaced || this.#isFinal(answer, now))) {
       return [{ do: "hang-up" }, ...this.#giveUpSession(why, code)];
     }
     const isLasting = answer.isLasting || TURNED_AWAY.includes(code);
@@ -559,14 +560,17 @@ export class StubClient {
   }
 
   /**
-   * Return whether a refusal is lasting; so is that of many logins, one after the other.
+   * Return whether a refusal is lasting; so is that of many logins for some time.
    *
    * @param {Answered} answer
+   * @param {number} now
    */
-  #isFinal({ code, isLasting = false, isPassing = false, login = "" }) {
+  #isFinal({ code, isLasting = false, isPassing = false, login = "" }, now) {
     if (isPassing) return false;
-    if (code === CODES.UNAUTHENTICATED && login) this.#refusedLogins.add(login);
-    return isLasting || code === CODES.FORBIDDEN || this.#refusedLogins.size >= RECONNECT_TRIES;
+    const refused = this.#refusedLogins;
+    if (code === CODES.UNAUTHENTICATED && login && !refused.has(login)) refused.set(login, now);
+    const isHopeless = refused.size >= RECONNECT_TRIES && now - Math.min(...refused.values()) >= LOGIN_PATIENCE;
+    return isLasting || code === CODES.FORBIDDEN || isHopeless;
   }
 
   /**
