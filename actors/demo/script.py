@@ -193,7 +193,7 @@ ACTS: Final = (
     Act(
         "All processes leave in order",
         {
-            "alice": (Beat.LEAVES, Beat.ROW_GONE, Beat.LINK_LOST, Beat.NODE_STUB_LEFT, Beat.GONE),
+            "alice": (Beat.LEAVES, Beat.LINK_LOST, Beat.ROW_GONE, Beat.NODE_STUB_LEFT, Beat.GONE),
             "bob": (Beat.LINK_LOST, Beat.ROW_GONE, Beat.OFF_BUS, Beat.NODE_STUB_LEFT),
             "node": (*_FAREWELL, *_FAREWELL),
         },
