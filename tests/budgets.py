@@ -32,8 +32,8 @@ _PRODUCT: Final = ("actors", "fsm", "specs", "spark", "transports")
 _ALL: Final = "product"
 _PAGES: Final = "web"
 _ROUNDS: Final = 20
-_SLACK: Final = 1
-"""Calls that a round trip may have more at one time than at another."""
+_SLACK: Final = 100
+"""One call of so many may be more at one time than at another: a busy machine wakes tasks later."""
 
 _ENTRY: Final = re.compile(r'"(?P<name>[^"]+)" = \{ now = (?P<now>\d+)')
 
@@ -168,7 +168,8 @@ def broken(budgets: list[Budget], found: Mapping[tuple[str, str], int]) -> list[
         f"{one.of}: {found[one.what, one.of]} {one.what}, and {one.now} are written down in"
         " tests/budgets.toml: make it smaller, or say in the commit why the number may rise"
         for one in budgets
-        if found.get((one.what, one.of), 0) > one.now + (_SLACK if one.what == "calls" else 0)
+        if found.get((one.what, one.of), 0)
+        > one.now + (-(-one.now // _SLACK) if one.what == "calls" else 0)
     ]
 
 
