@@ -31,7 +31,8 @@ FILE: Final = Path(__file__).with_name("budgets.toml")
 _PRODUCT: Final = ("actors", "fsm", "specs", "spark", "transports")
 _ALL: Final = "product"
 _PAGES: Final = "web"
-_ROUNDS: Final = 20
+_ROUNDS: Final = 12
+_RUNS: Final = 3
 _SLACK: Final = 100
 """One call of so many may be more at one time than at another: a busy machine wakes tasks later."""
 
@@ -153,10 +154,16 @@ def _measured_folders(folders: Mapping[str, list[str]]) -> dict[tuple[str, str],
 
 
 def _measured_trips() -> dict[tuple[str, str], int]:
-    """Return the calls and the steps of tasks of each kind of round trip."""
-    trips = trio.run(measure, _ROUNDS)
-    calls = {("calls", name): round(one.calls) for name, one in trips.items()}
-    return calls | {("steps", name): round(one.steps) for name, one in trips.items()}
+    """Return the calls and the steps of tasks of each kind of round trip: the least of some runs.
+
+    A busy machine adds to them only: it wakes a task for less at once.
+    """
+    runs = [trio.run(measure, _ROUNDS) for _ in range(_RUNS)]
+    least = {}
+    for name in runs[0]:
+        least["calls", name] = round(min(run[name].calls for run in runs))
+        least["steps", name] = round(min(run[name].steps for run in runs))
+    return least
 
 
 # --- judging

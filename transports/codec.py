@@ -463,7 +463,8 @@ def _answers(raw: Json, error: BadMessageError) -> tuple[Message | None, Message
         return refuse(message, error.code, error.reason), None
     body = raw.get("body")
     code = body.get("code") if isinstance(body, dict) else None
-    is_provisional = type(code) is int and FIRST_CODE <= code < FIRST_FINAL
+    is_whole = isinstance(code, int | float) and code % 1 == 0
+    is_provisional = is_whole and code in range(FIRST_CODE, FIRST_FINAL)
     return None, None if is_provisional else malformed_answer(message, error.reason)
 
 

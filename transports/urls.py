@@ -63,7 +63,8 @@ def read_websocket_url(text: str) -> WebSocketUrl:
         ValueError: The text is not a WebSocket URL; the error says why, as half a sentence.
     """
     host = host_in(text)  # Python refuses an unclear host itself or not, by its version
-    if host is None or urlsplit(text).scheme not in _DEFAULT_PORTS:
+    is_one_word = text.isprintable() and " " not in text
+    if host is None or not is_one_word or urlsplit(text).scheme not in _DEFAULT_PORTS:
         raise ValueError("it is no URL such as ws://host:port/path or wss://host/path")
     parts = urlsplit(text)
     port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
@@ -90,8 +91,10 @@ _ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)
 def is_plain(url: str) -> bool:
     """Return whether a URL may lead to another machine without TLS; what is no URL leads nowhere.
 
-    One whose host is unclear may: versions of Python differ in which of these are URLs.
+    One whose host is unclear may: versions of Python differ in which of these are URLs. Blanks
+    that others leave out are left out here, too.
     """
+    url = "".join(one for one in url if one > " ")
     absolute = _ABSOLUTE.match(url)
     authority = "" if absolute is None else absolute[1]
     if authority.count("[") != authority.count("]"):

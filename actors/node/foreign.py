@@ -370,12 +370,8 @@ class _Asked:
     request: Message | None = None
     by: str = ""
     give_up: Callable[[], object] | None = None
+    user: str = ""
     until: float = attrs.field(factory=lambda: trio.current_time() + REPLY_TIMEOUT)
-
-    @property
-    def whose(self) -> str:
-        """The user whose request it is; empty: the node's own."""
-        return "" if self.request is None else user_of(self.request)
 
 
 @final
@@ -429,12 +425,13 @@ class Onward(Paths):
         if len(wanted) > 1:
             give_up()
             return refuse(request, Code.MALFORMED, "one request names objects of one domain")
-        mine = sum(one.whose == user_of(request) for one in self._asked.values())
+        user = user_of(request, self._node.domain)
+        mine = sum(one.user == user for one in self._asked.values())
         if max(len(self._asked), 2 * mine) >= STUB_QUEUE:
             give_up()
             return refuse(request, Code.UNAVAILABLE, _AWAY)
         ((peer, missing),) = wanted.items()
-        self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up))
+        self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up, user))
         return None
 
     @override

@@ -53,7 +53,7 @@ from fsm.machines.stub_connection import State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.machines.stub_deployment import State as Deployment
 from fsm.session.node_session_io import OutboundMessage
-from specs.addresses.address import is_below, status_of
+from specs.addresses.address import domain_of, is_below, status_of
 from specs.limits.foreign_code import FOREIGN_DOMAINS
 from specs.limits.protocol import (
     OUTBOX_BYTES,
@@ -133,7 +133,8 @@ class _ForeignSandbox:
         outstanding: Requests that were delivered, and may still be answered.
     """
 
-    def __init__(self, stub: str, domain: str) -> None:
+    def __init__(self, stub: str, domain: str, own: str) -> None:
+        self._own = own
         self.stub = stub
         self.domain = domain
         self.deployment = Entity(STUB_DEPLOYMENT, stub)
@@ -153,7 +154,7 @@ class _ForeignSandbox:
 
     def wait(self, entry: OutboundMessage) -> Refused | None:
         """Let a message wait; return why there is no space, None if there was."""
-        return self._waiting.put(entry, user_of(entry.message), len(entry.line))
+        return self._waiting.put(entry, user_of(entry.message, self._own), len(entry.line))
 
     def release(self) -> list[OutboundMessage]:
         """Take out all that waits, oldest first."""
@@ -302,7 +303,9 @@ class ForeignCore:
         past.started += 1
         name = self._name(domain)
         stub = name if past.started == 1 else f"{name}/{past.started}"
-        sandbox = self._sandboxes[domain] = self._stubs[stub] = _ForeignSandbox(stub, domain)
+        sandbox = self._sandboxes[domain] = self._stubs[stub] = _ForeignSandbox(
+            stub, domain, domain_of(self._node)
+        )
         sandbox.wait(entry)
         step = sandbox.deployment.step(Trigger.LOAD)
         self._deadlines[stub] = now + sandbox.deployment.patience

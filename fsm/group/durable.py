@@ -107,9 +107,14 @@ class Batch:
 
 @final
 class AcceptCore:
-    """What waits to be kept by the engine, in order; one batch is under way at a time."""
+    """What waits to be kept by the engine, in order; one batch is under way at a time.
 
-    def __init__(self) -> None:
+    Args:
+        domain: Domain of the node.
+    """
+
+    def __init__(self, domain: str) -> None:
+        self._domain = domain
         limits = Share(DURABLE_WAITING, DURABLE_WAITING_BYTES)
         self._waiting = UserQueue[Offered]("durable messages that wait", limits)
         self._asked = Batch(0)
@@ -121,7 +126,7 @@ class AcceptCore:
 
     def offer(self, one: Offered) -> Refused | None:
         """Take a message; return why there is no room, None if there was."""
-        return self._waiting.put(one, user_of(one.message), len(one.payload))
+        return self._waiting.put(one, user_of(one.message, self._domain), len(one.payload))
 
     def batch(self) -> Batch | None:
         """Return what is to be given to the engine now; None: nothing, or a batch is under way."""

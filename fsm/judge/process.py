@@ -198,6 +198,7 @@ class ProcessJudge:
         self._last: TraceLine | None = None
         self._is_cut = False
         self._recent: list[Recent[Hashable, object]] = []
+        self._visited = 0
         if home is not None:
             self._begin(home)
 
@@ -255,7 +256,8 @@ class ProcessJudge:
             handlers = self._handlers[spot] = tuple(self._handlers_of(record))
         for handler in handlers:
             handler(record)
-        if record.ln % _SOME == 0:
+        self._visited += 1  # the numbers of records are a stranger's
+        if self._visited % _SOME == 0:
             for recent in self._recent:
                 recent.forget()
 

@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar, final
 import attrs
 
 from fsm.effects import Refused
+from specs.addresses.address import domain_of
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -24,9 +25,18 @@ def own_user(runtime: str) -> str:
     return runtime
 
 
-def user_of(message: Message) -> str:
-    """Return the user that a message counts for: that of its login, else its runtime."""
-    sender = message.identity
+def user_of(message: Message, domain: str) -> str:
+    """Return the user that a message counts for: that of its login, else its runtime or sender.
+
+    Another domain is one user: who its users are, and how many, it says itself.
+
+    Args:
+        message: The message.
+        domain: Domain of the node.
+    """
+    origin, sender = domain_of(message.from_), message.identity
+    if origin != domain:
+        return origin
     return message.from_ if sender is None else sender.user or sender.runtime
 
 

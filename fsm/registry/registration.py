@@ -232,17 +232,20 @@ class RegistrationCore:
     ) -> tuple[list[Effect], Answered | None]:
         """Remove records of the same user that are away, the oldest first, until there is room.
 
+        Nothing is removed if that would not be enough.
+
         Returns:
             What was removed, and why there is no room; None: there is.
         """
-        effects: list[Effect] = []
-        while (refusal := self._share_refusal(asked, held, row)) is not None:
-            away = self._away.get(self._user(asked), {})
+        away = iter(self._away.get(self._user(asked), {}))
+        removed: list[Row] = []
+        while (refusal := self._share_refusal(asked, held, row, removed)) is not None:
             spare = next((one for one in away if one != asked.url), None)
             if spare is None or refusal.code is not Code.TOO_LARGE:
-                return effects, refusal
-            effects += self._bury(self._rows[spare], "its user registers others")
-        return effects, None
+                return [], refusal
+            removed.append(self._rows[spare])
+        why = "its user registers others"
+        return [effect for one in removed for effect in self._bury(one, why)], None
 
     def _user(self, asked: Create | Touch) -> str:
         """Return the user that records of a session count for."""
@@ -258,14 +261,20 @@ class RegistrationCore:
             return Answered(Code.UNAVAILABLE, _FULL)
         return create_refusal(asked, None if held is None else held.runtime)
 
-    def _share_refusal(self, asked: Create | Touch, held: Row | None, row: Row) -> Answered | None:
-        """Return the refusal of a row for which its user has no room; None: there is room."""
+    def _share_refusal(
+        self, asked: Create | Touch, held: Row | None, row: Row, removed: Sequence[Row] = ()
+    ) -> Answered | None:
+        """Return the refusal of a row for which its user has no room; None: there is room.
+
+        `removed` are rows of the user that would go.
+        """
         runtime = asked.by
         is_new = held is None or held.runtime != runtime
         if runtime not in self._shares:
             self._users[runtime] = self._user(asked)
         grown = row.cost - (0 if held is None or is_new else held.cost)
-        refused = self._shares.refusal(runtime, int(is_new), grown)
+        freed = sum(one.cost for one in removed)
+        refused = self._shares.refusal(runtime, int(is_new) - len(removed), grown - freed)
         if refused is None:
             return None
         if runtime not in self._shares:

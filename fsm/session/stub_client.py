@@ -545,7 +545,8 @@ class StubClientCore:
             return self._forgotten(answer, now)
         if not is_first and self._may_end and (is_displaced or self._is_final(answer, now)):
             return [ev.HangUp(), *self._give_up_session(why, Code(answer.code))]
-        if is_first and (answer.is_lasting or answer.code in TURNED_AWAY):
+        is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
+        if is_first and is_lasting and not answer.is_passing:
             return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
 

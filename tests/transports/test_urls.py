@@ -66,6 +66,11 @@ def test_others_are_not_the_machine_itself(host):
         "ws://localhost@b.example/",
         "ws://[::1].evil/",
         "ws://[::1%evil]/",
+        " ws://b.example",
+        "\tws://b.example",
+        "w\ts://b.example",
+        "ws:\n//b.example",
+        "\x01ws://b.example",
     ],
 )
 def test_urls_without_tls_to_other_machines_are_plain(url):
@@ -89,7 +94,17 @@ def test_other_urls_are_not(url):
     assert not is_plain(url)
 
 
-@pytest.mark.parametrize("url", ["ws://[::1].evil/", "ws://[::1]evil:80/", "ws://127.0.0.1:80:80/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ws://[::1].evil/",
+        "ws://[::1]evil:80/",
+        "ws://127.0.0.1:80:80/",
+        " ws://b.example/",
+        "w\ts://b.example/",
+        "ws://b.exa\nmple/",
+    ],
+)
 def test_a_url_whose_host_is_unclear_is_not_dialled(url):
     with pytest.raises(ValueError, match=r"no URL|Port"):
         read_websocket_url(url)

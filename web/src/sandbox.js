@@ -182,7 +182,7 @@ export class Sandbox {
     this.#owed += 1;
     this.#repay();
     const tooLarge = new BadMessageError("it is too large", CODES.TOO_LARGE);
-    let message = text.length > MAX_MESSAGE_BYTES ? badLine(headOf(text), tooLarge) : readLine(text);
+    let message = text.length > MAX_MESSAGE_BYTES ? badLine(headOf(text.slice(0, MAX_MESSAGE_BYTES)), tooLarge) : readLine(text);
     if ("error" in message) {
       this.#tools.counters.drop(DROPS.MALFORMED, this.name);
       if (!message.instead) return this.#answerBad(text, message.error);

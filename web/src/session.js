@@ -554,7 +554,7 @@ export class StubClient {
     if (!isFirst && (isDisplaced || this.#isFinal(answer, now))) {
       return [{ do: "hang-up" }, ...this.#giveUpSession(why, code)];
     }
-    const isLasting = answer.isLasting || TURNED_AWAY.includes(code);
+    const isLasting = (answer.isLasting || TURNED_AWAY.includes(code)) && !answer.isPassing;
     if (this.state === "in-progress" && isLasting) return [{ do: "hang-up" }, ...this.#fail(why, code)];
     return [{ do: "hang-up" }, ...this.#lost(why, now)];
   }

@@ -44,7 +44,7 @@ from fsm.registry.relay import (
     Tick,
     Wanted,
 )
-from specs.addresses.address import GLOBAL_REGISTRY, push_manager, quality_broker
+from specs.addresses.address import GLOBAL_REGISTRY, domain_of, push_manager, quality_broker
 from specs.errors import BadMessageError
 from specs.limits.node import (
     BACKEND_CONNECTIONS,
@@ -170,7 +170,8 @@ class Connector(Actor[_Message]):
             return
         number = next(self._numbers)
         self._jobs[number] = _Job(asked, plan)
-        await self._feed(Wanted(number, asked.by, plan.lane, user_of(asked.message)))
+        user = user_of(asked.message, domain_of(self._parts.address))
+        await self._feed(Wanted(number, asked.by, plan.lane, user))
 
     async def _done(self, done: _Done) -> None:
         match done.outcome:

@@ -151,7 +151,8 @@ class Carrier(MessageCarrier):
             self._put(node, Outgoing(write_head(HandedOver(runtime))))
 
     def _put(self, node: str, one: Outgoing) -> Refused | None:
-        user = "" if one.entry is None else user_of(one.entry.message)
+        domain = self._tables.addresses.domain
+        user = "" if one.entry is None else user_of(one.entry.message, domain)
         return self._outboxes[node].put(one, user, one.size)
 
     def _head(self, to: str | None, by: str | None, home: int, *, is_alone: bool) -> Head:

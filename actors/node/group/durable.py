@@ -79,7 +79,7 @@ class Durable(DurableMessages):
         self._trace: Final = trace
         self._objection: Final = objection
         self._homes: Final = homes
-        self._accept: Final = AcceptCore()
+        self._accept: Final = AcceptCore(exchange.tables.addresses.domain)
         self._deliver: Final = DeliverCore()
         self._logs: ActorRef[LogWork] | None = None
         self._trims: dict[str, int] = {}

@@ -155,15 +155,22 @@ class SessionAcceptor(Acceptor):
                 raw = read_object(frame)
             except BadMessageError:
                 self.learn(glance(frame))
-                return decode_items(frame)
+                return self._named(decode_items(frame))
             if raw.get("to") == _MANAGER:
                 return (self._asked(raw),)
             self.learn(raw)
             item = decode_object(frame, raw, self.stamp)
-        if not isinstance(item, Message):
-            return item.items
-        item = meant(item, self.dialect)
-        return (item if self._shown is None else _renamed(item, self._shown, self._inside),)
+        items = (meant(item, self.dialect),) if isinstance(item, Message) else item.items
+        return self._named(items)
+
+    def _named(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Take the token out of messages, also of what replaces a malformed answer."""
+        if self._shown is None:
+            return items
+        shown, inside = self._shown, self._inside
+        return tuple(
+            _renamed(one, shown, inside) if isinstance(one, Message) else one for one in items
+        )
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:

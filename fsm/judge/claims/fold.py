@@ -80,7 +80,7 @@ class Place(StrEnum):
 
 
 @final
-@attrs.define
+@attrs.define(unsafe_hash=True)
 class Evidence:
     """Evidence of one process, judged together with that of others.
 

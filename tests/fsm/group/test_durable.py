@@ -76,7 +76,7 @@ def offered(number, size=10, from_=A):
 
 
 def test_batches_go_one_after_the_other_and_in_order():
-    core = AcceptCore()
+    core = AcceptCore("a.ex")
     numbers = range(2 * DURABLE_BATCH + 1)
     assert not any(core.offer(offered(number)) for number in numbers)
     went = []
@@ -91,7 +91,7 @@ def test_batches_go_one_after_the_other_and_in_order():
 
 
 def test_an_answer_to_a_batch_that_was_given_up_is_none_to_the_next():
-    core = AcceptCore()
+    core = AcceptCore("a.ex")
     core.offer(offered(1))
     first = core.batch()
     assert core.given_up() == first.offered
@@ -104,7 +104,7 @@ def test_an_answer_to_a_batch_that_was_given_up_is_none_to_the_next():
 @pytest.mark.parametrize(("size", "most"), [(1, DURABLE_WAITING), (DURABLE_WAITING_BYTES // 4, 4)])
 def test_what_waits_is_bounded(size, most):
     """And one user has half of it."""
-    core = AcceptCore()
+    core = AcceptCore("a.ex")
     mine = [core.offer(offered(number, size)) for number in range(most // 2 + 1)]
     assert not any(mine[:-1])
     assert mine[-1].code == 503
@@ -114,6 +114,17 @@ def test_what_waits_is_bounded(size, most):
     assert core.offer(offered(0, size, C)).why.startswith("the node has room for ")
     core.batch()
     assert core.offer(offered(0, size)) is None
+
+
+def test_another_domain_is_one_user_however_many_senders_it_names():
+    core = AcceptCore("a.ex")
+    others = [
+        core.offer(offered(number, 1, f"hyperty://b.ex/{number}"))
+        for number in range(DURABLE_WAITING // 2 + 1)
+    ]
+    assert not any(others[:-1])
+    assert others[-1].code == 503
+    assert core.offer(offered(0)) is None
 
 
 # ---- the end of the receiver

@@ -1,5 +1,7 @@
 """The records of a domain registry against a model of them (I-G1..I-G5)."""
 
+from itertools import count
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -27,6 +29,7 @@ from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 URLS = st.sampled_from(["hyperty://a.ex/1", "hyperty://a.ex/2"])
 RUNTIMES = st.sampled_from(["r1", "r2"])
 HB = "hyperty://a.ex/hb"
+USER = "user://a.ex/u"
 
 
 def code(effects):
@@ -311,3 +314,26 @@ def test_these_are_all_paths_to_a_lasting_record():
     ]
 
     assert steps == ["lasting", "live", "lasting", "disconnected", "lasting"]
+
+
+def test_a_record_for_which_there_is_no_room_costs_its_user_nothing():
+    """What is away gives way only if that is enough."""
+    core, size = RegistrationCore(), 14_000
+    urls = (f"hyperty://a.ex/{number}" for number in count())
+    kept = []
+    for by in (f"r{number}" for number in count()):
+        if code(share(core, next(urls), by, size)) != 200:
+            break
+    while code(share(core, url := next(urls), "r0", 0)) == 200:
+        kept.append(url)
+    away = kept[0]
+    core.feed(Touch(away, "r0", {"status": "disconnected"}), 0.0)
+    assert code(share(core, next(urls), "r0", size)) == 413
+    assert core.row(away) is not None
+    assert code(share(core, next(urls), "r0", 0)) == 200
+    assert core.row(away) is None
+
+
+def share(core, url, by, size):
+    value = {"url": url, "runtime": by, "user": USER, "text": "x" * size}
+    return core.feed(Create(url, by, by, value, users=frozenset({USER})), 0.0)

@@ -208,6 +208,17 @@ def test_a_conflict_is_tried_again():
     assert stub.wait() == [ev.Dial()]
 
 
+def test_a_first_login_that_is_refused_for_a_while_is_tried_again():
+    """The token is not good yet: the clock of the node is behind."""
+    stub = Stub()
+    later = ev.SessionAnswered(SessionMethod.OPEN, 401, why="not yet", is_passing=True)
+    stub.feed(ev.SendAsked(ask(1)), ev.Dialled(), later)
+    assert stub.core.state is State.IN_PROGRESS
+    stub.wait()
+    stub.feed(ev.Dialled(), OPENED)
+    assert stub.core.state is State.LIVE
+
+
 def test_a_lasting_conflict_is_final():
     stub = connecting()
     stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 409, why="taken", is_lasting=True))

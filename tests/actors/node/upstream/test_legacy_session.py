@@ -230,6 +230,24 @@ async def test_the_token_of_a_legacy_session_is_sent_to_no_other_peer(autojump_c
         assert not any(old.token in str(fact) for fact in world.tracer.facts)
 
 
+@pytest.mark.parametrize("body", [b'{"code":99}', b'{"code":', b"7"])
+async def test_what_replaces_a_malformed_answer_does_not_show_the_token(body, autojump_clock):
+    """SEC-01: a message that the node makes in place of one that names its sender."""
+    async with old_world() as world:
+        old, new = await session_peer(world), await world.peer(RA)
+        hidden = f"{OLD_INSIDE}/protostub/session"
+        await new.post("read", f"{RA}/ua", hidden)
+        asked = await old.hear()
+
+        head = b'{"id":%d,"type":"response","from":"%s","to":"%s","body":%s'
+        ends = old.session_url.encode(), asked["from"].encode()
+        await old.link.send(head % (asked["id"], *ends, body) + b"}")
+
+        answer = await new.hear()
+        assert (answer.code, answer.from_) == (502, hidden)
+        assert not any(old.token in str(fact) for fact in world.tracer.facts)
+
+
 async def test_messages_to_its_session_address_reach_a_legacy_session(autojump_clock):
     async with old_world() as world:
         old, new = await session_peer(world), await world.peer(RA)
