@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { EARLY_CHANGES, GONE_READS, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { EARLY_CHANGES, GONE_READS, MAX_JSON_DEPTH, QUIET, REPLY_TIMEOUT, VALUE_BYTES } from "../../web/src/constants.js";
 import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
 import { MINE, opened, SUBSCRIPTION, URL, whole } from "./object_page.js";
 
@@ -48,6 +48,28 @@ test("a copy that changes would make larger than an object may be has ended", as
   for (let version = 2; version < 6; version += 1) await change(version, `t${version}`, "x".repeat(16_000));
   assert.equal(theirs.gone?.code, 410);
   assert.ok(JSON.stringify(theirs.value).length < 61_440);
+});
+
+test("the size of a copy is that of its value: its snapshot, and the objects that a path makes", async () => {
+  const most = VALUE_BYTES - 8 * MAX_JSON_DEPTH;
+  const deep = Array(MAX_JSON_DEPTH - 1).fill("a").join(".");
+  for (const [path, value] of [["t", "x".repeat(8 * MAX_JSON_DEPTH)], [`b.${deep}`, 1]]) {
+    const data = { n: Array(4).fill("x".repeat(most / 4 - 5)) };
+    const { hyperty, change, done } = await opened({ [SUBSCRIPTION]: { code: 200, value: whole(1, data) } });
+    const theirs = await done(hyperty.observe(URL));
+    if (path !== "t") await change(2, "s", "x".repeat(4 * MAX_JSON_DEPTH - ',"s":""'.length));
+    assert.equal(theirs.gone, null);
+    await change(theirs.version + 1, path, value);
+    assert.equal(theirs.gone?.code, 410, path);
+    assert.ok(JSON.stringify(theirs.value).length <= VALUE_BYTES);
+  }
+});
+
+test("a copy whose changes replace each other lives on, whatever they are together", async () => {
+  const { hyperty, change, done } = await opened();
+  const theirs = await done(hyperty.observe(URL));
+  for (let version = 2; version < 12; version += 1) await change(version, "t", "x".repeat(16_000));
+  assert.deepEqual([theirs.gone, theirs.version, theirs.isStale], [null, 11, false]);
 });
 
 test("an object that is not found is looked for again, and is gone after some reads", async () => {
