@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import "../../web/src/more.js";
-import { REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { READ_PAUSE, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { replyTo } from "../../web/src/message.js";
 import { linked, REACHABLE, REMOTE } from "./fake_links.js";
 import { PEER, RUNTIME, settle } from "./fake_node.js";
@@ -87,6 +87,30 @@ test("changes and children come by a link only if they were asked for there", as
   await bring({ type: "delete", from: THEIRS, to: `${THEIRS}/changes` });
   assert.equal(seen.gone?.code, 410);
   assert.equal(node.said({ to: `${THEIRS}/changes` }).length, 0);
+});
+
+/** Observe an object by the node; its reporter's end then serves the link, which is asked for. */
+async function moving() {
+  const made = await opened();
+  const { node, echo, stub, done } = made;
+  const lastOf = (kind) => stub.messages.findLast(({ to, type }) => type === kind && to === `${THEIRS}/subscription`);
+  const paths = (type) => node.said({ type, to: "domain://msg-node.a.ex/sm" }).filter(({ body }) => body.resources.includes(`${THEIRS}/changes`)).length;
+  const theirs = await done(echo.observe(THEIRS));
+  await settle();
+  stub.bring(replyTo(lastOf("subscribe"), 200, { value: WHOLE }));
+  await settle();
+  return { ...made, theirs, paths };
+}
+
+test("the path at the node stays for a while when changes come by a link, for those under way", async () => {
+  const { node, theirs, paths, say } = await moving();
+  const change = { type: "update", from: THEIRS, to: `${THEIRS}/changes` };
+  assert.deepEqual([paths("subscribe"), paths("unsubscribe")], [1, 0]);
+  await node.clock.turn(READ_PAUSE / 2);
+  await say({ ...change, body: { version: 2, attribute: "n", value: "by the node" } });
+  assert.deepEqual([theirs.value, theirs.isStale, paths("unsubscribe")], [{ n: "by the node" }, false, 0]);
+  await node.clock.turn(READ_PAUSE);
+  assert.equal(paths("unsubscribe"), 1);
 });
 
 test("a leave that gets no answer by a link takes no newer subscription back", async () => {

@@ -331,6 +331,21 @@ test("messages above the rate of the node wait, and leave in order", async () =>
   assert.deepEqual(sent(), [...Array(100).keys()]);
 });
 
+test("a rate of nothing is none, and the smallest one is a message each second", async () => {
+  for (const [rate, seconds, least] of [[0, 0, 20], [-1, 0, 20], [1e-320, 8, 10]]) {
+    const control = () => ({ code: 200, value: { sessionToken: "t", rate, burst: 5 } });
+    const { node, opening } = await opened({}, Object.assign(new FakeNode(), { control }));
+    await node.clock.turn(20);
+    const deploying = (await opening).deploy("echo", {});
+    await node.clock.turn(20);
+    const echo = await deploying;
+    for (let at = 0; at < 20; at += 1) echo.send(PEER, at);
+    await node.clock.turn(seconds);
+    const sent = node.said({ to: `${PEER}/events` }).length;
+    assert.ok(sent >= least && (least === 20 || sent < 20), `${rate}: ${sent}`);
+  }
+});
+
 test("a link that does not drain holds messages back, and a full queue refuses", async () => {
   const { node, runtime, echo } = await echoing();
   node.socket.bufferedAmount = 2 ** 21;
