@@ -204,6 +204,16 @@ test("a record is kept alive, and registered anew when the registry has forgotte
   assert.deepEqual(said, [["create", echo.url], ["update", echo.url], ["create", echo.url]]);
 });
 
+test("who is not registered any more is not listened to any more", async () => {
+  const { runtime, echo } = await echoing();
+  const status = `${echo.url}/status`;
+  assert.ok(runtime.bus.isListenedTo(status));
+  const closing = echo.close();
+  await settle();
+  await closing;
+  assert.equal(runtime.bus.isListenedTo(status), false);
+});
+
 test("a hyperty gets the address back that it had before a reload", async () => {
   const record = { runtime: RUNTIME, status: "live", name: "echo" };
   const found = [

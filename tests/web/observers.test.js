@@ -119,6 +119,24 @@ test("a lease is renewed by the newest version, and again if that is not decided
   assert.equal(said(asks), before);
 });
 
+test("when one of two is refused the path is set anew for the other, who hears what it has missed", async () => {
+  const { node, hyperty, deployed, given, done, said } = await opened();
+  const other = await deployed("other");
+  const copy = await done(hyperty.observe(URL));
+  node.answers = ({ type, to, body }) => {
+    if (to !== SUBSCRIPTION || type !== "subscribe") return given[`${type} ${to}`] ?? given[to];
+    return body.source === other.url ? { code: 403, description: "no" } : { code: 200, value: whole(2, { n: 2 }) };
+  };
+  const refused = await done(other.observe(URL).catch(({ code }) => code));
+  await node.clock.turn(1);
+  assert.deepEqual([refused, copy.value, copy.gone], [403, { n: 2 }, null]);
+  const sources = node.said(asks).map(({ body }) => body.source);
+  assert.deepEqual([sources, ofPath(node, "subscribe").length], [[hyperty.url, other.url, hyperty.url], 2]);
+  // It is one renewal, and no more.
+  await node.clock.turn(10);
+  assert.equal(said(asks), 3);
+});
+
 test("one more observer of an object asks as one who has nothing of it", async () => {
   const { node, hyperty, deployed, change, done } = await opened();
   const other = await deployed("other");

@@ -160,6 +160,27 @@ test("an object that is deleted is asked about no more, and its address may be a
   assert.deepEqual(changes().at(-1).body.version, 2);
 });
 
+test("all requests that wait when an object is deleted are answered, and a second deletion is refused", async () => {
+  const { node, runtime, say, done } = await opened();
+  const careful = await done(runtime.deploy("careful", { subscribe: () => new Promise(() => {}) }));
+  node.addresses.push(MINE);
+  await done(careful.report("comm", { n: 1 }, { allow: [OTHER] }));
+  const joins = (source) => say({ type: "subscribe", from: MANAGER, to: `${MINE}/subscription`, body: { source } });
+  const ids = [await joins(PEER), await joins(PEER)];
+  await joins(OTHER);
+  const answers = [];
+  const remove = () => careful.ask("delete", `${RUNTIME}/sm`, { resource: MINE }).then(({ body }) => answers.push(body.code));
+  const deleting = [remove(), remove()];
+  await settle();
+  const codes = ids.map((id) => node.said({ type: "response", id }).map(({ body }) => body.code));
+  assert.deepEqual([codes, answers], [[[404], [404]], [404]]);
+  const gone = node.said({ type: "delete", to: `${MINE}/changes` });
+  assert.equal(gone.length, 1);
+  node.say(reply(gone[0], { code: 200, source: MANAGER.slice(0, -3) }));
+  await done(Promise.all(deleting));
+  assert.deepEqual(answers, [404, 200]);
+});
+
 test("a deleted object whose observers do not answer is gone when their time is over", async () => {
   const { node, outcome, freed, joins } = await reporting({});
   await joins();
