@@ -86,6 +86,17 @@ test("each end tries the candidates of the other, also those that come before it
   await close();
 });
 
+test("candidates of a peer that come while an end still asks for its servers are tried", async () => {
+  const { world, one, ask, statusOf, close } = await pair();
+  world.services.set("domain://qos.a.ex", (_, { url }) => (url === RB ? null : { code: 200, value: { servers: [] } }));
+  void ask("first");
+  assert.ok(await world.waitFor(() => statusOf(one) === "live"), "no link");
+  const tried = world.connections.filter(({ owner }) => owner === RB).map(({ tried }) => tried.map(({ candidate }) => candidate));
+  assert.equal(tried.length, 1);
+  assert.equal(tried[0].filter(Boolean).length, 1);
+  await close();
+});
+
 test("nobody but the object of a link ends or changes it", async () => {
   const { world, goLive, bring, isLive, ask, statusOf, one, close } = await pair();
   await goLive();
@@ -166,6 +177,20 @@ test("a peer that does not greet, or not as it should, gets no link", async () =
   }
 });
 
+test("an end that hears no greeting in time closes its channel, and not before", async () => {
+  const { world, ask, close } = await pair();
+  // The hello is lost.
+  world.carried = (data, owner) => (owner === RA && String(data).includes('"hello"') ? null : data);
+  void ask("first");
+  assert.ok(await world.waitFor(() => world.channels.length === 1));
+  const [{ channel }] = world.channels;
+  await world.turn(HANDSHAKE_TIMEOUT - 1);
+  assert.equal(channel.readyState, "open");
+  await world.turn(1.5);
+  assert.equal(channel.readyState, "closed");
+  await close();
+});
+
 test("what a link had not delivered when it broke goes by the node, once and in order", async () => {
   const { world, goLive, ask, heard, isLive, close } = await pair();
   await goLive();
@@ -179,6 +204,32 @@ test("what a link had not delivered when it broke goes by the node, once and in 
   assert.deepEqual(answered.map(({ body }) => [body.code, body.value]), [[200, 1], [200, 2], [200, 3]]);
   assert.deepEqual(heard, ["first", 1, 2, 3]);
   assert.ok(await world.waitFor(isLive), "the link comes back");
+  await close();
+});
+
+test("a request that was answered before its link broke does not go by the node, too", async () => {
+  const { world, near, far, goLive, ask, isLive, close } = await pair();
+  await goLive();
+  const unacknowledged = (data) => String(data).split("\n").filter((line) => !line.startsWith('{"p2p":"ack"')).join("\n") || null;
+  world.carried = (data, owner) => (owner === RB ? unacknowledged(data) : data);
+  const byNode = [];
+  disturb(world, ({ from, to, type }) => void (from === near.url && to === far.url && byNode.push(type)));
+  assert.equal((await world.until(ask("by the link"))).body.value, "by the link");
+  world.cutChannels(RA, RB);
+  await world.turn(1);
+  assert.deepEqual(byNode, []);
+  world.carried = (data) => data;
+  assert.ok(await world.waitFor(isLive), "the link comes back");
+  await close();
+});
+
+test("what has gone by a link before does not go by it again", async () => {
+  const { world, one, other, near, far, heard, goLive, close } = await pair();
+  await goLive();
+  const [{ url }] = one.registry.links.entries;
+  void near.ask("create", far.url, { value: "round", via: [url] });
+  await world.turn(1);
+  assert.deepEqual([heard, one.counters.drops.get("loop"), other.counters.drops.get("loop")], [["first"], 1, undefined]);
   await close();
 });
 

@@ -298,6 +298,33 @@ test("the row of a runtime can be read by stubs", async () => {
   assert.equal(runtime.registry.links.entries.length, 1);
 });
 
+test("a handler gets the row of a runtime when our own request has yielded, and everybody else at once", async () => {
+  // Of two requests that cross, that of the smaller address stays.
+  const small = "hyperty-runtime://a.ex/r0";
+  const record = { ...REACHABLE, runtime: small, p2pHandler: `${small}/p2phandler/1` };
+  const { runtime, stubs, echo } = await linked({ [PEER]: record }, true);
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const [handler, requester] = stubs;
+  const report = async (stub, type, value, more = {}) => {
+    stub.port.publish(type, `${stub.url}/status`, { value, resource: small, ...more });
+    await settle();
+  };
+  await report(requester, "create", "created");
+  await report(requester, "update", "in-progress");
+  await report(handler, "create", "created", { link: `${handler.url}/pc/1` });
+  assert.deepEqual(requester.orders, ["yield"]);
+  const rows = {};
+  for (const [name, asker] of Object.entries({ handler: handler.port, requester: requester.port, runtime })) {
+    void asker.ask("read", HERE, { resource: small }).then(({ body }) => (rows[name] = [body.value.role, body.value.link]));
+  }
+  await settle();
+  const theirs = ["handler", `${handler.url}/pc/1`];
+  assert.deepEqual(rows, { requester: ["requester", requester.url], runtime: theirs });
+  await report(requester, "update", "yielding");
+  assert.deepEqual(rows.handler, theirs);
+});
+
 test("a record with odd values leads to no link, or to one; messages go on", async () => {
   const records = Object.fromEntries([...spoilt(REACHABLE)].map((record, at) => [`${PEER}/${at}`.replace("peer/", "peer-"), record]));
   const { node, stubs, echo } = await linked({ ...records, [PEER]: REACHABLE });
