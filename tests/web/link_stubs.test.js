@@ -249,6 +249,27 @@ test("an answer that a link had not delivered when it broke goes by the node", a
   await close();
 });
 
+test("children go by the links of an object's observers once, as its reporter has numbered them", async () => {
+  const { world, near, far, goLive, close } = await pair();
+  await goLive();
+  const mine = await world.until(near.report("comm", { n: 1 }, { allow: [far.url] }));
+  const theirs = await world.until(far.observe(mine.url, { p2p: true }));
+  await world.turn(5);
+  const lines = [];
+  world.carried = (data, owner) => {
+    if (owner === RA) lines.push(...String(data).split("\n").map((line) => JSON.parse(line)));
+    return data;
+  };
+  const byLink = () => lines.filter(({ to, type }) => type && to.endsWith("/children/resources")).map(({ from, body }) => [from, body.value]);
+  const child = await world.until(mine.children.create("of the reporter"));
+  await world.until(theirs.children.create("of the observer"));
+  await world.turn(0.5);
+  assert.deepEqual([...theirs.children].map(({ value }) => value).sort(), ["of the observer", "of the reporter"]);
+  assert.deepEqual(byLink().filter(([, value]) => value), [[mine.url, "of the reporter"], [mine.url, "of the observer"]]);
+  assert.equal(child.value, "of the reporter");
+  await close();
+});
+
 test("a link that does not drain refuses what there is no room for, and counts it", async () => {
   const { world, one, goLive, ask, close } = await pair();
   await goLive();
