@@ -223,6 +223,27 @@ test("a request that was answered before its link broke does not go by the node,
   await close();
 });
 
+test("a change that a link had not delivered when it broke is lost, and its observer reads it", async () => {
+  const { world, near, far, goLive, close } = await pair();
+  await goLive();
+  const mine = await world.until(near.report("comm", { n: 1 }, { allow: [far.url] }));
+  const theirs = await world.until(far.observe(mine.url, { p2p: true }));
+  await world.turn(5);
+  const lost = [];
+  const byNode = [];
+  const isChange = ({ to, type }) => type === "update" && to === `${mine.url}/changes`;
+  world.carried = (data) => (lost.push(...String(data).split("\n").map((line) => JSON.parse(line))), null);
+  disturb(world, (message) => void (isChange(message) && byNode.push(message.id)));
+  await world.until(mine.set("n", 2));
+  world.cutChannels(RA, RB);
+  await world.turn(0.5);
+  world.carried = (data) => data;
+  const [{ id }] = lost.filter((one) => one.type && isChange(one));
+  assert.ok(await world.waitFor(() => theirs.value.n === 2), "the change is lost for good");
+  assert.ok(!byNode.includes(id));
+  await close();
+});
+
 test("what has gone by a link before does not go by it again", async () => {
   const { world, one, other, near, far, heard, goLive, close } = await pair();
   await goLive();
