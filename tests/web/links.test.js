@@ -201,7 +201,7 @@ test("messages of a link keep their order while the record of a sender is read",
 });
 
 test("a lost link is connected again, and when that fails messages go by the node", async () => {
-  const { node, stubs, echo } = await linked({ [PEER]: REACHABLE });
+  const { node, runtime, stubs, echo } = await linked({ [PEER]: REACHABLE });
   void echo.ask("create", PEER, { value: 1 });
   await settle();
   const [stub] = stubs;
@@ -214,6 +214,7 @@ test("a lost link is connected again, and when that fails messages go by the nod
   assert.equal(stub.orders.filter((one) => one === "connect").length, 6);
   assert.equal(stub.orders.at(-1), "disconnect");
   assert.ok(stub.isClosed);
+  assert.equal(runtime.bus.isListenedTo(`${stub.url}/status`), false);
   const paths = node.said({ to: "domain://msg-node.a.ex/sm" }).map(({ type }) => type);
   assert.deepEqual(paths, ["subscribe", "unsubscribe"]);
 });

@@ -654,6 +654,7 @@ test("a runtime that closes unregisters, gives addresses back and ends its sessi
   await node.clock.turn(1);
   assert.equal(node.socket.closedBy, "runtime");
   await assert.rejects(runtime.deploy("late", {}), /is closed/);
+  assert.equal(runtime.bus.isListenedTo(`${STUB}/status`), false);
 });
 
 test("a runtime that closes without a node does not wait long", async () => {
