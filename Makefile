@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long test-compiled coverage check lint lint-types lint-form bench soak chaos simulate lock web wheel-compiled
+.PHONY: demo drawings test test-long coverage check lint lint-types lint-form bench soak chaos simulate lock web
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
@@ -36,11 +36,6 @@ test: $(STAMP)
 # Tests of whole processes that take longest: JVMs that are killed, a cluster, the demonstration.
 test-long: $(STAMP)
 	@$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadgroup $(ARGS)
-
-# Builds the compiled wheel, and runs the tests of what is compiled with it: for each change of
-# setup.py, and before a release. `make test-compiled ARGS="tests/fsm -k engine"` runs some of them.
-test-compiled: $(STAMP)
-	@$(BIN)/python -m tests.compiled --numprocesses $(TESTERS) --maxprocesses 5 --dist loadgroup $(ARGS)
 
 # As `test`, and which lines it took: about half as long again.
 coverage: $(STAMP)
@@ -87,13 +82,6 @@ chaos: $(STAMP)
 # Whole systems only: `make simulate SEEDS=500 FIRST=10000 JOBS=4`.
 simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
-
-# A wheel for this interpreter and machine in dist/, its busiest modules compiled; needs a C compiler.
-# `build` is removed first: what is left there of modules that are not compiled any more is packed, too.
-wheel-compiled: $(STAMP)
-	@rm -rf build
-	@PROTOFLY_COMPILE=1 $(BIN)/python -m pip --quiet --disable-pip-version-check wheel \
-		--no-deps --no-build-isolation --wheel-dir dist .
 
 # What pages load, after a change in web/src, of a machine, a limit or a word; needs Node.js and npm.
 OF_PAGES := p2p_connection link_dialling handler_controller p2p_entry stub_deployment \

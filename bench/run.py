@@ -34,7 +34,6 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "monitor": (),
         "node.policy": (),
         "node.routed": ("--messages", "10000"),
-        "compiled": ("--messages", "6000", "--rounds", "3"),
         "node.crossing": ("--messages", "8000", "--rounds", "3"),
         "node.processes": ("--messages", "40000", "--rounds", "2"),
         "node.latency": ("--messages", "200"),
@@ -65,9 +64,6 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 their usual sizes. Each takes `--json`, prints one `bench.verdict.Verdict`, and exits with 0 if it
 reaches its numbers, if there are any, with 1 if not."""
 
-BY_NAME: Final = frozenset({"compiled"})
-"""Those that run only if they are named: a C compiler takes a minute or two for its modules."""
-
 SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "tell": ("--messages", "2000", "--rounds", "1"),
@@ -80,7 +76,6 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "runtime.links": ("--trips", "100", "--rounds", "1", "--kind", "unix"),
         "node.policy": ("--messages", "200", "--rounds", "1"),
         "node.routed": ("--messages", "400", "--rounds", "1"),
-        "compiled": ("--messages", "400", "--rounds", "1"),
         "node.crossing": ("--messages", "400", "--rounds", "1"),
         "node.processes": ("--messages", "400", "--rounds", "1", "--sessions", "40"),
         "node.brokers": ("--messages", "400", "--rounds", "1"),
@@ -127,13 +122,13 @@ _LOGGED: Final = 50
 @click.option("--small", "is_small", is_flag=True, help="Smallest sizes: do they all run?")
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
 def main(names: tuple[str, ...], *, as_json: bool, is_small: bool) -> None:
-    """Run the benchmarks NAMES, or all but `compiled`; exit 1 if one fails or misses its number.
+    """Run the benchmarks NAMES, or all; exit 1 if one fails or misses its number.
 
     A run of all at their usual sizes writes its figures to `bench/results.md`, too.
     """
     sizes = SMALL if is_small else BENCHES
     is_reached, lines, begun = True, [], time.monotonic()
-    for name in names or (one for one in BENCHES if one not in BY_NAME):
+    for name in names or BENCHES:
         line, code = _run(name, *sizes[name])
         is_reached = is_reached and code == 0
         lines.append(line)

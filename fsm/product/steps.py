@@ -113,7 +113,7 @@ class _Freezer:
 
 
 def _held(one: object) -> Mapping[str, object]:
-    """Return the fields of an object, as those who copy it get them; a class may be compiled."""
+    """Return the fields of an object, as those who copy it get them."""
     held = one.__getstate__()
     fields, slots = held if isinstance(held, tuple) else (held, None)
     return {**(slots or {}), **(fields or {})}

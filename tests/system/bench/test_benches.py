@@ -23,7 +23,7 @@ LONG = {
     "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
     "runtime.hostile_sandbox", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
     "node.login", "node.routed", "node.growing_node", "node.dashboard", "node.brokers",
-    "engine.clients", "compiled", "node.processes", "node.crossing",
+    "engine.clients", "node.processes", "node.crossing",
     "judge",
     "machines", "peers", "growth", "command", "product", "small_files",
 }  # fmt: skip
@@ -79,10 +79,6 @@ def test_every_bench_is_run():
             "node.relay",
         }
     )
-
-
-def test_a_bench_that_is_run_by_name_only_is_a_bench():
-    assert set(BENCHES) > run.BY_NAME
 
 
 # ---- what a verdict says

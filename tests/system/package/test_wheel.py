@@ -95,7 +95,7 @@ def copy_sources(to: Path) -> None:
     """Copy what a wheel is made of: pip would leave its work there."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, to / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, to / name)
 
 
