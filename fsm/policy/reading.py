@@ -27,7 +27,6 @@ from fsm.policy.model import (
 )
 from fsm.policy.operators import ParameterError, make_test
 from fsm.policy.page import Place
-from fsm.policy.runtime_language import is_of_runtime_language, translated
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Operator, Result
 from specs.limits.node import (
     MAX_POLICY_CONDITIONS,
@@ -146,7 +145,7 @@ _CHANGES: Final = {"stamp": "stamped", "durable": "kept"}
 
 
 def read_set(document: object, source: str) -> PolicySet:
-    """Read a policy set, or a policy of upstream's runtime as one (POL-16).
+    """Read a policy set.
 
     Args:
         document: What a TOML file or a JSON message holds.
@@ -155,8 +154,7 @@ def read_set(document: object, source: str) -> PolicySet:
     Raises:
         BadPolicyError: It is none; nothing of it is used.
     """
-    said = translated(document, source) if is_of_runtime_language(document) else document
-    at = Place(source, "", said)
+    at = Place(source, "", document)
     _known(at, SET_KEYS)
     policies = tuple(_policy(one) for one in at.key("policies").items(MAX_POLICY_RULES))
     made = PolicySet(

@@ -44,6 +44,7 @@ class State(StrEnum):
     BUILT = "built"
     PARTLY = "partly"
     NOT = "not"
+    LEFT = "left"
 
 
 @attrs.frozen(kw_only=True)

@@ -1,13 +1,11 @@
-"""Policy files judge the messages of a runtime; `R/pep` manages them (POL-05, POL-16, POL-17)."""
+"""Policy files judge the messages of a runtime; `R/pep` manages them (POL-05, POL-17)."""
 
-import json
 import tomllib
 
 import attrs
 import pytest
 import trio
 
-import actors
 from actors.policy.config import PolicyConfig, PolicyFileError
 from actors.policy.store import read_policies
 from actors.runtime.own_sender import OwnSender
@@ -87,20 +85,6 @@ async def test_a_refused_message_is_counted(tmp_path, autojump_clock):
 
 async def _is_denied(member) -> bool:
     return bool(member.runtime.counters.ledger().counts)
-
-
-async def test_a_policy_of_upstreams_runtime_is_about_a_hyperty_by_its_name(
-    tmp_path, autojump_clock
-):
-    written = {"key": "x", "rules": [{"target": "bob", "condition": "", "decision": False}]}
-    options = judged_by(given(tmp_path, json.dumps(written), "p.json"))
-    async with open_domain("alice", "bob", options=options) as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        assert (await alice.ask(bob, 1)).code == 403
-        other = await bob.runtime.deploy("other", actors.Hyperty)
-        asked = await alice.hyperty.request(other, 1)
-        assert asked.code != 403
-        await bob.runtime.undeploy(bob.address)
 
 
 async def test_sets_that_the_program_has_read_are_policies(tmp_path, autojump_clock):
