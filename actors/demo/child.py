@@ -39,14 +39,14 @@ from actors.node.config import NodeConfig
 from actors.node.limits import UNLIMITED
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from actors.testing.chaos.channels import ObservedEnd
+from actors.testing.chaos.link_faults import LinkParties
+from actors.testing.chaos.network import ChaosNetwork
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.channel_terms import ChannelTerms
-from transports.chaos.channels import ObservedEnd
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.weather import Course
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
@@ -290,7 +290,7 @@ async def _compare(
     return by_node, by_link
 
 
-async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Course, ...]) -> int:
+async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[LinkParties, ...]) -> int:
     """Close the socket under the link while requests are under way; return how many fell back."""
     seen, enough = scene.seen, trio.Event()
     async with trio.open_nursery() as nursery:

@@ -12,8 +12,8 @@ from actors.embedding import Runtime, open_runtime
 from actors.node.app import Node
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
+from actors.testing.chaos.network import ChaosNetwork
 from actors.testing.recorder import Recorder
-from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from actors.testing.chaos.network import ChaosNetwork
     from actors.testing.domains import Domains
     from actors.testing.recorder import Recorder
-    from transports.chaos.network import ChaosNetwork
 
 __all__ = ["protofly_chaos", "protofly_domain", "protofly_trace"]
 

@@ -9,10 +9,10 @@ The fixtures `protofly_domain`, `protofly_chaos` and `protofly_trace` come with 
 import pytest
 
 import actors
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import Latency, Timeout
 from actors.testing.domains import Domains
 from actors.testing.recorder import Recorder
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import Latency, Timeout
 
 pytestmark = pytest.mark.trio
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from actors.testing.chaos.network import ChaosLink
 from tests.golden.cores import PROCESS, watched_cores
 from tests.golden.form import Part, body_text, hop
 from tests.golden.notes import Notes, noted_frames
@@ -16,7 +17,6 @@ from tests.simulation.plans.plan import Plan
 from tests.simulation.plans.stored import stored_plan_of
 from tests.simulation.world.process import NodeProcess, RuntimeProcess
 from tests.simulation.world.simulator import run
-from transports.chaos.network import ChaosLink
 
 __all__ = ["KINDS", "record_run"]
 

@@ -3,7 +3,6 @@ from trio.testing import MockClock
 
 from tests.support.garbage import collected
 from tests.support.runtime.links import PLACES, open_pair, open_place
-from tests.transports.chaos.chaos_scene import open_scene
 
 
 @pytest.fixture
@@ -32,9 +31,3 @@ async def pair(place):
 def ends(request, pair):
     """The sending and the receiving end, both ways round."""
     return pair.ends(request.param)
-
-
-@pytest.fixture
-async def scene():
-    async with open_scene() as scene:
-        yield scene

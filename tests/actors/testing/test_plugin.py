@@ -10,7 +10,7 @@ import actors
 import pytest
 import trio
 from transports.link import Kind
-from transports.chaos.toxics import Bandwidth, Latency, ResetPeer, Slicer, Timeout
+from actors.testing.chaos.toxics import Bandwidth, Latency, ResetPeer, Slicer, Timeout
 
 class Echo(actors.Hyperty):
     async def on_request(self, message):

@@ -38,7 +38,7 @@ class Deed(StrEnum):
 
 @final
 class Wrong(StrEnum):
-    """What goes wrong between `one` and `other`, or with `one`; see `transports.chaos.toxics`."""
+    """What goes wrong between `one` and `other`, or with `one`: `actors.testing.chaos.toxics`."""
 
     LATENCY = "latency"
     DELAY = "delay"

@@ -21,6 +21,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import shown
 from actors.sandbox.local import open_local_sandbox
+from actors.testing.chaos.network import ChaosNetwork
 from fsm.registry.resolve.config import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
@@ -36,7 +37,6 @@ from tests.simulation.world.logins import Logins, issuer, login_of
 from tests.simulation.world.mortal import MortalNetwork
 from tests.simulation.world.worker import Worker
 from tests.support.node.issuer import Issuer
-from transports.chaos.network import ChaosNetwork
 from transports.link import Kind, Network
 
 __all__ = ["Air", "NodeProcess", "Process", "RuntimeProcess", "domain_of", "place_of"]

@@ -14,6 +14,8 @@ from trio.testing import MockClock
 
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.store.file import ObjectFile
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import Latency
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
 from fsm.sync.stored import Keep
@@ -28,8 +30,6 @@ from tests.simulation.world.domain_group import DomainGroup, watched
 from tests.simulation.world.fate import TimedChance, chance, sealed
 from tests.simulation.world.process import Air, NodeProcess, Process, RuntimeProcess
 from tests.simulation.world.trouble import Ends, begin
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import Latency
 from transports.engine.memory import open_memory_store
 from transports.memory import MemoryNetwork
 

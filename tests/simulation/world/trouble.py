@@ -6,10 +6,8 @@ from typing import Final, Protocol, final
 
 import trio
 
-from tests.simulation.plans.plan import Fault, Wrong
-from tests.simulation.world.process import Air
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import (
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import (
     Bandwidth,
     Corrupt,
     Delay,
@@ -22,6 +20,8 @@ from transports.chaos.toxics import (
     Timeout,
     Toxic,
 )
+from tests.simulation.plans.plan import Fault, Wrong
+from tests.simulation.world.process import Air
 
 __all__ = ["Ends", "begin"]
 

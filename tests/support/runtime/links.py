@@ -9,10 +9,10 @@ from typing import final
 import attrs
 import trio
 
+from actors.testing.chaos.network import ChaosNetwork
 from tests.support.runtime.channels import HOST, Channels, open_shared_network
 from tests.support.wire.certificates import Certificates
 from transports.background import open_background
-from transports.chaos.network import ChaosNetwork
 from transports.errors import LinkError
 from transports.gate import EVERYBODY, Everybody
 from transports.link import DEFAULT_PATHS, FRAMED, PROTOFLY_V1, Kind, Link, Network

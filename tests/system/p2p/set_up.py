@@ -23,6 +23,7 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
+from actors.testing.chaos.network import ChaosNetwork
 from fsm.judge.replay import Judgement
 from specs.identity import VouchedBy
 from specs.message import MessageType
@@ -34,7 +35,6 @@ from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.system.p2p.halting_gate import Choice, HaltingGate, open_gate
 from tests.system.p2p.set_up_parties import DOMAIN, Here, Party, There, TokenIssuer, real_time
-from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.system import open_system_network
 

@@ -14,6 +14,8 @@ import actors
 from actors.hyperties import Caller, Echo
 from actors.policy.config import PolicyConfig
 from actors.runtime.bus.transfers import Permits
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import Latency
 from fsm.bus.chunks import chunk_count, chunk_of, chunked
 from fsm.judge.trace_line import Verdict
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
@@ -37,8 +39,6 @@ from tests.support.runtime.abroad import open_two
 from tests.support.runtime.domain import DomainOptions, go_live, judged, open_domain
 from tests.support.wire.wire_peer import LinkPeer
 from transports.bodies import write_body
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import Latency
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 

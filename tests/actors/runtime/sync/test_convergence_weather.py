@@ -12,10 +12,10 @@ import pytest
 import trio
 
 import actors
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import Delay, Loss, Timeout
 from specs.limits.sync import QUIET
 from tests.support.report_world import Closed, Open
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import Delay, Loss, Timeout
 from transports.memory import MemoryNetwork
 
 OBSERVERS = ("rb", "rc")

@@ -7,8 +7,8 @@ from random import Random
 import attrs
 import trio
 
+from actors.testing.chaos.network import ChaosNetwork
 from tests.support.runtime.links import Pair, leaving_together
-from transports.chaos.network import ChaosNetwork
 from transports.link import Kind, Link, Listener
 from transports.memory import MemoryNetwork
 

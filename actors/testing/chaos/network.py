@@ -24,11 +24,11 @@ from typing import Final, NoReturn, Self, TypeAlias, final
 import trio
 from typing_extensions import override
 
+from actors.testing.chaos.channels import exposed
+from actors.testing.chaos.link_faults import NO_FAULTS, LinkFaults, LinkParties
+from actors.testing.chaos.toxics import Passing, Road, Timeout, Toxic
 from specs.limits.protocol import DIAL_TIMEOUT
 from transports.channel_terms import ChannelTerms
-from transports.chaos.channels import exposed
-from transports.chaos.toxics import Passing, Road, Timeout, Toxic
-from transports.chaos.weather import CALM, Course, Weather
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
@@ -57,7 +57,6 @@ class ChaosLink(Link):
 
     __slots__ = (
         "_carried",
-        "_climate",
         "_coming",
         "_end",
         "_is_closed",
@@ -68,19 +67,24 @@ class ChaosLink(Link):
         "_receiving",
         "_send",
         "_sending",
+        "_troubles",
         "_wait",
-        "course",
+        "parties",
     )
 
     def __init__(
-        self, link: Link, climate: "Troubles", course: Course, ends: tuple[str | None, str | None]
+        self,
+        link: Link,
+        troubles: "Troubles",
+        parties: LinkParties,
+        ends: tuple[str | None, str | None],
     ) -> None:
         self._link: Final = link
         super().__init__(link.kind, link.name, link.upgrade)
         self.guest = link.guest
-        self.course: Final = course
+        self.parties: Final = parties
         self._own, self._peer = ends
-        self._climate: Final = climate
+        self._troubles: Final = troubles
         self._coming: Final = deque[tuple[float, bytes]]()
         self._carried = 0
         self._end: tuple[float, LinkBrokenError] | None = None
@@ -120,7 +124,7 @@ class ChaosLink(Link):
         """Break it abruptly: its user sees `LinkBrokenError`, and what is in flight is lost."""
         self._is_cut = True
         self._coming.clear()
-        self._climate.forget(self)
+        self._troubles.forget(self)
         self._send.cancel()
         self.wake()
 
@@ -151,19 +155,19 @@ class ChaosLink(Link):
     async def receive(self) -> bytes:
         with self._receiving:
             while not (self._is_cut or self._is_closed):
-                weather, now = self._weather(), trio.current_time()
-                if weather.reset_at <= now:
-                    self._climate.break_link(self.course)
-                elif not weather.is_held and self._due() <= now:
+                faults, now = self._faults(), trio.current_time()
+                if faults.reset_at <= now:
+                    self._troubles.break_link(self.parties)
+                elif not faults.is_held and self._due() <= now:
                     return self._arrived()
                 else:
-                    await self._next(weather)
+                    await self._next(faults)
             if self._is_cut:
                 await self._break()
             raise LinkClosedError(self.name)
 
-    def _weather(self) -> Weather:
-        return self._climate.weather(self.course, self._own)
+    def _faults(self) -> LinkFaults:
+        return self._troubles.faults(self.parties, self._own)
 
     def _due(self) -> float:
         """Return when the next frame arrives, or else the end of the link."""
@@ -176,11 +180,11 @@ class ChaosLink(Link):
             raise self._end[1]
         return self._coming.popleft()[1]
 
-    async def _next(self, weather: Weather) -> None:
+    async def _next(self, faults: LinkFaults) -> None:
         """Wait until a frame comes or arrives, the link ends, or the faults change."""
-        due = math.inf if weather.is_held else self._due()
-        with trio.CancelScope(deadline=min(weather.reset_at, due)) as self._wait:
-            if weather.is_held or self._end is not None or len(self._coming) >= _IN_FLIGHT:
+        due = math.inf if faults.is_held else self._due()
+        with trio.CancelScope(deadline=min(faults.reset_at, due)) as self._wait:
+            if faults.is_held or self._end is not None or len(self._coming) >= _IN_FLIGHT:
                 await trio.sleep_forever()
             await self._read()
 
@@ -188,7 +192,7 @@ class ChaosLink(Link):
         try:
             frame = await self._link.receive()
         except LinkBrokenError as exc:
-            self._end = (trio.current_time() + self._weather().linger, exc)
+            self._end = (trio.current_time() + self._faults().linger, exc)
         except LinkClosedError as exc:
             raise self._seen(exc) from exc
         else:
@@ -198,12 +202,12 @@ class ChaosLink(Link):
         """Schedule the arrival of a frame as the toxics say; a lost one breaks the link."""
         now = trio.current_time()
         busy_until = self._coming[-1][0] if self._coming else now
-        road = Road(busy_until, self._carried, self._climate.random)
+        road = Road(busy_until, self._carried, self._troubles.random)
         passing = Passing(len(frame), now)
-        for toxic in self._weather().toxics:
+        for toxic in self._faults().toxics:
             passing = toxic.touch(passing, road)
         if not passing.copies:
-            self._climate.break_link(self.course)
+            self._troubles.break_link(self.parties)
             return
         if passing.spoilt_at is not None:
             frame = frame[: passing.spoilt_at] + b"\0" + frame[passing.spoilt_at + 1 :]
@@ -222,8 +226,8 @@ class ChaosLink(Link):
     @override
     def ping(self) -> None:
         """Ping, unless frames are held in one of the two directions."""
-        there = self._climate.weather(self.course, self._peer)
-        if not (self._is_cut or there.is_held or self._weather().is_held):
+        there = self._troubles.faults(self.parties, self._peer)
+        if not (self._is_cut or there.is_held or self._faults().is_held):
             self._link.ping()
 
     @override
@@ -242,7 +246,7 @@ class ChaosLink(Link):
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
-        self._climate.forget(self)
+        self._troubles.forget(self)
         self.wake()
         if self._is_cut:
             await trio.aclose_forcefully(self._link)
@@ -301,9 +305,9 @@ class Troubles:
         self._changed = trio.Event()
 
     @property
-    def courses(self) -> tuple[Course, ...]:
+    def link_parties(self) -> tuple[LinkParties, ...]:
         """Ends of the links that are neither closed nor cut; each link once, in order."""
-        return tuple(dict.fromkeys(link.course for link in self._links))
+        return tuple(dict.fromkeys(link.parties for link in self._links))
 
     def adopt(self, link: ChaosLink) -> ChaosLink:
         """Expose a link to the faults."""
@@ -322,11 +326,10 @@ class Troubles:
             self._now.remove(trouble)
             if isinstance(trouble.toxic, Timeout):
                 # What it swallowed is lost; so is the link, then.
-                for course in self.courses:
-                    if {(course.dialler, course.listener), (course.listener, course.dialler)} & (
-                        trouble.directions
-                    ):
-                        self.break_link(course)
+                for parties in self.link_parties:
+                    out = (parties.dialler, parties.listener)
+                    if {out, out[::-1]} & trouble.directions:
+                        self.break_link(parties)
             self._wake()
 
     def _wake(self) -> None:
@@ -343,29 +346,29 @@ class Troubles:
         while self.on((one, other)).is_held or self.on((other, one)).is_held:
             await self._changed.wait()
 
-    def on(self, direction: Direction, since: float = 0.0) -> Weather:
+    def on(self, direction: Direction, since: float = 0.0) -> LinkFaults:
         """Return the faults on a direction, for a link that was opened at a Trio time."""
         troubles = [trouble for trouble in self._now if direction in trouble.directions]
         if not troubles:
-            return CALM
+            return NO_FAULTS
         bad = [(each.toxic, max(each.since, since)) for each in troubles]
         toxics = [(toxic, begun) for toxic, begun in bad if toxic is not None]
-        return Weather(
+        return LinkFaults(
             tuple(toxic for toxic, _ in toxics),
             len(toxics) < len(bad) or any(toxic.holds for toxic, _ in toxics),
-            min((begun + toxic.patience for toxic, begun in toxics), default=CALM.reset_at),
-            max((toxic.linger for toxic, _ in toxics), default=CALM.linger),
+            min((begun + toxic.patience for toxic, begun in toxics), default=NO_FAULTS.reset_at),
+            max((toxic.linger for toxic, _ in toxics), default=NO_FAULTS.linger),
         )
 
-    def weather(self, course: Course, receiver: str | None) -> Weather:
+    def faults(self, parties: LinkParties, receiver: str | None) -> LinkFaults:
         """Return the faults of a link on the direction to a receiving party."""
-        outward = (course.dialler, course.listener)
-        return self.on(outward if receiver == course.listener else outward[::-1], course.since)
+        outward = (parties.dialler, parties.listener)
+        return self.on(outward if receiver == parties.listener else outward[::-1], parties.since)
 
-    def break_link(self, course: Course) -> None:
+    def break_link(self, parties: LinkParties) -> None:
         """Break a link, at both its ends."""
         for link in tuple(self._links):
-            if link.course is course:
+            if link.parties is parties:
                 link.cut()
 
     def forget(self, link: ChaosLink) -> None:
@@ -394,9 +397,9 @@ class ChaosNetwork:
         return _End(name, self._network, self._troubles, self._places)
 
     @property
-    def links(self) -> tuple[Course, ...]:
+    def links(self) -> tuple[LinkParties, ...]:
         """Parties of the links that are neither closed nor cut; each link once, in order."""
-        return self._troubles.courses
+        return self._troubles.link_parties
 
     def toxic(self, toxic: Toxic, between: tuple[str, str], towards: str | None = None) -> Trouble:
         """Begin a fault between two parties now; `with` or `end` ends it.
@@ -441,7 +444,7 @@ class ChaosNetwork:
             None, frozenset(there | {direction[::-1] for direction in there})
         )
 
-    def reset(self, one: str, other: str | None, but: Collection[Course] = ()) -> int:
+    def reset(self, one: str, other: str | None, but: Collection[LinkParties] = ()) -> int:
         """Break the links between two parties, with all that is in flight; return how many.
 
         Args:
@@ -456,8 +459,8 @@ class ChaosNetwork:
         ends = {one, other}
         links = (each for each in self.links if each not in but)
         hit = [each for each in links if {each.dialler, each.listener} == ends]
-        for course in hit:
-            self._troubles.break_link(course)
+        for parties in hit:
+            self._troubles.break_link(parties)
         return len(hit)
 
     def _check(self, *names: str) -> None:
@@ -487,7 +490,7 @@ class _Place:
 
     def __init__(self, who: str) -> None:
         self.who: Final = who
-        self.coming: Final = deque[Course]()
+        self.coming: Final = deque[LinkParties]()
         self.turn: Final = trio.Lock()
 
 
@@ -503,9 +506,9 @@ class _Listener(Listener):
     async def accept(self) -> Link:
         link, who = await self._listener.accept(), self._place.who
         coming = self._place.coming
-        course = coming.popleft() if coming else Course(None, who, trio.current_time())
-        ends = who, course.dialler
-        return self._troubles.adopt(ChaosLink(link, self._troubles, course, ends))
+        parties = coming.popleft() if coming else LinkParties(None, who, trio.current_time())
+        ends = who, parties.dialler
+        return self._troubles.adopt(ChaosLink(link, self._troubles, parties, ends))
 
 
 @final
@@ -534,27 +537,27 @@ class _End(Network):
             await self._troubles.wait_passable(self._who, there)
         if patience.cancelled_caught:
             raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
-        course = Course(self._who, there, trio.current_time())
+        parties = LinkParties(self._who, there, trio.current_time())
         if place is None:
             link = await self._network.dial(kind, address, subprotocol, tls)
         else:
-            link = await self._come(place, course, (kind, address, subprotocol, tls))
-        return self._troubles.adopt(ChaosLink(link, self._troubles, course, (self._who, there)))
+            link = await self._come(place, parties, (kind, address, subprotocol, tls))
+        return self._troubles.adopt(ChaosLink(link, self._troubles, parties, (self._who, there)))
 
     async def _come(
         self,
         place: _Place,
-        course: Course,
+        parties: LinkParties,
         what: tuple[Kind, str, str | None, ssl.SSLContext | None],
     ) -> Link:
         async with place.turn:
-            place.coming.append(course)
+            place.coming.append(parties)
             link: Link | None = None
             try:
                 link = await self._network.dial(*what)
             finally:
-                if link is None and course in place.coming:
-                    place.coming.remove(course)
+                if link is None and parties in place.coming:
+                    place.coming.remove(parties)
             return link
 
     @override
@@ -562,8 +565,8 @@ class _End(Network):
         return exposed(self._network.negotiate(terms), self._opened)
 
     def _opened(self, link: Link) -> Link:
-        course = Course(self._who, None, trio.current_time())
-        return self._troubles.adopt(ChaosLink(link, self._troubles, course, (self._who, None)))
+        parties = LinkParties(self._who, None, trio.current_time())
+        return self._troubles.adopt(ChaosLink(link, self._troubles, parties, (self._who, None)))
 
     @override
     @asynccontextmanager

@@ -6,11 +6,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import Latency
 from specs.limits.protocol import DIAL_TIMEOUT
+from tests.actors.testing.chaos.chaos_scene import BETWEEN, arrivals
 from tests.support.runtime.links import leaving_together
-from tests.transports.chaos.chaos_scene import BETWEEN, arrivals
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import Latency
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

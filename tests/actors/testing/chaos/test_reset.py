@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from actors.testing.chaos.network import ChaosNetwork
 from tests.support.runtime.links import Place, open_pair
-from transports.chaos.network import ChaosNetwork
 from transports.errors import LinkBrokenError, LinkClosedError
 
 

@@ -5,14 +5,14 @@ from typing import Final, final
 
 import attrs
 
-from transports.chaos.toxics import Toxic
+from actors.testing.chaos.toxics import Toxic
 
-__all__ = ["CALM", "Course", "Weather"]
+__all__ = ["NO_FAULTS", "LinkFaults", "LinkParties"]
 
 
 @final
 @attrs.frozen
-class Weather:
+class LinkFaults:
     """The faults of one direction of a link at one time.
 
     Attributes:
@@ -27,13 +27,13 @@ class Weather:
     linger: float = 0.0
 
 
-CALM: Final = Weather()
+NO_FAULTS: Final = LinkFaults()
 """No faults."""
 
 
 @final
 @attrs.frozen(eq=False)
-class Course:
+class LinkParties:
     """The two parties of a link; one object for both its ends.
 
     Attributes:

@@ -5,10 +5,8 @@ from random import Random
 import pytest
 import trio
 
-from tests.support.runtime.links import drain, leaving_together
-from tests.transports.chaos.chaos_scene import BETWEEN, arrivals, open_scene
-from transports.chaos.network import ChaosNetwork
-from transports.chaos.toxics import (
+from actors.testing.chaos.network import ChaosNetwork
+from actors.testing.chaos.toxics import (
     Bandwidth,
     Corrupt,
     Delay,
@@ -21,6 +19,8 @@ from transports.chaos.toxics import (
     SlowClose,
     Timeout,
 )
+from tests.actors.testing.chaos.chaos_scene import BETWEEN, arrivals, open_scene
+from tests.support.runtime.links import drain, leaving_together
 from transports.errors import CloseReason, LinkBrokenError
 from transports.link import Kind
 from transports.system import open_system_network
