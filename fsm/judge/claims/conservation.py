@@ -158,12 +158,18 @@ class _Passage:
 
         A child is spread by its reporter. What a link did not write goes by the node.
         """
-        is_child = "/children/" in (self.last.to or "")
-        return is_p2p_end(router.removeprefix(MINI_BUS)) and (is_child or self._went_by_node)
+        is_link = is_p2p_end(router.removeprefix(MINI_BUS))
+        return is_link and (self._is_child or self._goes_by_node)
 
     @property
-    def _went_by_node(self) -> bool:
-        return any(times for stub, times in self.sent.items() if not is_p2p_end(stub))
+    def _is_child(self) -> bool:
+        return "/children/" in (self.last.to or "")
+
+    @property
+    def _goes_by_node(self) -> bool:
+        """Whether a stub of a node has it, which then has to send it."""
+        is_sent = any(times for stub, times in self.sent.items() if not is_p2p_end(stub))
+        return is_sent or any(_PROTOSTUB in stub for _, stub in self.taken)
 
     def _sent_by(self, router: str) -> int:
         """Return how often a stub sent it whose sandbox does not record what it takes in."""
@@ -182,10 +188,12 @@ class _Passage:
     def _is_exempt(self) -> bool:
         """Whether stubs of links need not send it.
 
-        What a direct link did not write goes back to the bus, and by the node.
+        What a direct link did not write goes back to the bus, and by the node; a child that is
+        reported waits there for another path, and its request is answered or times out.
         """
         ends = {scheme_of(self.last.from_ or ""), scheme_of(self.last.to or "")}
-        return self._went_by_node or _CONNECTION in ends
+        is_reported = self._is_child and expects_answer(self.last)
+        return self._goes_by_node or is_reported or _CONNECTION in ends
 
 
 def _count(times: dict[_K, int], key: _K) -> int:
