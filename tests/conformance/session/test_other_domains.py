@@ -87,8 +87,13 @@ async def came_as(guests, runtime_of=OTHER, form=None, **how):
     try:
         answer = await peer.open(**how)
         if answer is None:
-            # In this form the session is claimed by its address, and a refusal is a close.
-            await peer.rest()
+            # In this form the session is claimed by its address, and a refusal is a close, before
+            # which the link may be told that it has no session.
+            asked = await peer.ask(
+                "unsubscribe", peer.part("sm"), f"{peer.node}/sm", resources=[peer.runtime]
+            )
+            if asked["body"]["code"] == 401:
+                return peer, 403
     except Left:
         return peer, 403
     return peer, 200 if answer is None else answer["body"]["code"]
