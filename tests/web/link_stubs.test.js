@@ -341,3 +341,23 @@ test("a link can be ended by the name of its runtime, and nothing is left of it"
   assert.deepEqual(world.connections.map(({ connectionState }) => connectionState), ["closed", "closed"]);
   await close();
 });
+
+test("the record of a delivery to a stub comes before that of what the stub sends, by the node and by a link", async () => {
+  const { world, one, other, goLive, ask, close } = await pair();
+  await goLive();
+  await world.until(ask("by the link"));
+  const sent = { node: 0, link: 0 };
+  for (const { trace } of [one, other]) {
+    const records = trace.text().trim().split("\n").map((line) => JSON.parse(line));
+    records.forEach(({ op, mid, actor }, at) => {
+      if (op !== "deliver" || !/^minibus:.*(p2prequester|protostub)/.test(actor)) return;
+      const stub = actor.slice("minibus:".length);
+      const own = records.findIndex((record) => record.op === "xmit" && record.mid === mid && record.stub === stub);
+      if (own < 0) return;
+      assert.ok(at < own, `${mid} was sent by ${stub} before it was delivered to it`);
+      sent[stub.includes("/p2p") ? "link" : "node"] += 1;
+    });
+  }
+  assert.ok(sent.node && sent.link, JSON.stringify(sent));
+  await close();
+});

@@ -37,8 +37,8 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
 /** @typedef {(response: Message) => void} Reply */
 
 /**
- * A listener. `take` returns false if it has no room.
- * @typedef {{name: string, take: (message: Message) => boolean}} Listener
+ * A listener. `take` returns false if it has no room; a stub always has, and sends at once.
+ * @typedef {{name: string, take: (message: Message) => boolean, isStub?: boolean}} Listener
  */
 
 /**
@@ -190,10 +190,12 @@ export class MiniBus {
   /** @param {Message} message */
   #deliver(message) {
     const listener = this.#listeners.get(message.to) ?? this.#listeners.get("*");
-    if (!listener) this.#lost(message, CODES.NOT_FOUND, "target not found");
-    else if (listener.take(message)) {
-      this.#trace.message(this.name, "deliver", message, { listener: listener.name });
-    } else this.#lost(message, CODES.UNAVAILABLE, "the receiver takes no more");
+    if (!listener) return this.#lost(message, CODES.NOT_FOUND, "target not found");
+    const record = () => this.#trace.message(this.name, "deliver", message, { listener: listener.name });
+    // The record of a delivery comes before what the stub records of sending it.
+    if (listener.isStub) record();
+    if (!listener.take(message)) this.#lost(message, CODES.UNAVAILABLE, "the receiver takes no more");
+    else if (!listener.isStub) record();
   }
 }
 

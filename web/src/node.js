@@ -70,6 +70,7 @@ const PROTOCOL = "protofly.v1";
 
 /** One node stub; the messages for the node are given to `take`. */
 export class NodeStub {
+  isStub = true;
   #tools;
   #port;
   #options;

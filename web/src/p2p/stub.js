@@ -167,6 +167,7 @@ class End {
 
 /** A stub with any number of ends. */
 class LinkStub {
+  isStub = true;
   #shared;
   /** @type {"requester" | "handler"} */
   #role;
