@@ -6,14 +6,25 @@ it on more often than it got it (I-T11), and none keeps it without a word (I-T12
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar, final
 
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import Across, Evidence, Fold, GroupKey, Place, at_bus, msg, on, rows
+from fsm.judge.claims.fold import (
+    Across,
+    Evidence,
+    Fold,
+    GroupKey,
+    Place,
+    at_bus,
+    msg,
+    on,
+    others,
+    rows,
+)
 from fsm.judge.claims.records import (
     BUS,
     LISTENERS,
@@ -26,7 +37,7 @@ from fsm.judge.claims.records import (
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, is_node, message_node, scheme_of
 from specs.reply_code import DropReason
-from specs.trace import Op
+from specs.trace import Kind, Op
 
 __all__ = ["Arrivals", "Crossed", "GivenOnce", "Passed"]
 
@@ -68,7 +79,7 @@ class _Passage:
         sent: By a stub, by stub.
         crossed: Sent by direct links, by link.
         written: By the bus of a node, by link; and to other nodes of its group.
-        waiting: In queues.
+        waiting: In queues, by stub or bus.
         targets: To how many links a node has published it.
         called: Given to the requester.
         is_answered: The process has answered it itself, or passed it to another protocol.
@@ -86,7 +97,7 @@ class _Passage:
     sent: dict[str, int] = attrs.field(factory=dict)
     crossed: dict[str, int] = attrs.field(factory=dict)
     written: dict[str, int] = attrs.field(factory=dict)
-    waiting: int = 0
+    waiting: Counter[str] = attrs.field(factory=Counter)
     targets: int = 0
     called: int = 0
     is_answered: bool = False
@@ -115,15 +126,16 @@ class _Passage:
             if stub not in recorded:
                 continue
             sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
-            lost += max(times - sent - self.waiting, 0)
+            lost += max(times - sent - self.waiting[stub], 0)
             if lost > self.ended:
                 yield f"{stub} to send it, or a drop with a reason"
         written = sum(self.written.values()) + self.given.get(_FOREIGN, 0)
         if Op.XMIT in recorded:
-            lost += max(self.targets - max(written + self.waiting, 0), 0)
+            waiting = self.waiting.total()
+            lost += max(self.targets - max(written + waiting, 0), 0)
             if lost > self.ended:
                 yield f"{self.targets} to get it, or drops with a reason"
-        went_on = self.given or self.sent or self.written or self.waiting or self.called
+        went_on = self.given or self.sent or self.written or self.waiting.total() or self.called
         is_whole = not recorded.isdisjoint(_GOES_ON)
         came = self.admitted or self.made
         if is_whole and came and not (went_on or lost or self.ended or self.targets):
@@ -148,10 +160,15 @@ class _Passage:
                 lost += short
         return lost
 
-    def returned(self) -> int:
-        """Return how often stubs of links got it that have not sent it: they may give it back."""
+    def returned(self, ended: Container[str]) -> int:
+        """Return how often stubs of links may have given it back: unsent, or its link ended.
+
+        Args:
+            ended: The links that have ended.
+        """
         ends = (name for name in self.given if is_p2p_end(name.removeprefix(MINI_BUS)))
-        return sum(max(self.given[name] - self._sent_by(name), 0) for name in ends)
+        unsent = sum(max(self.given[name] - self._sent_by(name), 0) for name in ends)
+        return unsent + sum(times for link, times in self.crossed.items() if link in ended)
 
     def _is_passed_over(self, router: str) -> bool:
         """Return whether stubs of links need not take it in.
@@ -219,12 +236,17 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     _passages: dict[str, _Passage] = attrs.field(factory=dict)
     _open: dict[str, _Passage] = attrs.field(factory=dict)
     _recorded: set[str] = attrs.field(factory=set)
+    _ended: Recent[str, None] = attrs.field(factory=Recent)
+
+    @on(others(Kind.LINK, Op.CLOSE))
+    def link_ended(self, record: TraceLine) -> None:
+        self._ended[record.link or ""] = None
 
     def _known(self, mid: str | None) -> _Passage | None:
         return self._passages.get(mid or "") or self._open.get(mid or "")
 
     def _passage(self, record: TraceLine) -> _Passage:
-        passage = self._passages.get(record.mid or "") or self._open.get(record.mid or "")
+        passage = self._known(record.mid)
         if passage is None:
             passage = self._passages[record.mid or ""] = _Passage(record)
             if len(self._passages) > Recent.limit:
@@ -283,7 +305,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         stub = listener.removeprefix(MINI_BUS)
         if _PROTOSTUB in stub:
             # What a direct link gives back goes by another route.
-            most += passage.returned()
+            most += passage.returned(self._ended)
         # What stubs of links got is judged by what they send.
         if passage.given[listener] > most and not is_p2p_end(stub):
             self._twice(record)
@@ -333,13 +355,15 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     @on(msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
-        passage.waiting += 1
-        # What a link did not write waits again.
-        passage.sent[stub] = max(passage.sent.get(stub, 0) - 1, 0)
+        sent, taken = passage.sent.get(stub, 0), passage.taken.get((f"{MINI_BUS}{stub}", stub), 0)
+        if sent and sent + passage.waiting[stub] >= taken:
+            # What a link did not write waits again.
+            passage.sent[stub] = sent - 1
+        passage.waiting[stub] += 1
 
     @on(msg(Op.FLUSH))
     def released(self, record: TraceLine) -> None:
-        self._passage(record).waiting -= 1
+        self._passage(record).waiting[record.actor.removeprefix(_STUB)] -= 1
 
     @on(msg(Op.DROP, Op.DENY))
     def ended(self, record: TraceLine) -> None:
@@ -369,7 +393,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         """Forget the oldest half; keep of it what has not ended yet."""
         for mid in list(self._passages)[: Recent.limit // 2]:
             passage = self._passages.pop(mid)
-            if passage.waiting or passage.lack(self._recorded):
+            if passage.waiting.total() or passage.lack(self._recorded):
                 self._open[mid] = passage
 
     @override

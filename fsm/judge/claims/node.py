@@ -320,7 +320,9 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
 
     They are live as long as they are refreshed (I-G4), and each change is reported (I-G5). What
-    another node of the domain has registered, refreshed or reported is judged there.
+    another node of the domain has registered, refreshed or reported is judged there. A node that
+    starts has the addresses that its earlier process had before its registry starts: their records
+    were confirmed by that process.
     """
 
     _asked: _Asked = attrs.field(factory=_Asked)
@@ -349,6 +351,11 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     def allocated(self, record: TraceLine) -> None:
         if record.op == Op.ADD and record.writer != MIRROR:
             self._owners[record.key or ""] = record.val
+
+    @on(rows("components"))
+    def started(self, record: TraceLine) -> None:
+        if record.op == Op.ADD and (record.key or "").startswith(_REGISTRY):
+            self._known.update(self._owners)
 
     @on(steps("registration"))
     def stepped(self, record: TraceLine) -> None:

@@ -4,6 +4,7 @@ A request is known by its ends and its id. The same request may be made again af
 has ended; the step of its transaction out of nothing says so.
 """
 
+import math
 from collections import defaultdict
 from typing import Final, final
 
@@ -249,11 +250,13 @@ class Conservation(Fold, claims=("I-T9",)):
     """
 
     _admitted: dict[str, TraceLine] = attrs.field(factory=dict)
-    # What came twice may wait twice: only the receiver knows that it is the same.
+    # What came twice may wait twice: only the receiver knows that it is the same. What a link gave
+    # back twice waits and goes once.
     # A queue does not see the answer to its request, so it may still release the request.
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]] = attrs.field(
         factory=lambda: defaultdict(list)
     )
+    _released: dict[tuple[str | None, str], float] = attrs.field(factory=dict)
     _settled: Lasting[str | None, None] = attrs.field(factory=Lasting)
 
     @on(msg(Op.ADMIT))
@@ -279,6 +282,9 @@ class Conservation(Fold, claims=("I-T9",)):
             waiting.pop(0)
             if not waiting:
                 del self._queued[at]
+                self._released.pop(at, None)
+            elif record.op == Op.FLUSH:
+                self._released[at] = record.t
         elif record.op == Op.FLUSH:
             self.broken(record, "no second release of what was queued once")
         else:
@@ -291,7 +297,8 @@ class Conservation(Fold, claims=("I-T9",)):
                 self.broken(one, "a delivery, an answer, or a drop with a reason")
         for one in (one for several in self._queued.values() for one in several):
             is_late = self.process.is_over_since(one.t + REPLY_TIMEOUT + SLACK)
-            if is_late and one.mid not in self._settled:
+            is_released = one.t <= self._released.get((one.mid, one.actor), -math.inf)
+            if is_late and not is_released and one.mid not in self._settled:
                 self.broken(one, "what waits to be released, answered or dropped")
 
 

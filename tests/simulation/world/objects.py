@@ -72,6 +72,9 @@ class Objects:
         self._stood = Counter[tuple[str, str]]()
         self._reported: dict[str, _Reported] = {}
         self._stands: dict[tuple[str, str], _Stand] = {}
+        # The last object of each runtime, and the address of the hyperty that reported it.
+        self._last: dict[str, tuple[str, str]] = {}
+        self._orphans: set[str] = set()
 
     async def do(self, runtime: RuntimeProcess, act: Act) -> None:
         """Do an act, in the name of the runtime's life of now."""
@@ -100,7 +103,7 @@ class Objects:
                 children = _shown(one.thing.children)
                 found.append(Held(*notices, is_reporter=True, children=children))
         for (life, url), stand in self._stands.items():
-            if stand.copy is not None and not stand.copy.is_gone:
+            if stand.copy is not None and not stand.copy.is_gone and url not in self._orphans:
                 children = _shown(stand.copy.children)
                 notices = at, life, url, stand.copy.version, _text(stand.value)
                 found.append(Held(*notices, children=children))
@@ -124,6 +127,7 @@ class Objects:
         first, stored = {"n": 0, "log": []}, runtime.air.plan.stored
         try:
             async with runtime.worker.report("comm", first, name="o", store=stored) as mine.thing:
+                self._note_orphan(runtime, mine.thing.url)
                 await mine.over.wait()
                 if stored:
                     await _deleted(mine.thing)
@@ -132,6 +136,17 @@ class Objects:
         finally:
             if self._reported.get(runtime.name) is mine:
                 del self._reported[runtime.name]
+
+    def _note_orphan(self, runtime: RuntimeProcess, url: str) -> None:
+        """Note the last object of a runtime if its hyperty, which alone can resume it, is gone.
+
+        A node that forgets its records while a runtime is away allocates the hyperty a new address.
+        The runtime goes on to show the stored object to its observers.
+        """
+        last, reporter = self._last.get(runtime.name, (url, runtime.address))
+        if last != url and reporter != runtime.address:
+            self._orphans.add(last)
+        self._last[runtime.name] = url, runtime.address
 
     async def _change(self, runtime: RuntimeProcess, act: Act) -> None:
         for _ in range(act.count):

@@ -72,6 +72,7 @@ _NOTICE = '{"attribute":"status","value":"disconnected"}'
 _TELLS = f"bus publish update 9 DR>HA/registration targets=0 body={_NOTICE}\n"
 _GONE = _freed("HA", why="closed")
 _WHOLE = _NODE + _REGISTERED + _READ + _FOUND + "t 5\n" + _AWAY + _TELLS + _GONE
+_REGISTRY_STARTS = "bus add components DR registry writer=bus\n"
 _OTHERS = _asked("create", 3, "RB/registry>DR", _RECORD.replace("RA", "RB"))
 
 REGISTRATIONS = (
@@ -85,6 +86,14 @@ REGISTRATIONS = (
         "I-G3",
         _WHOLE,
         (_answered(3, _REG_BACK) + _READ + _FOUND, _READ + _FOUND + _answered(3, _REG_BACK)),
+    ),
+    # What the earlier process of a node has confirmed is found at once after its restart; what was
+    # allocated since is not.
+    case("I-G3", _NODE + _REGISTRY_STARTS + _READ + _FOUND + _GONE, (_REGISTRY_STARTS, "")),
+    case(
+        "I-G3",
+        _NODE + _REGISTRY_STARTS + _READ + _FOUND + _GONE,
+        (_NODE + _REGISTRY_STARTS, _REGISTRY_STARTS + _NODE),
     ),
     case("I-G4", _WHOLE, ("t 5", "t 30")),
     case("I-G4", _WHOLE + "t 30\n", (_AWAY + _TELLS, "")),

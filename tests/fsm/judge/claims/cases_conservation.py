@@ -110,6 +110,25 @@ _SENT = "PQ xmit update 1 HB>HB/changes stub=PQ link=K via=PQ\n"
 _BY_LINK_ONLY = "bus take update 1 HB>HB/changes\n" + _BY_LINK + _SENT
 _LOCAL = "bus deliver update 1 HB>HB/changes listener=loader\n"
 _HERE_TOO = "bus add listeners HB/changes loader\n"
+_FIRST = """
+bus take read 5 HA>HC
+bus deliver read 5 HA>HC listener=minibus:SA
+minibus:SA deliver read 5 HA>HC listener=SA
+"""
+_GOES = "x xmit read 5 HA>HC stub=SA link=K via=SA\n"
+_WAITS = "stub:SA queue read 5 HA>HC\n"
+_GOES_THEN = "stub:SA flush read 5 HA>HC\n" + _GOES
+_GIVEN_A_STUB = _EVENTS + "bus add listeners SA minibus:SA\n"
+_GOES_TWICE = _FIRST + _GOES + _FIRST + _WAITS + _GOES_THEN
+_NODE_TOO = "bus add listeners HB/changes minibus:SA\n"
+_BY_NODE = """
+bus deliver update 1 HB>HB/changes listener=minibus:SA
+minibus:SA deliver update 1 HB>HB/changes listener=SA
+x xmit update 1 HB>HB/changes stub=SA link=N via=SA
+"""
+_BOTH_WAYS = _BY_LINK_ONLY + _BY_NODE
+_OPENS = "PQ open K kind=p2p\n"
+_BREAKS = "PQ close K\n"
 
 CONSERVATION = (
     # once
@@ -147,6 +166,13 @@ CONSERVATION = (
          before=RUNTIME + _LINKED),
     case("I-T11", "bus take update 1 HB>HB/changes\n" + _BY_LINK + _LOCAL + _SENT,
          (_LOCAL, _LOCAL + _LOCAL), before=RUNTIME + _LINKED + _HERE_TOO),
+    # what is sent again waits, and is sent again
+    case("I-T12", _GOES_TWICE, (_GOES_THEN, "stub:SA flush read 5 HA>HC\n"),
+         before=_GIVEN_A_STUB),
+    case("I-T12", _GOES_TWICE, (_WAITS + _GOES_THEN, ""), before=_GIVEN_A_STUB),
+    # what a link that has ended sent goes by the node, too; of one that has not, nothing comes back
+    case("I-T11", _OPENS + _BOTH_WAYS + _BREAKS + _BY_NODE,
+         (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO),
     # lost to one of two, of whom both are there
     case("I-B2", _BOTH + _BOTH_NEXT + _GONE, (_GIVEN, ""), before=_EVENTS + _OTHER),
     # between processes

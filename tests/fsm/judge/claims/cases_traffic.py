@@ -90,6 +90,11 @@ TRANSACTIONS = (
         2 * "stub:SA queue read 1 HA>HC\n" + 2 * "stub:SA flush read 1 HA>HC\n",
         ("stub:SA queue read 1 HA>HC\n", ""),
     ),
+    case(  # what a link gave back twice waits, and goes once
+        "I-T9",
+        2 * "stub:SA queue read 1 HA>HC\n" + "stub:SA flush read 1 HA>HC\nt 100\n",
+        ("stub:SA flush read 1 HA>HC\n", ""),
+    ),
     case(
         "I-T10",
         ASKED,
