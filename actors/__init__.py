@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from actors.runtime.following import Following
     from actors.runtime.hyperty.handlers import handles
     from actors.runtime.hyperty.hyperty import (
-        Delegated,
         Hyperty,
         HypertyFailedError,
         HypertyState,
@@ -142,7 +141,6 @@ __all__ = [
     "Code",
     "Credentials",
     "CredentialsError",
-    "Delegated",
     "Deployed",
     "DeployedApart",
     "DialError",
@@ -324,7 +322,6 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.isolation.loading": ("HypertyLoadError", "LoadStep"),
         "actors.runtime.hyperty.typed": ("read_as",),
         "actors.runtime.hyperty.hyperty": (
-            "Delegated",
             "Hyperty",
             "HypertyFailedError",
             "HypertyState",

@@ -22,7 +22,6 @@ from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.machines.session import SESSION
 from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
-from fsm.machines.sync.delegation import OBJECT_DELEGATION, OBJECT_TAKE_OVER
 from fsm.machines.sync.invitation import INVITATION
 from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
@@ -77,8 +76,6 @@ _ALL: Final = (
     OBJECT_SUBSCRIPTION,
     INVITATION,
     OBSERVER_COPY,
-    OBJECT_DELEGATION,
-    OBJECT_TAKE_OVER,
 )
 
 MACHINES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})

@@ -49,14 +49,10 @@ from specs.bodies.object import (
     ChildName,
     ChildrenSign,
     ChildReport,
-    Delegate,
     Forward,
-    HandOver,
-    MoveAddress,
     ObjectBack,
     ObserversChange,
     Resume,
-    StoreObject,
 )
 from specs.bodies.registry import (
     Allocate,
@@ -350,7 +346,7 @@ KINDS: Final = (
     Kind("M-30", _UPD, "DR",                   "x/registration",        "",                                  RecordChanged,   None,      "report the status of a registration", "C-55"),
     Kind("M-31", _REA, "H",                    "R/discovery",           "resource",                          Discover,        _VALUE,    "search in the own runtime"),
     # Data objects
-    Kind("M-32", _CRE, "H",                    "R/sm",                  "value schema !authorise !delegate", CreateObject,    _CREATED,  "create an object"),
+    Kind("M-32", _CRE, "H",                    "R/sm",                  "value schema !authorise",           CreateObject,    _CREATED,  "create an object"),
     Kind("M-33", _CRE, "H",                    "R/sm",                  "resource authorise",                InviteObservers, _SOURCED,  "have an observer invited", "C-80"),
     Kind("M-34", _CRE, "O/subscription",       "H",                     "source",                            Invitation,      _DONE,     "invite an observer"),
     Kind("M-35", _SUB, "R/sm",                 "MN/sm",                 "resources:O",                       Path,            _DONE,     "set the paths of an object"),
@@ -377,14 +373,9 @@ KINDS: Final = (
     Kind("M-50", _DEL, "H",                    "O/children/<n>",        "resource attribute",                ChildAttribute,  None,      "delete one attribute of a child object"),
     Kind("M-50", _DEL, "O",                    "O/children/<n>",        "resource version",                  ChildEnd,        None,      "report its end to observers by links"),
     Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value !resource",      Resume,          _OBJECTS,  "resume reported objects"),
-    Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value resource",       StoreObject,     _DONE,     "store an object that was handed over"),
     Kind("M-52", _SUB, "H",                    "R/sm",                  "resume=true !resource",             Resume,          _DONE,     "resume observed objects"),
     Kind("M-52", _SUB, "O/subscription",       "R/sm",                  "resource",                          ObjectBack,      _VALUE,    "notify that an object is back"),
     Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "report observers that join or leave"),
-    Kind("M-54", _CRE, "H",                    "R/sm",                  "resource delegate",                 Delegate,        _DONE,     "hand over the reporter's role"),
-    Kind("M-54", _CRE, "R/sm",                 "H",                     "resource part",                     HandOver,        _DONE,     "hand an object over"),
-    Kind("M-54", _CRE, "H",                    "R/sm",                  "resource part",                     HandOver,        _DONE,     "take an object that was handed over"),
-    Kind("M-54", _UPD, "R/sm",                 "MN/address-allocation", "resource operation",                MoveAddress,     _DONE,     "offer an address, or take it"),
     # Connectors
     Kind("M-55", _EXE, "x",                    "IDM",                   "method",                            IdentityCall,    _VALUE,    "call an identity provider", "C-59"),
     Kind("M-56", _REA, "R/graph-connector",    "GR",                    "resource",                          ObjectName,      _TOKEN,    "read a user's global record", "C-58"),

@@ -2,7 +2,7 @@
 
 Two parts answer on the spot, inside the bus's task: the subscription manager at `MN(d)/sm`
 (M-01..M-04, M-29, M-35..M-44), and address allocation at `MN(d)/address-allocation`
-(M-18..M-20, M-54).
+(M-18..M-20).
 """
 
 from abc import ABC, abstractmethod
@@ -20,15 +20,14 @@ from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
 from fsm.registry import allocation
-from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
+from fsm.registry.addresses import ENTROPY
 from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions import Subscribe, Unsubscribe, entity_of
-from specs.addresses.address import domain_of, scheme_of
+from specs.addresses.address import domain_of
 from specs.bodies.link import Path
-from specs.bodies.object import CutPath, MoveAddress, PathRequest, path_class
+from specs.bodies.object import CutPath, PathRequest, path_class
 from specs.bodies.registry import Allocate, Allocated, Free
-from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -255,12 +254,9 @@ class PathService(LocalService):
         return owner in self._tables.subscriptions.subscribers(resource)
 
 
-_HYPERTY: Final = "hyperty"
-
-
 @final
 class AllocationService(LocalService):
-    """Allocates addresses of the node's domain, moves them, and takes them back."""
+    """Allocates addresses of the node's domain, and takes them back."""
 
     def __init__(
         self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]
@@ -276,11 +272,8 @@ class AllocationService(LocalService):
                 return self._allocate(message, read_body(message, Allocate), by)
             case MessageType.DELETE:
                 return self._free(message, read_body(message, Free), by)
-            case MessageType.UPDATE:
-                return self._move(message, read_body(message, MoveAddress), by)
             case other:
-                known = "create, update and delete"
-                raise BadMessageError(f"address allocation knows {known}, not {other}")
+                raise BadMessageError(f"address allocation knows create and delete, not {other}")
 
     def _allocate(self, message: Message, request: Allocate, by: str) -> Message:
         if domain_of(by) != self._tables.addresses.domain:
@@ -304,47 +297,6 @@ class AllocationService(LocalService):
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK)
-
-    def _move(self, message: Message, request: MoveAddress, by: str) -> Message:
-        """Let the address of a data object go to another runtime of the domain (SYN-26)."""
-        is_object = request.resource == entity_of(request.resource) and self._is_object(
-            request.resource
-        )
-        if not is_object or domain_of(by) != self._tables.addresses.domain:
-            return refuse(
-                message, Code.FORBIDDEN, "only data objects of this domain are handed over"
-            )
-        happened = self._moving(request, by)
-        observers = request.observers or ()
-        if isinstance(happened, Refused):
-            outcome: Refused | None = happened
-        else:
-            outcome = self._tables.move(happened, observers)
-        if outcome is not None:
-            return refuse(message, outcome.code, outcome.why)
-        return reply_to(message, Code.OK)
-
-    def _is_object(self, address: str) -> bool:
-        is_ours = domain_of(address) == self._tables.addresses.domain
-        return is_ours and scheme_of(address) in self._schemes - {_HYPERTY}
-
-    def _moving(self, request: MoveAddress, by: str) -> OfferInput | Refused:
-        match request.operation:
-            case AddressMethod.TAKE:
-                return Take(request.resource, by, request.number, request.delegate or "")
-            case AddressMethod.WITHDRAW:
-                return Withdraw(request.resource, by, request.number)
-            case _:
-                return self._offer(request, by)
-
-    def _offer(self, request: MoveAddress, by: str) -> Offer | Refused:
-        delegate = request.delegate or ""
-        to = self._tables.rights.owner_of(delegate) if delegate else None
-        if to is None:
-            return Refused(Code.NOT_FOUND, f"no session owns {delegate or 'no address'}")
-        if domain_of(to) != self._tables.addresses.domain:
-            return Refused(Code.FORBIDDEN, "an object does not leave its domain")
-        return Offer(request.resource, by, to, request.number, delegate)
 
     def _fresh(self, scheme: str, by: str) -> str:
         name = self._tables.mint.name(self._entropy(ENTROPY), by)

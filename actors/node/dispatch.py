@@ -155,7 +155,6 @@ class Dispatch:
         if address == self._node.registry and subject is not None:
             self._claimed(message, subject, by)
         owner = None if subject is None else self._routing.owner_of(subject)
-        is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
         is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
         session = self._exchange.sessions.get(by)
         identity = None if session is None else session.identity
@@ -163,7 +162,7 @@ class Dispatch:
             None if identity is None else identity.user,
             has_login=self._exchange.has_login and not is_upstream,
         )
-        asked = Asked(message, by, owner, is_moved, is_upstream, users, self._is_returning)
+        asked = Asked(message, by, owner, is_upstream, users, self._is_returning)
         refused = self._exchange.asking.refusal(by, 1, 0)
         if refused is None and component is not None and component.try_tell(asked):
             self._exchange.asking.take(by, 1, 0)

@@ -13,8 +13,7 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.limits.user_shares import own_user
 from fsm.registry import allocation
-from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput, Offers
-from fsm.registry.addresses import Move as Moving
+from fsm.registry.addresses import AddressMint
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
@@ -75,15 +74,6 @@ class TableWatcher(ABC):
         """Note that a row has changed."""
 
     @abstractmethod
-    def offered(self, address: str, by: str | None) -> None:
-        """Note that the offers of an address have changed, or that it was moved by one.
-
-        Args:
-            address: The address.
-            by: Runtime that asked for it; None: no runtime did.
-        """
-
-    @abstractmethod
     def is_elsewhere(self, runtime: str) -> bool:
         """Return whether a runtime has its session at another node of the domain."""
 
@@ -103,7 +93,7 @@ class TableWatcher(ABC):
 class Tables:
     """The owners of addresses, and the subscriptions.
 
-    Owned by the bus's task; only `own`, `move`, `follow`, `heed`, `came` and `release` change
+    Owned by the bus's task; only `own`, `follow`, `heed`, `came` and `release` change
     anything, and every change is traced there.
 
     Attributes:
@@ -134,7 +124,6 @@ class Tables:
         self._has_lost_paths = False
         self.mint = rules.mint
         self.allocation = AllocationCore(rules.mint, user_of)
-        self.offers = AddressOffers(self.allocation.owner_of, self._is_elsewhere)
         self.subscriptions = SubscriptionCore(user_of)
         self.rights = NodeRights(
             addresses.domain,
@@ -233,7 +222,6 @@ class Tables:
                     self._changed(effect)
                 case allocation.Freed(addresses):
                     for one in addresses:
-                        self.offers.released(one)
                         self.follow(subscriptions.AddressGone(one))
                 case allocation.Taken(addresses):
                     self._taken(addresses)
@@ -241,45 +229,15 @@ class Tables:
                     outcome = effect
         return outcome
 
-    def move(self, happened: OfferInput, observers: tuple[str, ...] = ()) -> Refused | None:
-        """Give an address to another owner, with the paths of its owner, in one step (SYN-26).
-
-        Args:
-            happened: The input.
-            observers: Addresses of the observers.
-        """
-        outcome = self.offers.feed(happened)
-        if isinstance(outcome, Moving):
-            outcome = self._move(outcome, observers)
-        if outcome is None and self.watcher is not None:
-            self.watcher.offered(happened.address, happened.by)
-        return outcome
-
-    def _move(self, move: Moving, observers: tuple[str, ...]) -> Refused | None:
-        url, old, new = move.address, move.old, move.new
-        refusal = self.subscriptions.refusal(new, (url, f"{url}/subscription"))
-        if refusal is not None:
-            return refusal
-        moved = self.own(allocation.Move(old, url, new))
-        if isinstance(moved, Refused):
-            return moved
-        self.offers.moved(move, () if self.watcher is None else observers)
-        return self.follow(subscriptions.Moved(url, old, new, observers))
-
-    def mirror(self, happened: allocation.Mirrored, offers: Offers) -> None:
-        """Let an address have the owner and the offers that another node has decided on.
-
-        Args:
-            happened: The address and its owner.
-            offers: Its offers.
-        """
+    def mirror(self, happened: allocation.Mirrored) -> None:
+        """Let an address have the owner that another node has decided on."""
         address, new = happened.address, happened.owner
         old = self.allocation.owner_of(address)
         self.own(happened)
-        self.offers.mirror(address, offers)
         if old is not None and old != new:
-            observers = offers.observers if offers.moved_from == old else ()
-            self.follow(subscriptions.Moved(address, old, None, observers))
+            paths = self.subscriptions.resources_of(old)
+            ended = tuple(one for one in paths if subscriptions.entity_of(one) == address)
+            self.follow(subscriptions.Unsubscribe(old, ended))
 
     def _taken(self, addresses: tuple[str, ...]) -> None:
         """Deliver to the subscribers of objects whose owner is never asked for consent."""
@@ -332,11 +290,6 @@ class Tables:
         self._forms.pop(runtime, None)
         self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))
-        offered = self.offers.gone(runtime)
-        if self.watcher is not None:
-            for one in offered:
-                self.watcher.offered(one, None)
         for one in self.allocation.owned_by(runtime):
-            self.offers.released(one)
             self.follow(subscriptions.AddressGone(one))
         self.own(allocation.Release(runtime, why))

@@ -54,7 +54,7 @@ _FOR_STUBS: Final = (
 _FOR_HYPERTIES: Final = tuple(
     f"actors:{name}"
     for name in (
-        *("AnswerError", "Child", "ChildChange", "Children", "Code", "Delegated", "Hyperty"),
+        *("AnswerError", "Child", "ChildChange", "Children", "Code", "Hyperty"),
         *("Invited", "Json", "JsonInput", "JsonObject", "Message", "MessageType", "NotJsonError"),
         *("ObjectChange", "ObjectError", "ObjectState", "ObservedObject", "ObserverJoined"),
         *("ObserverLeft", "ProtoflyError", "Refused", "ReportedObject", "SchemaError"),

@@ -14,7 +14,6 @@ import attrs
 
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.policies import PolicyRow
-from fsm.registry.addresses import NEVER_OFFERED, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from fsm.session.runtime_names import NameKept
 from specs.errors import ProtoflyError
@@ -193,14 +192,12 @@ class OwnerRow:
     Attributes:
         block: The key under which it was allocated together with others; None: under none.
         is_bound: Whether the node does not allocate such addresses, and only binds them.
-        offers: Its offers to other runtimes.
     """
 
     address: str
     runtime: str
     block: str | None = None
     is_bound: bool = False
-    offers: Offers = NEVER_OFFERED
 
     @property
     def key(self) -> str:

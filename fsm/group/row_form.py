@@ -29,7 +29,6 @@ from fsm.group.kinds import (
     is_node_id,
 )
 from fsm.group.policies import POLICY_KEY, PolicyRow, read_policies, write_policies
-from fsm.registry.addresses import NEVER_OFFERED, Offer, Offers
 from fsm.session.node_session_io import KeptSession, PeerForm
 from fsm.session.runtime_names import NameKept, Owner
 from specs.identity import Identity
@@ -59,12 +58,12 @@ def _fields(row: _Plain) -> JsonObject:
                 value["report"] = {"up": report.up, "figures": dict[str, Json](report.figures)}
         case SessionRow():
             value = _session(row)
-        case OwnerRow(address, runtime, block, is_bound, offers):
+        case OwnerRow(address, runtime, block, is_bound):
             value = {
                 "runtime": runtime,
                 "block": block,
                 "bound": is_bound,
-                "offers": None if offers == NEVER_OFFERED else _offers(offers),
+                "offers": None,  # older nodes of the group require it
                 **_said(address),
             }
         case PathRow(resource, holder):
@@ -80,16 +79,6 @@ def _fields(row: _Plain) -> JsonObject:
 
 def _said(address: str) -> JsonObject:
     return {} if brief(address) == address else {"about": address}
-
-
-def _offers(offers: Offers) -> JsonObject:
-    opened = offers.open
-    return {
-        "open": None if opened is None else [opened.to, opened.number, opened.delegate],
-        "over": offers.over,
-        "movedFrom": offers.moved_from,
-        "observers": [*offers.observers],
-    }
 
 
 def _session(row: SessionRow) -> JsonObject:
@@ -287,37 +276,10 @@ def _read_owner(about: str, fields: _Fields) -> OwnerRow | None:
             "runtime": str(runtime),
             "block": str() | None as block,
             "bound": bool(is_bound),
-            "offers": offers,
         } if address is not None:
-            known = NEVER_OFFERED if offers is None else _read_offers(offers, address, runtime)
-            return OwnerRow(address, runtime, block, is_bound, known)
+            return OwnerRow(address, runtime, block, is_bound)
         case _:
             return None
-
-
-def _read_offers(value: Json, address: str, runtime: str) -> Offers:
-    match value:
-        case {
-            "open": opened,
-            "over": int(over),
-            "movedFrom": str() | None as moved_from,
-            "observers": list(observers),
-        } if not isinstance(over, bool) and over >= 0:
-            offer = None if opened is None else _read_offer(opened, address, runtime)
-            named = tuple(one for one in observers if isinstance(one, str))
-            if len(named) != len(observers):
-                raise ValueError(value)
-            return Offers(offer, over, moved_from, named)
-        case _:
-            raise ValueError(value)
-
-
-def _read_offer(value: Json, address: str, runtime: str) -> Offer:
-    match value:
-        case [str(to), int(number), str(delegate)] if not isinstance(number, bool):
-            return Offer(address, runtime, to, number, delegate)
-        case _:
-            raise ValueError(value)
 
 
 def _read_path(about: str, fields: _Fields) -> PathRow | None:

@@ -46,7 +46,6 @@ __all__ = [
     "Input",
     "MirrorGone",
     "Mirrored",
-    "Move",
     "Release",
     "RuntimeCame",
     "Taken",
@@ -118,16 +117,6 @@ class Release:
 
 @final
 @attrs.frozen(slots=True)
-class Move:
-    """An address goes from one owner to another in one step, as both have agreed (SYN-26)."""
-
-    owner: str
-    address: str
-    to: str
-
-
-@final
-@attrs.frozen(slots=True)
 class Mirrored:
     """Another node of the domain has given an address to a runtime, or to another one.
 
@@ -159,16 +148,7 @@ class RuntimeCame:
 
 
 Input: TypeAlias = (
-    Allocate
-    | Claim
-    | Bind
-    | FreeBlock
-    | Free
-    | Move
-    | Release
-    | Mirrored
-    | MirrorGone
-    | RuntimeCame
+    Allocate | Claim | Bind | FreeBlock | Free | Release | Mirrored | MirrorGone | RuntimeCame
 )
 
 
@@ -359,8 +339,6 @@ class AllocationCore:
                 effects = self._taken_by(happened)
             case FreeBlock() | Free():
                 effects = self._free_asked(happened)
-            case Move(owner, address, to):
-                effects = self._move(owner, address, to)
             case Release(owner, why):
                 effects = self._drop(owner, self.owned_by(owner), why)
             case RuntimeCame(runtime):
@@ -463,20 +441,6 @@ class AllocationCore:
         self._of.setdefault(owner, {})[address] = key
         if key is not None:
             self._blocks.setdefault((owner, key), {})[address] = None
-
-    def _move(self, owner: str, address: str, to: str) -> list[Effect]:
-        if self._owners.get(address) != owner or address in self._bound:
-            return [Refused(Code.FORBIDDEN, "not the owner")]
-        full = self._full(to, (address,))
-        if full is not None:
-            return [full]
-        if len(self._tombstones) >= MAX_TOMBSTONES:
-            return [_NO_CLAIMS]
-        self._forget(owner, address)
-        self._note(to, address, None)
-        # Its name may say that it was made for another: whose it is now must be kept.
-        self._tombstones.keep(address, to)
-        return [_row(Op.DEL, address, owner), _row(Op.ADD, address, to)]
 
     # ---- by other nodes of the domain
 

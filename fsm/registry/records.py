@@ -374,7 +374,6 @@ class Create:
     Attributes:
         by: The runtime whose session asks.
         owner: The runtime the address belongs to, as the node knows it.
-        is_moved: Whether the address came from another runtime, which may still have the record.
         is_lasting: Whether the record outlives the session: the runtime speaks upstream's form.
         users: The users that the record may name; None: any.
     """
@@ -383,7 +382,6 @@ class Create:
     by: str
     owner: str | None
     value: JsonObject
-    is_moved: bool = False
     is_lasting: bool = False
     users: frozenset[str] | None = None
 
@@ -540,7 +538,7 @@ def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
         asked: The registration.
         held_by: The runtime that has a record of the address; None: there is no record.
     """
-    if asked.owner != asked.by or (held_by not in {None, asked.by} and not asked.is_moved):
+    if asked.owner != asked.by or held_by not in {None, asked.by}:
         return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
     if asked.value.get("runtime") != asked.by:
         return Answered(Code.FORBIDDEN, "the record names another runtime")

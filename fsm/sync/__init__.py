@@ -1,1 +1,1 @@
-"""Convergence of data objects: reporters, observers, delegation."""
+"""Convergence of data objects: reporters and observers."""

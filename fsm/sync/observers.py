@@ -18,7 +18,6 @@ import attrs
 from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
-from fsm.sync.delegation import Watcher
 from fsm.sync.reporter_io import (
     Denied,
     Granted,
@@ -43,6 +42,7 @@ __all__ = [
     "ObserverMove",
     "ObserversCore",
     "ObserversSeen",
+    "Watcher",
 ]
 
 
@@ -162,6 +162,20 @@ def _moves(before: dict[str, None], after: dict[str, None]) -> list[ObserverMove
     return [*left, *(ObserverJoined(one) for one in after if one not in before)]
 
 
+@final
+@attrs.frozen(slots=True)
+class Watcher:
+    """An observer, and the sync manager that asked for it.
+
+    Attributes:
+        lease: Seconds for which its subscription is granted; None: it lasts.
+    """
+
+    observer: str
+    manager: str
+    lease: int | None = None
+
+
 _RECALLED: Final = "it observed before a restart"
 
 
@@ -207,12 +221,6 @@ class ObjectObservers:
 
     def __len__(self) -> int:
         return len(self._all)
-
-    @property
-    def watchers(self) -> tuple[Watcher, ...]:
-        """The observers, each with its sync manager."""
-        active = {who: each for who, each in self._all.items() if each.is_active}
-        return tuple(Watcher(who, each.manager, each.lease) for who, each in active.items())
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -380,14 +388,6 @@ class ObjectObservers:
             begun = entity.step(Trigger.REQUEST, _RECALLED)
             row = self._row(Op.ADD, one.observer)
             effects += [begun, row, entity.step(Trigger.ACCEPT, _RECALLED)]
-        return effects
-
-    def take(self, watchers: tuple[Watcher, ...]) -> list[ReporterEffect]:
-        """Go on with the observers of an object that another runtime has delegated."""
-        effects: list[ReporterEffect] = []
-        for one in watchers:
-            entity = self._enter(one)
-            effects += [self._row(Op.ADD, one.observer), entity.step(Trigger.TAKE_OVER)]
         return effects
 
     def _enter(self, one: Watcher) -> Entity:

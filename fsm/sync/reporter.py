@@ -16,25 +16,21 @@ import attrs
 
 from fsm.effects import Refused
 from fsm.machines.sync.object_subscription import Trigger
-from fsm.sync.delegation import HandedOver, Watcher
-from fsm.sync.observers import ObjectObservers
+from fsm.sync.observers import ObjectObservers, Watcher
 from fsm.sync.reporter_io import (
     AllowAsked,
     Authorised,
     ChangeAsked,
     CutOff,
-    DelegatedTo,
     DeleteAsked,
     Deleted,
     Denied,
     ExpelAsked,
     Expired,
-    Held,
     LeaseOver,
     Obeyed,
     ObserversNotified,
     Published,
-    Released,
     RemovalAsked,
     ReporterAccepted,
     ReporterEffect,
@@ -46,7 +42,7 @@ from fsm.sync.reporter_io import (
     Vacated,
 )
 from fsm.sync.value.value import changed, published_change
-from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.bodies.sync import ChangeObject, DataObject
 from specs.jsonvalue import ABSENT, value_at
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.reply_code import Code
@@ -92,11 +88,6 @@ class AllowedObservers:
     def allowed(self) -> tuple[str, ...]:
         """The observers that were invited or allowed, in that order."""
         return tuple(self._allowed)
-
-    @property
-    def expelled(self) -> tuple[str, ...]:
-        """The observers that were expelled from a public object, in that order."""
-        return tuple(self._expelled)
 
     def said_of(self, observer: str) -> bool | None:
         """Return whether an observer was allowed (True) or expelled (False); None: neither."""
@@ -156,7 +147,6 @@ def _note(expelled: dict[str, None], observer: str) -> None:
 
 _DELETED: Final = "the object is deleted"
 _NOT_REPORTER: Final = "only the reporter may"
-_HELD: Final = "the object is being handed over; try again"
 _LEFT: Final = "the observer left before the decision"
 _EXPELLED: Final = "the reporter expelled the observer"
 _CROWD: Final = "too many observe, or wait for the reporter to decide; ask again later"
@@ -177,7 +167,6 @@ class ReporterCore:
         self._guests = AllowedObservers() if guests is None else guests
         self._observers = ObjectObservers(created.url)
         self._deleted = False
-        self._held = False
 
     @property
     def snapshot(self) -> DataObject:
@@ -209,11 +198,6 @@ class ReporterCore:
         """True if there is nothing to observe, read or change any more."""
         return self._deleted
 
-    @property
-    def is_held(self) -> bool:
-        """True if the object may not change: it is being delegated (SYN-26)."""
-        return self._held
-
     def lease_of(self, observer: str) -> int | None:
         """Return the lease of an observer in seconds; None: its subscription needs no renewal."""
         return self._observers.lease_of(observer)
@@ -236,8 +220,6 @@ class ReporterCore:
                 return self._write(happened)
             case DeleteAsked() | RuntimeNotified() | ObserversNotified():
                 return self._end(happened)
-            case Held() | Released() | DelegatedTo():
-                return self._hand_over(happened)
             case _:
                 assert_never(happened)
 
@@ -260,8 +242,6 @@ class ReporterCore:
         observer, manager = asked.observer, asked.manager
         if self._deleted:
             return [Denied(observer, manager, Code.NOT_FOUND, _DELETED)]
-        if self._held:
-            return [Denied(observer, manager, Code.UNAVAILABLE, _HELD)]
         if self._observers.manager_of(observer) is not None:
             return self._observers.again(asked, self._object)
         if asked.version is None:
@@ -277,7 +257,7 @@ class ReporterCore:
     def _decided(self, decision: ReporterAccepted | ReporterRefused) -> list[ReporterEffect]:
         observer = decision.observer
         if not self._observers.is_asked(observer, decision.question):
-            # An answer from before a delegation or an expulsion does not count now.
+            # An answer from before an expulsion does not count now.
             return []
         if isinstance(decision, ReporterAccepted):
             return self._accept(observer)
@@ -289,9 +269,6 @@ class ReporterCore:
     def _leave(self, observer: str, manager: str) -> list[ReporterEffect]:
         if self._observers.manager_of(observer) != manager:
             return []
-        if self._held:
-            # It is handed to the new end: there it would stay for good.
-            return [Refused(Code.UNAVAILABLE, _HELD)]
         if self._observers.is_waiting(observer):
             return self._observers.refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
         return [*self._observers.remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
@@ -299,7 +276,7 @@ class ReporterCore:
     def _expire(self, observer: str) -> list[ReporterEffect]:
         """Remove an observer that has not renewed its subscription; it may subscribe again."""
         manager = self._observers.manager_of(observer)
-        if manager is None or self.lease_of(observer) is None or self._held:
+        if manager is None or self.lease_of(observer) is None:
             return []
         gone = self._observers.remove(observer, Trigger.EXPIRE)
         return [*gone, Expired(observer, manager), *self._vacated()]
@@ -312,8 +289,6 @@ class ReporterCore:
 
     def _allowance(self, change: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
         if isinstance(change, Authorised):
-            if self._held:
-                return [Refused(Code.UNAVAILABLE, _HELD)]
             return self._allow(change.observer)
         refused = self._refusal(change.by)
         if refused is not None:
@@ -387,41 +362,4 @@ class ReporterCore:
             return Refused(Code.NOT_FOUND, _DELETED)
         if by != self._object.reporter:
             return Refused(Code.FORBIDDEN, _NOT_REPORTER)
-        return Refused(Code.UNAVAILABLE, _HELD) if self._held else None
-
-    # --- another reporter -----------------------------------------------------------------
-
-    def _hand_over(self, happened: Held | Released | DelegatedTo) -> list[ReporterEffect]:
-        """Change nothing until the delegation is decided; waiting subscriptions are refused."""
-        self._held = isinstance(happened, Held)
-        if isinstance(happened, DelegatedTo):
-            return self._announce(happened.reporter)
-        if not self._held:
-            return []
-        return self._observers.refuse_all(Trigger.REFUSE, Code.UNAVAILABLE, _HELD)
-
-    def _announce(self, reporter: str) -> list[ReporterEffect]:
-        """Publish the new reporter as the next version, with the whole value, so that all agree."""
-        version = self._object.version + 1
-        self._object = attrs.evolve(self._object, version=version, reporter=reporter)
-        return [Published(Change(version, value=self._object.data, source=reporter))]
-
-    def handed(self) -> HandedOver:
-        """Return the state that the new reporter's end needs."""
-        watchers = self._observers.watchers
-        guests = self._guests
-        return HandedOver(self._object, watchers, guests.allowed, guests.is_public, guests.expelled)
-
-    def give(self) -> list[ReporterEffect]:
-        """End it here: another runtime goes on with the observers."""
-        self._deleted = True
-        return self._observers.remove_all(Trigger.HAND_OVER, self.runtimes)
-
-    def take(self, watchers: tuple[Watcher, ...], reporter: str) -> list[ReporterEffect]:
-        """Go on with an object that another runtime has delegated, observers included.
-
-        Args:
-            watchers: Its observers.
-            reporter: Address of the new reporter.
-        """
-        return [*self._observers.take(watchers), *self._announce(reporter)]
+        return None

@@ -14,21 +14,18 @@ __all__ = [
     "Authorised",
     "ChangeAsked",
     "CutOff",
-    "DelegatedTo",
     "DeleteAsked",
     "Deleted",
     "Denied",
     "ExpelAsked",
     "Expired",
     "Granted",
-    "Held",
     "LeaseOver",
     "Obeyed",
     "ObserverEffect",
     "ObserversNotified",
     "Published",
     "Question",
-    "Released",
     "RemovalAsked",
     "Renewed",
     "ReporterAccepted",
@@ -49,8 +46,8 @@ class Question:
     """The identity of a question to the reporter; no two questions have the same.
 
     Attributes:
-        version: Version of the object when it was asked: it is higher after each delegation.
-        number: Number of the question since the object came here, from 1.
+        version: Version of the object when it was asked.
+        number: Number of the question since the object is reported, from 1.
     """
 
     version: int
@@ -188,26 +185,6 @@ class ObserversNotified:
     """The runtimes of `Deleted` have answered, or their time is over (M-47, SYN-22)."""
 
 
-@final
-@attrs.frozen(slots=True)
-class Held:
-    """The object is being delegated: neither it nor its observers may change (SYN-26)."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Released:
-    """The object was not delegated: it may change again."""
-
-
-@final
-@attrs.frozen(slots=True)
-class DelegatedTo:
-    """Another component of this runtime reports the object from now on (SYN-26)."""
-
-    reporter: str
-
-
 ReporterInput: TypeAlias = (
     Authorised
     | AllowAsked
@@ -222,9 +199,6 @@ ReporterInput: TypeAlias = (
     | DeleteAsked
     | RuntimeNotified
     | ObserversNotified
-    | Held
-    | Released
-    | DelegatedTo
 )
 
 

@@ -14,7 +14,7 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.sync import reporter_io as core
-from fsm.sync.delegation import Watcher
+from fsm.sync.observers import Watcher
 from fsm.sync.reporter import AllowedObservers, ReporterCore
 from specs.bodies.sync import DataObject
 from specs.jsonvalue import JsonObject
@@ -57,7 +57,7 @@ class ObjectKept:
 @final
 @attrs.frozen(slots=True)
 class ObjectForgotten:
-    """An object is deleted, or reported elsewhere: nothing of it stays."""
+    """An object is deleted: nothing of it stays."""
 
     url: str
 
@@ -282,13 +282,10 @@ class Rest:
 
 
 def begun(reported: ReporterCore) -> list[Keep]:
-    """Return what is to be written of an object from now on stored, but for its children."""
-    handed = reported.handed()
-    url = handed.thing.url
-    allowed: list[Keep] = [AllowedKept(url, who, may=True) for who in handed.authorised]
-    expelled: list[Keep] = [AllowedKept(url, who, may=False) for who in handed.expelled]
-    watchers = [ObserverKept(url, one.observer, one.manager, one.lease) for one in handed.watchers]
-    return [ObjectKept(handed.thing, handed.public), *allowed, *expelled, *watchers]
+    """Return what is to be written of a new object."""
+    thing, guests = reported.snapshot, reported.guests
+    allowed = [AllowedKept(thing.url, who, may=True) for who in guests.allowed]
+    return [ObjectKept(thing, guests.is_public), *allowed]
 
 
 def kept(

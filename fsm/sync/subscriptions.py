@@ -42,7 +42,6 @@ __all__ = [
     "Ending",
     "Input",
     "Lapsed",
-    "Moved",
     "Observers",
     "Opened",
     "RuntimeGone",
@@ -60,11 +59,6 @@ Observers: TypeAlias = str | tuple[str, ...] | None
 def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return them one by one."""
     return (observers,) if isinstance(observers, str) else observers
-
-
-def _one_or_more(observers: tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return these as a table keeps them; there is one at least."""
-    return observers if len(observers) > 1 else observers[0]
 
 
 def _joined(known: Observers, observer: str) -> Observers:
@@ -167,24 +161,6 @@ class Opened:
 
 @final
 @attrs.frozen(slots=True)
-class Moved:
-    """An object belongs to another runtime now, and the paths of its owner with it (SYN-26).
-
-    Attributes:
-        old: The old owner; it gets the object's messages as an observer from now on.
-        new: The new owner; it gets all messages to the object, and needs no consent. None: its
-            paths are at another node, as those of `old` may be; there it sets them itself.
-        observers: The observers in the old owner's runtime, as the new owner reports them.
-    """
-
-    entity: str
-    old: str
-    new: str | None
-    observers: tuple[str, ...] = ()
-
-
-@final
-@attrs.frozen(slots=True)
 class RuntimeGone:
     """The session of `runtime` is over (I-M4)."""
 
@@ -202,15 +178,12 @@ class AddressGone:
 Consent: TypeAlias = Consented | Declined | Withdrawn | Lapsed | Opened
 Ending: TypeAlias = Unsubscribe | RuntimeGone | AddressGone
 
-Input: TypeAlias = Subscribe | Consent | Moved | Ending
+Input: TypeAlias = Subscribe | Consent | Ending
 
 Effect: TypeAlias = Step | RowChanged | Refused
 
 _OF_REGISTRY: Final = "/registration"
 """The resource of reports on a record; there are reports when the address has no owner, too."""
-
-_OBSERVED: Final = ("/changes", "/children")
-"""The beginning of parts of an object on which observers have paths."""
 
 
 @final
@@ -297,8 +270,6 @@ class SubscriptionCore:
                 return self._subscribe(happened)
             case Unsubscribe() | RuntimeGone() | AddressGone():
                 return list(self._end(happened))
-            case Moved():
-                return list(self._move(happened))
             case _:
                 return list(self._consent(happened))
 
@@ -412,30 +383,6 @@ class SubscriptionCore:
             for runtime in tuple(self._paths.held(resource)):
                 yield self._turn(resource, runtime, Trigger.CONSENT, None)
 
-    def _move(self, moved: Moved) -> Iterator[Effect]:
-        """Give an object's own paths to its new owner, and let the old one be an observer."""
-        entity, old = moved.entity, moved.old
-        paths = [resource for resource, _ in self._paths.on(old, entity)]
-        own = [one for one in paths if not _is_observed(one.removeprefix(entity))]
-        goes = own if moved.observers else paths
-        yield from self._remove([(one, old) for one in goes], Trigger.UNSUBSCRIBE)
-        for resource, state in self._paths.on(old, entity):
-            if state is State.ACTIVE:
-                self._paths.agree(resource, old, _one_or_more(moved.observers))
-        if moved.new is not None:
-            yield from self._own(entity, moved.new, own)
-
-    def _own(self, entity: str, new: str, own: list[str]) -> Iterator[Effect]:
-        """Give the owner of an object all messages to it, without any consent."""
-        for resource, state in self._paths.on(new, entity):
-            if state is State.HELD:
-                yield self._turn(resource, new, Trigger.CONSENT, None)
-            else:
-                self._paths.agree(resource, new, None)
-        held = self._paths.of(new)
-        for resource in [one for one in own if one not in held]:
-            yield from self._add(resource, new, Trigger.SUBSCRIBE, None)
-
     def _consents(self, runtime: str, entity: str) -> Observers:
         """Return what holds already for other paths of a runtime on an entity."""
         for resource, state in self._paths.on(runtime, entity):
@@ -465,10 +412,6 @@ def _cost(resource: str) -> int:
 
 def _key(resource: str, runtime: str) -> str:
     return f"{resource}|{runtime}"
-
-
-def _is_observed(part: str) -> bool:
-    return part.startswith(_OBSERVED)
 
 
 def _row(op: Op, resource: str, runtime: str) -> RowChanged:

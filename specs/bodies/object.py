@@ -1,7 +1,7 @@
-"""Bodies around a data object: observers, children, resuming, delegation (M-39, M-48..M-54).
+"""Bodies around a data object: observers, children, resuming (M-39, M-48..M-53).
 
 The functions at the end name the class of each body that a service for data objects gets
-(M-32..M-54). A verb of these requests has several meanings. The keys of the body, or the sender,
+(M-32..M-53). A verb of these requests has several meanings. The keys of the body, or the sender,
 say which one is meant. The functions read nothing else of a body: its class checks the rest.
 """
 
@@ -12,17 +12,15 @@ import attrs
 from specs.bodies.link import Path
 from specs.bodies.sync import (
     CreateObject,
-    DataObject,
     InviteObservers,
-    Lease,
     ObjectName,
     Observe,
     Version,
 )
-from specs.bodies.word import AddressMethod, AttributeType, Operation
+from specs.bodies.word import AttributeType, Operation
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
-from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, MAX_ALLOWED_OBSERVERS
+from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.message import Message, MessageType
 from specs.schema.field import Address, Addresses, Filled, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
@@ -37,96 +35,22 @@ __all__ = [
     "ChildrenSign",
     "Create",
     "CutPath",
-    "Delegate",
     "ExpelObserver",
     "Forward",
-    "ForwardDelegation",
-    "Forwarded",
-    "HandOver",
-    "MoveAddress",
     "ObjectBack",
     "ObserverExpelled",
     "ObserverList",
     "ObserversChange",
     "PathRequest",
     "Resume",
-    "StoreObject",
     "Subscribe",
     "Unsubscribe",
-    "Watching",
     "Wrapped",
     "create_class",
-    "forward_class",
     "path_class",
     "subscribe_class",
     "unsubscribe_class",
 ]
-
-_PART: Final = HAND_OVER_PART
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-class Watching:
-    """One observer of an object, and the sync manager that asked for it.
-
-    Attributes:
-        lease: How long its subscription lasts from now on, unless it is renewed; absent:
-            without end.
-    """
-
-    observer: Address
-    manager: Address
-    lease: Lease | None = None
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-class HandOver:
-    """Hand an object over, in parts; with the last of them it may be taken.
-
-    Attributes:
-        resource: The object.
-        number: Of the attempt; rises with each of this object.
-        part: Which part, from 1.
-        parts: How many there are.
-        value: The object; in the first part.
-        observers: The observers, as far as this part holds it.
-        allowed: Allowed observers, the same.
-        expelled: Expelled observers of a public object, the same.
-        public: Whether every hyperty may observe.
-        last_id: Ids of the object's messages go on above it; in the first part.
-    """
-
-    resource: Address
-    number: Annotated[int, Whole(1, MAX_ID)]
-    part: Annotated[int, Whole(1, HAND_OVER_PARTS)]
-    parts: Annotated[int, Whole(1, HAND_OVER_PARTS)]
-    value: DataObject | None = None
-    observers: Annotated[tuple[Watching, ...], Size(0, _PART)] = ()
-    allowed: Annotated[tuple[Address, ...], Size(0, _PART)] = ()
-    expelled: Annotated[tuple[Address, ...], Size(0, _PART)] = ()
-    public: bool | None = None
-    last_id: Annotated[int, Whole(1, MAX_ID)] | None = attrs.field(
-        default=None, metadata=wire("lastId")
-    )
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-class MoveAddress:
-    """Let another runtime have an address, take that back, or take the address.
-
-    Attributes:
-        resource: The address.
-        operation: `offer`, `withdraw` or `take`.
-        number: Of the offer; rises with each of this address.
-        delegate: Offered to: a hyperty, whose runtime may take it.
-        observers: Of the new end: observers in the former runtime.
-    """
-
-    resource: Address
-    operation: Annotated[str, AddressMethod]
-    number: Annotated[int, Whole(1, MAX_ID)]
-    delegate: Address | None = None
-    observers: Addresses | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -231,13 +155,6 @@ class Forward:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ForwardDelegation:
-    """Ask a hyperty whether it takes over the reporter's role of an object (M-54)."""
-
-    message: Wrapped
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
 class Child:
     """Create a child object, or give it a new value (M-48, M-49)."""
 
@@ -329,19 +246,6 @@ class Resume:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class StoreObject:
-    """Store an object that was handed over to the sender (M-51; ours).
-
-    Attributes:
-        resource: The object.
-    """
-
-    resource: Address
-    resume: Literal[True] = True
-    store: bool | None = None
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
 class ObjectBack:
     """Notify the sync manager of an observer to subscribe again (M-52).
 
@@ -351,17 +255,7 @@ class ObjectBack:
     resource: Address
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
-class Delegate:
-    """Hand the reporter's role to another hyperty (M-54)."""
-
-    resource: Address
-    delegate: Address
-
-
-Create: TypeAlias = (
-    CreateObject | Resume | StoreObject | InviteObservers | AllowObserver | Delegate | HandOver
-)
+Create: TypeAlias = CreateObject | Resume | InviteObservers | AllowObserver
 """Bodies of `create` to a sync manager."""
 
 Subscribe: TypeAlias = Observe | Resume | ObjectBack
@@ -370,21 +264,11 @@ Subscribe: TypeAlias = Observe | Resume | ObjectBack
 Unsubscribe: TypeAlias = ObjectName | ExpelObserver | ObserverExpelled
 """Bodies of `unsubscribe` to a sync manager."""
 
-Forwarded: TypeAlias = Forward | ForwardDelegation
-"""Bodies of `forward` from a data object to a hyperty."""
-
 PathRequest: TypeAlias = Path | CutPath
 """Bodies of requests to the subscription manager of a node."""
 
 _OBJECT: Final = "resource"
 _OBSERVER: Final = "observer"
-_CREATE_KEYS: Final[tuple[tuple[str, type[Create]], ...]] = (
-    ("authorise", InviteObservers),
-    (_OBSERVER, AllowObserver),
-    ("delegate", Delegate),
-    ("part", HandOver),
-)
-"""Keys that only one class has; the first that is there counts."""
 
 
 def _is_by_object(message: Message) -> bool:
@@ -395,9 +279,11 @@ def _is_by_object(message: Message) -> bool:
 def create_class(message: Message) -> type[Create]:
     """Return the class of a `create` to a sync manager."""
     body = message.body
-    if "resume" in body and "value" not in body:
-        return Resume if body.get(_OBJECT) is None else StoreObject
-    return next((kind for key, kind in _CREATE_KEYS if key in body), CreateObject)
+    if "resume" in body and "value" not in body and body.get(_OBJECT) is None:
+        return Resume
+    if "authorise" in body:
+        return InviteObservers
+    return AllowObserver if _OBSERVER in body else CreateObject
 
 
 def subscribe_class(message: Message) -> type[Subscribe]:
@@ -412,14 +298,6 @@ def unsubscribe_class(message: Message) -> type[Unsubscribe]:
     if _OBSERVER not in message.body:
         return ObjectName
     return ObserverExpelled if _is_by_object(message) else ExpelObserver
-
-
-def forward_class(message: Message) -> type[Forwarded]:
-    """Return the class of a `forward` to a hyperty, by the request within it."""
-    wrapped = message.body.get("message")
-    body = wrapped.get("body") if isinstance(wrapped, dict) else None
-    is_own = isinstance(body, dict) and body.get(_OBJECT) == message.from_ and "delegate" in body
-    return ForwardDelegation if is_own else Forward
 
 
 def path_class(message: Message) -> type[PathRequest]:

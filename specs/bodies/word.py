@@ -56,14 +56,6 @@ class SessionMethod(StrEnum):
     RENEW = "renew"
 
 
-class AddressMethod(StrEnum):
-    """Requests of a runtime to a node about an address that is transferred (M-54)."""
-
-    OFFER = "offer"
-    WITHDRAW = "withdraw"
-    TAKE = "take"
-
-
 class StubMethod(StrEnum):
     """Commands of a runtime to a stub (M-11, M-12); the last three are ours (P2P-27, STB-09)."""
 

@@ -75,10 +75,6 @@ lease)."""
 GROUP_CATALOGUE_LOOK: Final = 2.0
 """Seconds from one look at the directory of a catalogue to the next (ours)."""
 
-GROUP_OBSERVERS_BYTES: Final = 4096
-"""Bytes of the observers that the row of a data object names when it is handed over (ours: some 40;
-the path of their runtime needs one of them)."""
-
 GROUP_PAIRS: Final = 32_768
 """Pairs of a sender and a receiver whose order a node keeps when one moves from node to node
 (ours: some 10 MB; a busy node has fewer in the seconds for which a message can be late)."""

@@ -44,28 +44,11 @@ OBSERVER_CHANGES_KEPT: Final = 256
 """Joins and leaves that a reader may be behind and still see each one; then it is given the
 difference (ours)."""
 
-HAND_OVER_PART: Final = 100
-"""Observers named in one message of a hand-over: their addresses fill a quarter of it (ours)."""
-
-HAND_OVER_PARTS: Final = 200
-"""Messages of one hand-over: an object with more observers than fit into these stays (ours)."""
-
-HAND_OVERS: Final = 100
-"""Objects that one runtime is being handed at a time (ours)."""
-
-HAND_OVER_PAUSE: Final = 1.0
-"""Seconds between two questions to a node whose an address is, that it did not answer (ours)."""
+BUSY_PAUSE: Final = 1.0
+"""Seconds between two attempts of a request that an object cannot do now (ours)."""
 
 LEAVE_TRIES: Final = 5
-"""Attempts of an observer to leave an object that is being delegated, at such pauses (ours: longer
-than a delegation takes in which nothing is lost)."""
-
-HAND_OVER_GRACE: Final = 30.0
-"""Seconds that a node which has forgotten all is given to hear from the new reporter, before the
-old one claims the address in doubt (ours: a stub is back within `RECONNECT_TRIES` by then)."""
-
-DELEGATIONS_KNOWN: Final = 1000
-"""Objects of which a runtime knows that they are reported elsewhere now (ours)."""
+"""Attempts of an observer to leave an object that answers 503, at such pauses (ours)."""
 
 CHILDREN_OF_OBJECT: Final = 200
 """Children of one object; they are keys of one JSON object, of which `MAX_JSON_KEYS` may be (ours,
@@ -98,8 +81,7 @@ CHILD_ATTEMPTS: Final = 2
 """Maximum sendings of a new child without an answer (ours, SYN-24)."""
 
 CHILD_TRIES: Final = 5
-"""Attempts to create a child of an object that nobody reports just now, at pauses of
-`HAND_OVER_PAUSE` (ours, SYN-26: longer than a delegation takes in which nothing is lost)."""
+"""Attempts to create a child of an object that answers 503, at pauses of `BUSY_PAUSE` (ours)."""
 
 REASSERTIONS: Final = 3
 """Repeats of an operation of a creator that the reporter's end does not have, of one child; then

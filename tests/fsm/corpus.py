@@ -83,13 +83,6 @@ HISTORIES = {
     "tests.actors.runtime.sync.observer.test_leased": (
         "test_an_unsubscription_that_is_lost_ends_with_the_lease",
     ),
-    "tests.actors.runtime.sync.delegation.test_delegation": (
-        "test_the_machines_of_a_hand_over_are_traced_by_both_ends",
-    ),
-    "tests.fsm.sync.test_reporter_delegated": (
-        "test_another_runtime_goes_on_with_all_that_is_known_of_it",
-    ),
-    "tests.fsm.sync.test_object_delegation": ("test_the_histories_take_every_row_of_both_tables",),
     "tests.actors.runtime.sync.test_sync_manager": (
         "test_an_object_deleted_while_the_reporter_decides_is_not_found",
     ),

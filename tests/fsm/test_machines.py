@@ -84,7 +84,7 @@ EXTENSIONS = {
         ("yielding", "removed"),
         ("bound", "bound"),
     },
-    "object_subscription": {("[*]", "active"), ("active", "active")},
+    "object_subscription": {("active", "active")},
     "observer_copy": {
         ("syncing", "syncing"),
         ("syncing", "stale"),
@@ -307,11 +307,6 @@ TIMERS = {
     ("invitation",          "sent"):         ("silence",          limits.REPLY_TIMEOUT),
     ("observer_copy",       "syncing"):      ("given-up",         limits.REPLY_TIMEOUT),
     ("observer_copy",       "stale"):        ("read-failed",      limits.REPLY_TIMEOUT),
-    ("object_delegation",   "asked"):        ("refuse",           limits.REPLY_TIMEOUT),
-    ("object_delegation",   "offered"):      ("refuse",           limits.REPLY_TIMEOUT),
-    ("object_delegation",   "handing"):      ("doubt",            limits.REPLY_TIMEOUT),
-    ("object_delegation",   "doubtful"):     ("again",            limits.REPLY_TIMEOUT),
-    ("object_take_over",    "taking"):       ("again",            limits.REPLY_TIMEOUT),
 }
 # fmt: on
 

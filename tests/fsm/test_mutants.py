@@ -79,8 +79,6 @@ COMPOSED = {
     "object_subscription": ["sync", "sync-leave"],
     "observer_copy": ["sync", "sync-ends"],
     "invitation": ["invitation"],
-    "object_delegation": ["delegation"],
-    "object_take_over": ["delegation"],
     "p2p_connection": ["p2p", "p2p-reconnect"],
     "link_dialling": ["p2p", "p2p-reconnect"],
     "p2p_entry": ["p2p", "simultaneous-open"],

@@ -51,7 +51,6 @@ CORES: Final[Mapping[str, str]] = {
     "sync children copy": "fsm.sync.children_copy:ChildrenCopyCore",
     "sync consents": "fsm.sync.consents:ConsentCore",
     "sync copy": "fsm.sync.copy:ObserverCore",
-    "sync delegation": "fsm.sync.delegation:DelegationCore",
     "sync invitations": "fsm.sync.invitations:InvitationsCore",
     "sync leases": "fsm.sync.leases:LeasesCore",
     "sync observers": "fsm.sync.observers:ObserversCore",
@@ -59,7 +58,6 @@ CORES: Final[Mapping[str, str]] = {
     "sync repeats": "fsm.sync.leases:RepeatsCore",
     "sync reporter": "fsm.sync.reporter:ReporterCore",
     "sync subscriptions": "fsm.sync.subscriptions:SubscriptionCore",
-    "sync take over": "fsm.sync.delegation:TakeOverCore",
     "sync writes": "fsm.sync.value.writes:WritesCore",
 }
 """The class of each concern: what a rewrite renames, it renames here."""

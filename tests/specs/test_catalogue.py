@@ -33,8 +33,8 @@ def test_each_message_of_the_scenarios_is_named_in_the_oracle():
     assert {place(step) for step in STEPS} == set(ORACLE)
 
 
-def test_the_catalogue_has_all_58_messages():
-    assert set(ROWS) == {f"M-{number:02}" for number in range(1, 59)}
+def test_the_catalogue_has_all_messages_but_that_of_hand_over():
+    assert set(ROWS) == {f"M-{number:02}" for number in range(1, 59) if number != 54}
 
 
 @for_each(STEPS, named)
@@ -95,9 +95,9 @@ def test_every_body_class_is_used_by_a_row_or_is_a_part_or_is_ours():
         "AllocationRequest", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
         "ConnectionDescription", "CutPath", "DataObject", "FoundRecord", "IceCandidate",
         "IceServer", "IceServers", "LinkRow", "NewObject", "AllowObserver", "ExpelObserver",
-        "ForwardDelegation", "LinkSecurity", "ObserverExpelled", "ObserverList", "QualityRequest",
+        "LinkSecurity", "ObserverExpelled", "ObserverList", "QualityRequest",
         "Record", "SessionChallenge", "SessionGranted", "SessionParams", "Snapshot",
-        "StatementGiven", "TurnServer", "Watching", "Wrapped",
+        "StatementGiven", "TurnServer", "Wrapped",
         # POL-05 says which requests there are, not with which bodies.
         "AddPolicies", "PoliciesChanged", "PoliciesListed", "PoliciesShown", "PolicyBook",
         "PolicyChange", "PolicyCommand", "PolicyEntry", "ReadPolicies", "RemovePolicies",
@@ -115,7 +115,7 @@ def test_the_events_are_those_of_the_page():
 
 def test_only_messages_of_several_forms_have_several_rows():
     several = {name for name, rows in Counter(kind.id for kind in KINDS).items() if rows > 1}
-    twice = {12, 17, 25, 36, 38, 41, 49, 50, 51, 52, 54, 58}
+    twice = {12, 17, 25, 36, 38, 41, 49, 50, 52, 58}
     assert several == {f"M-{number}" for number in twice}
 
 
@@ -197,22 +197,6 @@ RECORD = {"url": H, "runtime": R}
             f"{O}/observers",
             {"value": [H2], "attributeType": "array", "operation": "remove"},
         ),
-        ("M-54", "create", H, f"{R}/sm", {"resource": O, "delegate": H2}),
-        (
-            "M-54",
-            "create",
-            f"{R}/sm",
-            H2,
-            {"resource": O, "number": 1, "part": 2, "parts": 2, "allowed": [H]},
-        ),
-        ("M-54", "create", H2, f"{R2}/sm", {"resource": O, "number": 1, "part": 2, "parts": 2}),
-        (
-            "M-54",
-            "update",
-            f"{R}/sm",
-            f"{MN}/address-allocation",
-            {"resource": O, "operation": "offer", "number": 1, "delegate": H2},
-        ),
         (
             "M-57",
             "create",
@@ -248,7 +232,7 @@ def test_every_row_is_tried_by_a_scenario_or_by_hand():
         ("update", O, "comm://a.ex/o2/changes", {"version": 1}),
         ("update", O, f"{O}/changes", {}),
         ("subscribe", f"{R}/registry", f"{MN}/sm", {"resources": [H]}),
-        ("create", H, f"{R}/sm", {"value": {}, "schema": "s", "delegate": H2}),
+        ("create", H, f"{R}/sm", {"resource": O, "delegate": H2}),
         ("read", H, DR, {"resource": H}),
     ],
 )

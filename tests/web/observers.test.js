@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { GONE_READS, HAND_OVER_PAUSE, LEAVE_TRIES, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { BUSY_PAUSE, GONE_READS, LEAVE_TRIES, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
 import { MINE, opened, PATHS, SUBSCRIPTION, URL, whole } from "./object_page.js";
 
@@ -16,17 +16,17 @@ test("a leave that is refused for now is said again, some times", async () => {
   const { node, hyperty, given, done, said } = await opened({ [LEAVE]: { code: 503, retryAfter: 1 } });
   const first = await done(hyperty.observe(URL));
   const leaving = first.close();
-  await node.clock.turn(1.5 * HAND_OVER_PAUSE);
+  await node.clock.turn(1.5 * BUSY_PAUSE);
   assert.equal(said(leaves), 2);
   given[LEAVE] = { code: 200 };
-  await node.clock.turn(20 * HAND_OVER_PAUSE);
+  await node.clock.turn(20 * BUSY_PAUSE);
   await leaving;
   assert.equal(said(leaves), 3);
   assert.equal(ofPath(node, "unsubscribe").length, 1);
   given[LEAVE] = { code: 503, retryAfter: 1 };
   const second = await done(hyperty.observe(URL));
   const end = second.close();
-  await node.clock.turn(100 * HAND_OVER_PAUSE);
+  await node.clock.turn(100 * BUSY_PAUSE);
   await end;
   assert.equal(said(leaves), 3 + LEAVE_TRIES);
 });
@@ -40,7 +40,7 @@ test("a leave that is to be said again is not said of one who observes again", a
   await settle();
   assert.equal((await again).body.code, 200);
   given[LEAVE] = { code: 200 };
-  await node.clock.turn(20 * HAND_OVER_PAUSE);
+  await node.clock.turn(20 * BUSY_PAUSE);
   assert.deepEqual([said(leaves), ofPath(node, "unsubscribe")], [1, []]);
 });
 

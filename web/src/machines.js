@@ -181,8 +181,6 @@ export const MACHINES = {
     ["requested", "object-deleted", "refused"],
     ["active", "unsubscribe", "removed"],
     ["active", "object-deleted", "removed"],
-    ["active", "hand-over", "removed"],
-    ["[*]", "take-over", "active"],
     ["active", "renew", "active"],
     ["active", "expire", "removed"],
     ],

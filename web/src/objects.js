@@ -2,7 +2,7 @@
 
 import { domainOf, isBelow } from "./address.js";
 import { Alarm, sleep } from "./clock.js";
-import { ABOUT_BYTES, CHILD_TRIES, CODES, HAND_OVER_PAUSE } from "./constants.js";
+import { ABOUT_BYTES, BUSY_PAUSE, CHILD_TRIES, CODES } from "./constants.js";
 import { checked, Refusal } from "./hyperty.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf, numberOf, textOf } from "./json.js";
 import { codeOf, isSuccess, reasonIn, refuse, replyTo, viaOf } from "./message.js";
@@ -193,8 +193,8 @@ export class Children extends Emitter {
       let op = this.#op("create", id, number, value);
       let answer = await this.#host.port.request(this.#message(op));
       for (let tries = 1; codeOf(answer) === CODES.UNAVAILABLE && tries < CHILD_TRIES; tries += 1) {
-        // The object is on its way to another reporter, or its path is another now.
-        await sleep(this.#host.clock, HAND_OVER_PAUSE);
+        // Its store cannot be written now, or its path is another now.
+        await sleep(this.#host.clock, BUSY_PAUSE);
         op = { ...op, version: this.#host.nextId(this.#host.url) };
         answer = await this.#host.port.request(this.#message(op));
       }

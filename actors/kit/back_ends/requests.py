@@ -45,7 +45,6 @@ class Asked:
     message: Message
     by: str
     owner: str | None
-    is_moved: bool = False
     is_upstream: bool = False
     users: frozenset[str] | None = None
     is_returning: bool = False
@@ -87,9 +86,7 @@ def _create(asked: Asked) -> Create:
     if not isinstance(value, dict):
         raise BadMessageError("value is no record")
     kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
-    return Create(
-        record.url, asked.by, asked.owner, kept, asked.is_moved, asked.is_upstream, asked.users
-    )
+    return Create(record.url, asked.by, asked.owner, kept, asked.is_upstream, asked.users)
 
 
 def _fields(update: UpdateRecord) -> JsonObject:

@@ -261,10 +261,6 @@ class Group(OtherNodes):
         elif not self._rows.is_applying:
             self._rows.owners.changed(row)
 
-    @override
-    def offered(self, address: str, by: str | None) -> None:
-        self._rows.owners.offered(address, by)
-
     # ---- sessions
 
     @override

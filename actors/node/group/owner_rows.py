@@ -1,4 +1,4 @@
-"""Which runtimes of a domain own which addresses, and what is offered to others: a row each."""
+"""Which runtimes of a domain own which addresses: a row each."""
 
 from collections.abc import Callable, Container
 from typing import Final, TypeAlias, final
@@ -51,31 +51,17 @@ class OwnerRows:
         else:
             self._write(Change(self._row(address, runtime), link))
 
-    def offered(self, address: str, by: str | None) -> None:
-        """Write what has become of the offers of an address.
-
-        Args:
-            address: The address.
-            by: Runtime that asked for it; None: no runtime did, so every node notes it, and the
-                node of the owner writes it.
-        """
-        owner = self._tables.allocation.owner_of(address)
-        if owner is not None and (by is not None or owner in self._sessions):
-            link = None if by is None else self._hold(by)
-            self._write(Change(self._row(address, owner), link))
-
     def _row(self, address: str, runtime: str) -> OwnerRow:
-        allocation, offers = self._tables.allocation, self._tables.offers.of(address)
+        allocation = self._tables.allocation
         block, is_bound = allocation.block_of(address), allocation.is_bound(address)
-        return OwnerRow(address, runtime, block, is_bound, offers)
+        return OwnerRow(address, runtime, block, is_bound)
 
     # ---- of any node, as the engine has them
 
     def there(self, row: OwnerRow) -> None:
         """Apply a row."""
         self._found(row.key)
-        owned = Mirrored(row.runtime, row.address, row.block, row.is_bound)
-        self._tables.mirror(owned, row.offers)
+        self._tables.mirror(Mirrored(row.runtime, row.address, row.block, row.is_bound))
 
     def gone(self, row: OwnerRow) -> None:
         """Apply that there is none any more."""

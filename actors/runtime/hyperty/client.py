@@ -17,7 +17,7 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
-from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
+from actors.runtime.objects.reporting import NewReport, open_report
 from fsm.registry.discovery import Criteria
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
@@ -458,38 +458,6 @@ class HypertyClient:
             store=store,
         )
         return open_report(self._context, wanted)
-
-    @final
-    def taken_over(
-        self, url: str, *, store: bool = False
-    ) -> AbstractAsyncContextManager[ReportedObject]:
-        """Report a data object that its reporter delegates to this hyperty.
-
-        `Hyperty.on_delegated` must have agreed before. Entering waits until the delegation is
-        done. The object keeps its address, version and observers. When the context is left,
-        the object is deleted; with `store` it stays in the store.
-
-        Args:
-            url: Address of the object.
-            store: Keep the object in the store of this runtime, also if it was not stored
-                before. `report` with `store`, the same schema and name resumes it later.
-
-        Returns:
-            An async context manager that yields the reported object.
-
-        If cancelled on entering, the delegation may still complete; the object then belongs
-        to this hyperty, and stays as it is until the hyperty enters this context again or
-        is undeployed.
-
-        Raises:
-            ObjectError: On entering. 400: `store` in a runtime without a store; 404: the object
-                was not delegated to this hyperty; 408: the delegation was not done within a
-                minute.
-            SchemaError: On entering: the schema of the object is not a JSON Schema.
-            ActorStoppedError: On entering: the runtime has closed.
-        """
-        check_text(url, "url")
-        return open_taken_over(self._context, url, store=store)
 
     @final
     async def read(self, url: str, attribute: str | None = None) -> Json:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Final, TypeVar, assert_never, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import attrs
 import trio
@@ -17,7 +17,6 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.bodies import SPECIAL, composed, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.hyperty import (
-    Delegated,
     Hyperty,
     HypertyMaker,
     Invited,
@@ -27,22 +26,12 @@ from actors.runtime.hyperty.hyperty import (
 from actors.runtime.hyperty.transfer import KeptBodies
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
-from actors.runtime.objects.error import ObjectError
-from actors.runtime.sync.context import code_in_use
 from actors.runtime.sync.registration import SUBSCRIPTION
 from fsm.bus.chunks import WholeBody
 from fsm.limits.shares import WorkShares, peer_of
 from specs.addresses.address import is_below, scheme_of
 from specs.bodies.chunk import CHUNK, CHUNKS
-from specs.bodies.object import (
-    Forward,
-    ForwardDelegation,
-    Forwarded,
-    HandOver,
-    Wrapped,
-    create_class,
-    forward_class,
-)
+from specs.bodies.object import Forward
 from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
@@ -288,9 +277,6 @@ class HypertyHost(Actor[Delivery]):
         match request.type:
             case MessageType.FORWARD:
                 return await self._forwarded(request)
-            case MessageType.CREATE if self._is_hand_over(request):
-                await self._take_over(request)
-                return None
             case MessageType.CREATE if request.from_.endswith(_INVITING):
                 await self._hyperty.on_invited(_invited(request))
                 return None
@@ -311,38 +297,18 @@ class HypertyHost(Actor[Delivery]):
         return await handler.call(self._hyperty, request)
 
     async def _forwarded(self, request: Message) -> Sendable:
-        """Ask the hyperty about an observer (M-39), a delegation (M-54) or any other request."""
-        kind = forward_class(request)
-        if kind is Forward and not self._context.decides_on(request.from_):
-            return await self._requested(request)
-        body: Forwarded = read_body(request, kind)
-        match body:
-            case Forward(asked):
-                if asked.from_ != self._context.url:
-                    await self._hyperty.on_subscribe(request.from_, asked.from_)
-                return None
-            case ForwardDelegation(asked):
-                return await self._delegated(request, asked)
-            case _:
-                assert_never(body)
-
-    def _is_hand_over(self, request: Message) -> bool:
-        """Return whether a request has a part of an object that the hyperty takes over (M-54)."""
-        manager = self._context.delegated.get(str(request.body.get("resource")))
-        return request.from_ == manager and create_class(request) is HandOver
-
-    async def _take_over(self, request: Message) -> None:
-        """Give a part of an object to the sync manager, which reads it."""
-        try:
-            await self._context.take_over(request)
-        except ObjectError as error:
-            raise BadMessageError(error.why, code_in_use(error.code)) from error
-
-    async def _delegated(self, request: Message, asked: Wrapped) -> Sendable:
-        """Ask the hyperty whether it takes an object over; return the address of its runtime."""
-        await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
-        self._context.agree(request.from_, asked.to)
-        return {"runtime": self._context.runtime}
+        """Ask the hyperty about an observer (M-39) or any other request."""
+        if request.from_ not in self._context.reported:
+            match request.body:
+                # An older runtime would give its object away to whoever answers 200.
+                case {"message": {"body": {"resource": request.from_, "delegate": _}}}:
+                    raise Refused(Code.FORBIDDEN, "objects are not handed over")
+                case _:
+                    return await self._requested(request)
+        asked = read_body(request, Forward).message
+        if asked.from_ != self._context.url:
+            await self._hyperty.on_subscribe(request.from_, asked.from_)
+        return None
 
 
 def _invited(request: Message) -> Invited:

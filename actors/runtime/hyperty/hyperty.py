@@ -43,7 +43,6 @@ from specs.message import Message
 from specs.reply_code import Code
 
 __all__ = [
-    "Delegated",
     "Hyperty",
     "HypertyFailedError",
     "HypertyMaker",
@@ -271,22 +270,6 @@ class Invited:
     message: Message
 
 
-@final
-@attrs.frozen
-class Delegated:
-    """A data object that its reporter wants to delegate to this hyperty.
-
-    Attributes:
-        url: Address of the object, for `taken_over`.
-        reporter: Address of the hyperty that reports it so far.
-        message: The request that asks.
-    """
-
-    url: str
-    reporter: str
-    message: Message
-
-
 class Hyperty(HypertyClient, ABC):
     """The base class of hyperties; an application overrides the handlers it needs.
 
@@ -397,19 +380,6 @@ class Hyperty(HypertyClient, ABC):
         """
         await self.on_request(invited.message)
 
-    async def on_delegated(self, delegated: Delegated) -> None:
-        """Decide whether to report a data object from now on; returning accepts.
-
-        Entering `taken_over` belongs into spawned work: this must return soon. The default
-        declines with 403.
-
-        If cancelled, because the hyperty stops, the object stays with its reporter.
-
-        Raises:
-            Refused: To decline.
-        """
-        raise Refused(Code.FORBIDDEN, f"{self.url} does not take over {delegated.url}")
-
     @final
     def spawn(self, work: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> None:
         """Run work in a task of this hyperty, beside its handlers.
@@ -458,9 +428,7 @@ def recorded_schema(make: HypertyMaker) -> JsonObject | None:
     return schema if json_size(schema) <= MESSAGE_SCHEMA_BYTES else None
 
 
-_HOOKS: Final = frozenset(
-    {"started", "on_request", "on_event", "on_subscribe", "on_invited", "on_delegated"}
-)
+_HOOKS: Final = frozenset({"started", "on_request", "on_event", "on_subscribe", "on_invited"})
 _NEARLY: Final = 0.8
 """Likeness of a name to that of a hook, from which on it is a slip (0 to 1; ours)."""
 

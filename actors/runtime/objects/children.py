@@ -39,7 +39,7 @@ from fsm.sync.value.value import check_path, without_attribute
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
-from specs.limits.sync import CHILD_ATTEMPTS, CHILD_TRIES, HAND_OVER_PAUSE
+from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
@@ -299,8 +299,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
         for _ in range(CHILD_TRIES - 1):
             if answer.code != Code.UNAVAILABLE:
                 break
-            # The object is on its way to another reporter, or its path is another now.
-            await trio.sleep(HAND_OVER_PAUSE)
+            # Its store cannot be written now, or its path is another now.
+            await trio.sleep(BUSY_PAUSE)
             op = attrs.evolve(op, version=self._context.ids.next(self._context.url))
             answer = await self._insist(op)
         return op, answer
@@ -407,7 +407,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             said = read_said(message, self._url)
         except BadMessageError:
             return None
-        if not isinstance(said, ChildSaid) or not self._context.decides_on(self._url):
+        if not isinstance(said, ChildSaid) or self._url not in self._context.reported:
             self.feed(said)
             return None
         # Its sync manager keeps it already: it came from there.

@@ -30,8 +30,7 @@ from specs.child import parent_of
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
-from specs.limits.sync import HAND_OVERS
-from specs.message import Message, MessageType, reason_in, reply_to
+from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
@@ -215,7 +214,6 @@ class HypertyContext:
         manager: Address of the sync manager of the runtime.
         reported: Addresses of the objects that it reports, about whose observers it is asked.
         observers: Observers of those objects.
-        delegated: Objects that it has agreed to take over, each with the sync manager that has it.
         children: Objects that it observes or reports, each with what takes notices of children.
         discoverer: Searches in its name.
         configuration: Configuration of its descriptor; empty if it came from no catalogue.
@@ -243,7 +241,6 @@ class HypertyContext:
         self.tracer: Final = tracer
         self.reported: Final[set[str]] = set()
         self.observers: Final = ReportedObservers()
-        self.delegated: Final[dict[str, str]] = {}
         self.children: Final[dict[str, ChildrenHeard]] = {}
         self.discoverer: Final = Discoverer(
             domain_of(runtime), f"{runtime}/registry", self.ask, self.post
@@ -421,33 +418,6 @@ class HypertyContext:
             raise BadMessageError("only its reporter expels an observer", Code.FORBIDDEN)
         await _send(self._observed[url], message)
 
-    def agree(self, url: str, manager: str) -> None:
-        """Note that the hyperty agrees to take an object over.
-
-        Of more than `HAND_OVERS` objects the first is forgotten.
-
-        Args:
-            url: Address of the object.
-            manager: Address of the sync manager that has it so far.
-        """
-        self.delegated[url] = manager
-        if len(self.delegated) > HAND_OVERS:
-            del self.delegated[next(iter(self.delegated))]
-
-    def decides_on(self, url: str) -> bool:
-        """Return whether the hyperty is asked about the observers of an object."""
-        return url in self.reported or url in self.delegated
-
-    async def take_over(self, part: Message) -> None:
-        """Give one part of a delegated object to the sync manager (M-54).
-
-        If cancelled, the sync manager may have taken it.
-
-        Raises:
-            ObjectError: The sync manager refuses it; or 410: the runtime has closed.
-        """
-        await self.ask_manager(MessageType.CREATE, part.body, part.from_)
-
     async def read_observers(self, url: str, observers: Observers) -> None:
         """Read the observers of a reported object, after a notice about them was lost.
 
@@ -479,13 +449,9 @@ class HypertyContext:
         """
         url = parent_of(message.to) or ""
         heard = self.children.get(url)
-        if heard is not None:
-            answer = heard.heard(message)
-        elif message.is_request and self.decides_on(url):
-            # It takes the object over just now; the sync manager keeps the child already.
-            answer = reply_to(message, Code.OK, {"source": self.url})
-        else:
+        if heard is None:
             return False
+        answer = heard.heard(message)
         if answer is not None:
             await self.port.post(answer)
         return True

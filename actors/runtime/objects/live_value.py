@@ -253,9 +253,8 @@ class LiveObject:
         KeyError: By item: there is no such one.
         SchemaError: The schema does not allow the write, or the value is not JSON; nothing has
             changed.
-        ObjectError: Nothing can be written: 409: the object is being delegated; 410: this is no
-            part of the value any more, or another hyperty reports the object; 503: too many writes
-            wait. Or the code with which an earlier write failed.
+        ObjectError: Nothing can be written: 410: this is no part of the value any more; 503: too
+            many writes wait. Or the code with which an earlier write failed.
     """
 
     __slots__ = ("__place__",)

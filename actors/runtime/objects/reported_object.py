@@ -17,7 +17,7 @@ from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, plain_copy
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import can_be_set
-from specs.bodies.object import AllowObserver, Delegate, ExpelObserver, Resume, StoreObject
+from specs.bodies.object import AllowObserver, ExpelObserver, Resume
 from specs.bodies.sync import (
     ChangeObject,
     CreateObject,
@@ -34,7 +34,7 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_object, write_body
 
-__all__ = ["ReportedObject", "delete", "have_stored", "let_rest", "resumed_object"]
+__all__ = ["ReportedObject", "delete", "let_rest", "resumed_object"]
 
 
 async def resumed_object(context: HypertyContext, created: CreateObject) -> Snapshot | None:
@@ -65,22 +65,6 @@ async def resumed_object(context: HypertyContext, created: CreateObject) -> Snap
     if not isinstance(first, dict):
         raise ObjectError(created.schema, Code.INTERNAL, "it came back without a value")
     return read_object(first, Snapshot, "value")
-
-
-async def have_stored(context: HypertyContext, url: str) -> None:
-    """Store an object that was delegated to this hyperty; on return it is on disk.
-
-    Args:
-        context: The context of the hyperty.
-        url: Address of the object.
-
-    If cancelled, the object may have been stored.
-
-    Raises:
-        ObjectError: 400: the runtime has no store; 404: the object was not delegated.
-    """
-    body = write_body(StoreObject(url, store=True))
-    await context.ask_manager(MessageType.CREATE, body, url)
 
 
 async def delete(context: HypertyContext, url: str) -> None:
@@ -210,8 +194,8 @@ class ReportedObject:
             SchemaError: The value is not JSON or does not obey the schema, or the path leads
                 nowhere or has an empty part; nothing has changed.
             ObjectError: This write or an earlier one was not published. 401: the hyperty is
-                undeployed; 403: refused; 404: the object is deleted; 409: it is being
-                delegated; 410: it was delegated, or the runtime has closed.
+                undeployed; 403: refused; 404: the object is deleted; 410: the runtime
+                has closed.
         """
         return await self._change(path, plain_copy(value))
 
@@ -368,40 +352,6 @@ class ReportedObject:
     def _invitation(self, observer: str) -> JsonObject:
         shown: JsonObject = {} if self.name is None else {"name": self.name}
         return write_body(InviteObservers(self.url, self.schema, (observer,), shown))
-
-    async def delegate(self, to: str) -> None:
-        """Delegate the object to another hyperty of the domain, which reports it from now on.
-
-        All writes are published first. The other hyperty is asked (`on_delegated`), and
-        continues with the next version, at the same address and with the same observers. Writes
-        raise ObjectError 409 during the call, and 410 after it. If the call raises, the object
-        stays here, except after 410.
-
-        Args:
-            to: Address of the hyperty.
-
-        If cancelled, the object may be delegated, then or later; writes after that are not
-        published.
-
-        Raises:
-            BadMessageError: `to` is not an address.
-            ObjectError: 401: this hyperty is undeployed; 403: the other one declines, or is in
-                another domain; 404: it does not exist; 408: it does not answer; 409: a
-                delegation is under way; 410: the node has lost the object, its owner is
-                unknown. Or an earlier write was not published.
-        """
-        check_text(to, "to")
-        await self._writes.flush()
-        self._writes.shut(Code.CONFLICT, "it is being handed over")
-        is_given = False
-        try:
-            body = write_body(Delegate(self.url, to))
-            await self._context.ask_manager(MessageType.CREATE, body, self.url)
-            is_given = to != self._context.url
-        finally:
-            self._writes.reopen()
-        if is_given:
-            self._writes.shut(Code.GONE, "another hyperty reports it now")
 
     async def delete(self) -> None:
         """Delete the object, and what is stored of it; all observers are notified.

@@ -1,7 +1,6 @@
 """Begin and end of reporting a data object (SYN-01, SYN-05, SYN-25).
 
-Also: how it takes over an object of another reporter (SYN-26), and which schema the value of an
-object must obey (CAT-05).
+Also: which schema the value of an object must obey (CAT-05).
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -11,14 +10,11 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
-from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import plain_copy
 from actors.runtime.objects.reported_object import (
     ReportedObject,
-    delete,
-    have_stored,
     let_rest,
     resumed_object,
 )
@@ -27,18 +23,17 @@ from actors.runtime.sync.registration import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
-from specs.bodies.sync import CreateObject, NewObject, ObjectName, Snapshot
-from specs.errors import BadMessageError
+from specs.bodies.sync import CreateObject, NewObject, ObjectName
 from specs.jsonvalue import Json, JsonInput, JsonObject
 from specs.limits.bus import MAX_ATTEMPTS
-from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST, READ_PAUSE
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST
 from specs.limits.sync import ABOUT_BYTES, DEFINITION_DEPTH
 from specs.message import MessageType
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import Code
 from transports.background import open_background
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 
-__all__ = ["NewReport", "checked_value", "open_report", "open_taken_over", "schema_for"]
+__all__ = ["NewReport", "checked_value", "open_report", "schema_for"]
 
 
 async def schema_for(
@@ -100,103 +95,6 @@ def checked_value(value: Mapping[str, JsonInput], schema: ObjectSchema | None) -
     if flaw is not None:
         raise SchemaError(flaw.path, flaw.why)
     return copy
-
-
-_FIRST_PAUSE: Final = 0.05
-"""Seconds between the first two reads of a delegated object; each pause is twice as long."""
-
-_PATIENCE: Final = 60.0
-"""Seconds in which a delegation must be done: it takes four requests."""
-
-
-@asynccontextmanager
-async def open_taken_over(
-    context: HypertyContext, url: str, *, store: bool
-) -> AsyncIterator[ReportedObject]:
-    """Report an object that is delegated to this hyperty, while the context is open.
-
-    Entering waits for the end of the delegation. When the context is left, the object is deleted; a
-    stored one stays in the store.
-
-    Args:
-        context: The context of the hyperty.
-        url: Address of the object.
-        store: Whether the object is stored.
-
-    Yields:
-        The reported object.
-
-    If cancelled while it waits, the object, once delegated, stays as it is until the hyperty ends;
-    later, it is deleted or stored as on leaving.
-
-    Raises:
-        ObjectError: On entering. 400: there is no store; 404: the object was not delegated; 408:
-            the delegation was not done in time.
-        SchemaError: On entering: the schema of the object is not a JSON Schema.
-        ActorStoppedError: On entering: the runtime has closed.
-    """
-    # It hears of the object's children from the first moment on.
-    children = Children.of(context, url)
-    try:
-        snapshot = await _await_role(context, url)
-        if store:
-            await have_stored(context, url)
-        async with _reported(context, snapshot, store=store) as thing:
-            yield thing
-    finally:
-        children.forget()
-
-
-@asynccontextmanager
-async def _reported(
-    context: HypertyContext, had: Snapshot, *, store: bool
-) -> AsyncIterator[ReportedObject]:
-    """Report a delegated object; on any error it is deleted, or stored."""
-    url = had.url
-    context.reported.add(url)
-    try:
-        schema = await schema_for(context, had.schema or "", None)
-        value = NewObject(context.url, had.data, name=had.name)
-        writes = Writes(context, url, had.data, had.version, schema)
-        thing = ReportedObject(context, url, CreateObject(value, had.schema or url), writes)
-        await context.read_observers(url, context.observers.take(url))
-        thing.children.begin(had.children_objects)
-        async with published(writes), thing.children.open():
-            yield thing
-    finally:
-        # With the hyperty its objects are deleted anyway.
-        with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            await (let_rest(context, url) if store else delete(context, url))
-        context.reported.discard(url)
-        context.delegated.pop(url, None)
-        context.observers.drop(url)
-
-
-async def _await_role(context: HypertyContext, url: str) -> Snapshot:
-    """Read the object until this hyperty is its reporter."""
-    pause = _FIRST_PAUSE
-    with trio.move_on_after(_PATIENCE):
-        while True:
-            snapshot = None
-            # A former reporter cannot answer as the object any more.
-            with trio.move_on_after(READ_PAUSE):
-                snapshot = await _read(context, url)
-            if snapshot is not None and snapshot.reporter == context.url:
-                return snapshot
-            await trio.sleep(pause)
-            pause = min(2 * pause, READ_PAUSE)
-    raise ObjectError(url, Code.TIMEOUT, "it was not handed over to this hyperty")
-
-
-async def _read(context: HypertyContext, url: str) -> Snapshot | None:
-    """Read an object; None: it cannot be read."""
-    answer = await context.ask(url, MessageType.READ, {})
-    value = answer.body.get("value")
-    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
-        return None
-    with suppress(BadMessageError):
-        return read_body(attrs.evolve(answer, body=value), Snapshot)
-    return None
 
 
 @final

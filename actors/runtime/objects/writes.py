@@ -85,7 +85,6 @@ class Writes(Whole):
         self._waits: dict[int, _Wait] = {}
         self._flushes: set[_Flush] = set()
         self._moved = trio.lowlevel.ParkingLot()
-        self._shut: ObjectError | None = None
 
     @property
     def version(self) -> int:
@@ -106,7 +105,6 @@ class Writes(Whole):
             SchemaError: The schema does not allow it; nothing has changed.
             ObjectError: Too many writes wait, or an earlier write failed; nothing has changed.
         """
-        self._check_open()
         self._taken(self._core.become(new))
 
     async def publish(self, change: ChangeObject) -> int:
@@ -121,7 +119,6 @@ class Writes(Whole):
         """
         while self._core.is_full:
             await self._moved.park()
-        self._check_open()
         old = self.now
         number, wait = self._taken(self._core.make(change)), _Wait()
         self._top.follow(old, self.now, _way_of(change))
@@ -154,23 +151,6 @@ class Writes(Whole):
         if lost is not None:
             raise self._error(lost)
         return self.version
-
-    def shut(self, code: Code, why: str) -> None:
-        """Refuse writes while the object is delegated, and after it was.
-
-        Args:
-            code: Code of the error that writers get.
-            why: Reason for people, as half a sentence.
-        """
-        self._shut = ObjectError(self.url, code, why)
-
-    def reopen(self) -> None:
-        """Accept writes again."""
-        self._shut = None
-
-    def _check_open(self) -> None:
-        if self._shut is not None:
-            raise ObjectError(self.url, self._shut.code, self._shut.why)
 
     def _taken(self, verdict: Verdict) -> int:
         """Return the number of an accepted write."""

@@ -21,11 +21,8 @@ from actors.runtime.sync.context import (
     SyncContext,
     SyncMessage,
 )
-from actors.runtime.sync.delegation import Delegations
 from actors.runtime.sync.messages import (
     Decided,
-    DelegationAnswered,
-    DelegationReport,
     LeaseAnswered,
     LinkIs,
     ObjectReady,
@@ -42,7 +39,6 @@ from actors.runtime.sync.messages import (
     RouteMoved,
     SenderChecked,
     StillObserved,
-    TakeOverAnswered,
     TaskReport,
 )
 from actors.runtime.sync.observer import ObservedObjects
@@ -51,13 +47,10 @@ from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.bodies.object import (
     AllowObserver,
     Create,
-    Delegate,
     ExpelObserver,
-    HandOver,
     ObjectBack,
     ObserverExpelled,
     Resume,
-    StoreObject,
     Subscribe,
     Unsubscribe,
     create_class,
@@ -119,7 +112,6 @@ class SyncManager(Actor[SyncMessage]):
             context, self.spawn, self._report, self._reported.children.answering
         )
         self._reported.children.observes = self._observed.observes
-        self._moves = Delegations(context, self.spawn, self._report, self._reported.transfers)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
 
@@ -154,8 +146,6 @@ class SyncManager(Actor[SyncMessage]):
                 self._runtime_asks(message)
             case LinkIs():
                 await self._link_is(message)
-            case DelegationAnswered() | TakeOverAnswered():
-                await self._delegation_reports(message)
             case _:
                 await self._reporter_reports(message)
         await self._close()
@@ -211,19 +201,10 @@ class SyncManager(Actor[SyncMessage]):
             case _:
                 assert_never(report)
 
-    async def _delegation_reports(self, report: DelegationReport) -> None:
-        match report:
-            case DelegationAnswered():
-                await self._moves.answered(report)
-            case TakeOverAnswered():
-                await self._moves.taken(report)
-            case _:
-                assert_never(report)
-
     @property
     def _busy(self) -> set[str]:
-        """The hyperties that report, observe or take over an object here."""
-        return self._reported.reporters | self._observed.observers | self._moves.takers
+        """The hyperties that report or observe an object here."""
+        return self._reported.reporters | self._observed.observers
 
     async def _close(self) -> None:
         """End the objects that must end, and answer the requests that wait for it."""
@@ -233,12 +214,11 @@ class SyncManager(Actor[SyncMessage]):
         for component in sorted(gone):
             await self._reported.lifecycle.leave(component)
             await self._observed.leave_all(component)
-            self._moves.leave(component)
         for left in tuple(self._leaving):
             if left.component not in self._busy:
                 self._leaving.remove(left)
                 left.done.send(None)
-        if self._reported.is_empty and self._observed.is_empty and self._moves.is_empty:
+        if self._reported.is_empty and self._observed.is_empty:
             while self._closing:
                 self._closing.pop().send(None)
 
@@ -260,7 +240,6 @@ class SyncManager(Actor[SyncMessage]):
     @override
     async def stop(self) -> None:
         # Also after a timeout or a crash, every entity reaches an end.
-        self._moves.let_go()
         self._reported.lifecycle.let_go()
 
     # --- messages ---------------------------------------------------------------------------
@@ -294,8 +273,6 @@ class SyncManager(Actor[SyncMessage]):
             await self._observed.deleted(observed, message)
         elif observed is not None and message.type is MessageType.UPDATE:
             self._observed.changed(observed, message)
-        elif message.is_request and self._moves.is_moving(message.to):
-            await self._moves.put_off(message)
         elif message.is_request:
             await self._context.refuse(message, Code.NOT_FOUND, "no such object")
 
@@ -336,23 +313,10 @@ class SyncManager(Actor[SyncMessage]):
                 reported.lifecycle.create(request, body)
             case Resume():
                 await reported.restore.resume(request, body)
-            case StoreObject():
-                await reported.restore.store(request, body)
             case InviteObservers():
                 await reported.admissions.invite(request, body)
             case AllowObserver():
                 await reported.admissions.allow(request, body)
-            case Delegate() | HandOver():
-                await self._move(request, body)
-            case _:
-                assert_never(body)
-
-    async def _move(self, request: Message, body: Delegate | HandOver) -> None:
-        match body:
-            case Delegate():
-                await self._moves.delegate(request, body)
-            case HandOver():
-                await self._moves.taking.take(request, body)
             case _:
                 assert_never(body)
 

@@ -14,8 +14,6 @@ from specs.message import Message
 
 __all__ = [
     "Decided",
-    "DelegationAnswered",
-    "DelegationReport",
     "LeaseAnswered",
     "LinkIs",
     "ObjectReady",
@@ -33,7 +31,6 @@ __all__ = [
     "RouteMoved",
     "SenderChecked",
     "StillObserved",
-    "TakeOverAnswered",
     "TaskReport",
 ]
 
@@ -250,41 +247,6 @@ class LinkIs:
     link: str | None
 
 
-@final
-@attrs.frozen(slots=True)
-class DelegationAnswered:
-    """A request to others in a delegation is answered.
-
-    Attributes:
-        number: Of the attempt.
-        code: What was answered; 408: nothing in time.
-        is_here: Whether the answer came from this runtime.
-    """
-
-    url: str
-    number: int
-    code: int
-    why: str
-    is_here: bool = False
-
-
-@final
-@attrs.frozen(slots=True)
-class TakeOverAnswered:
-    """The node has answered the end that takes an object.
-
-    Attributes:
-        to: The new reporter.
-        number: Of the attempt.
-    """
-
-    url: str
-    to: str
-    number: int
-    code: int
-    why: str
-
-
 ReporterReport: TypeAlias = (
     ObjectReady | ObjectRegistered | Decided | ObjectRemoved | SenderChecked | StillObserved
 )
@@ -295,10 +257,7 @@ ObserverReport: TypeAlias = (
 )
 """Reports of tasks about objects that are observed here."""
 
-DelegationReport: TypeAlias = DelegationAnswered | TakeOverAnswered
-"""Reports of tasks about objects that are handed over."""
-
-TaskReport: TypeAlias = ReporterReport | ObserverReport | DelegationReport | LinkIs
+TaskReport: TypeAlias = ReporterReport | ObserverReport | LinkIs
 """Any of these messages."""
 
 Report: TypeAlias = Callable[[TaskReport], Awaitable[None]]

@@ -32,7 +32,7 @@ from specs.bodies.sync import ObjectName, Observe, Subscription
 from specs.child import child_resources, children_addresses
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
-from specs.limits.sync import HAND_OVER_PAUSE, LEAVE_TRIES
+from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
@@ -132,7 +132,7 @@ class ReporterRequests:
         await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
 
     async def leave(self, url: str, observer: str, ask: Leave) -> None:
-        """Have an observer leave; while the object is being handed over, ask again later.
+        """Have an observer leave; while the object answers 503, ask again later.
 
         Args:
             url: Address of the object.
@@ -143,7 +143,7 @@ class ReporterRequests:
         for _ in range(LEAVE_TRIES - 1):
             if answer.code != Code.UNAVAILABLE:
                 break
-            await trio.sleep(HAND_OVER_PAUSE)
+            await trio.sleep(BUSY_PAUSE)
             there = self._objects.get(url)
             if there is None or observer in there.observers:
                 # It observes again: that must not be taken back.

@@ -19,7 +19,6 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext, code_in_use
 from fsm.effects import Refused
-from fsm.registry.changes import LocalGone, LocalLive
 from specs.addresses.address import (
     NO_OBJECT_SCHEMES,
     RUNTIME_SCHEME,
@@ -78,8 +77,7 @@ class Renewals:
     """The renewals of one runtime's objects: one of each at a time.
 
     Attributes:
-        may_ask: Whether an object may be claimed now; while it is being handed over, only
-            the node knows whose it is.
+        may_ask: Whether an object may be claimed: it is reported here, and not deleted.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -278,42 +276,10 @@ class ObjectRegistrations:
         self.renewals.forget(url)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
         await self._context.records.unregister(url)
-        await self.listen_no_more(url, listener)
-        await self._context.addresses.free(url)
-
-    async def listen_no_more(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """End what `listen` began.
-
-        Args:
-            url: Address of the object.
-            listener: Receiver of the messages.
-        """
         await self._context.bus.unwatch(status_of(url), self._context.registry)
         for address in (f"{url}/{SUBSCRIPTION}", url):
             await self._context.bus.remove_listener(address, listener)
-
-    async def take_over(self, thing: DataObject) -> None:
-        """Set all paths of an object that was handed over to this runtime (SYN-26).
-
-        If the domain registry does not take its new record, the object can be observed all the
-        same; as with any record, the next keep-alive repeats it.
-        """
-        if await self.renewals.renew(thing.url):
-            # Before: the runtimes at the other ends of links read the record.
-            await self.register(thing)
-            await self._context.registry.tell(LocalLive(thing.url))
-
-    async def give_away(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """Take down what is here of an object that another runtime reports now (SYN-26).
-
-        Args:
-            url: Address of the object.
-            listener: Receiver of the messages.
-        """
-        await self._context.registry.tell(LocalGone(url))
-        self.renewals.forget(url)
-        await self._context.records.forget(url)
-        await self.listen_no_more(url, listener)
+        await self._context.addresses.free(url)
 
     def _path(self, kind: MessageType, url: str) -> Message:
         paths = (url, f"{url}/{SUBSCRIPTION}", *children_addresses(url))

@@ -56,10 +56,6 @@ _FIRST: Final = 1
 
 _MACHINE: Final = "object_subscription"
 _ACTIVE: Final = "active"
-_HAND_OVERS: Final = ("object_delegation", "object_take_over")
-_TAKEN: Final = "taken"
-_PASSED: Final = "pass"
-_GIVEN: Final = frozenset({"given", "lost"})
 _COPY: Final = "observer_copy"
 _SNAPSHOT: Final = "snapshot"
 
@@ -302,19 +298,10 @@ class ChildOwner(Fold, claims=("I-D10",)):
 class SingleWriter(Fold, claims=("I-D1",)):
     """An object has one reporter at a time (I-D1).
 
-    Connection objects are judged by `links.Writers`. An object that was given away is written
-    not at all, until it is taken over again.
+    Connection objects are judged by `links.Writers`.
     """
 
     _writers: dict[str | None, str | None] = attrs.field(factory=dict)
-
-    @on(steps(*_HAND_OVERS))
-    def moved(self, record: TraceLine) -> None:
-        url, to, *_ = f"{record.key}|".split("|")
-        if record.cause == _PASSED or record.new == _TAKEN:
-            self._writers[url] = to
-        elif record.new in _GIVEN:
-            self._writers[url] = None
 
     @on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
@@ -325,14 +312,9 @@ class SingleWriter(Fold, claims=("I-D1",)):
 
 @final
 class Versions(Fold, claims=("I-D2",)):
-    """The versions of an object rise by one (I-D2), beginning anew where it was taken over."""
+    """The versions of an object rise by one (I-D2)."""
 
     _last: dict[str | None, int] = attrs.field(factory=dict)
-
-    @on(steps(*_HAND_OVERS))
-    def moved(self, record: TraceLine) -> None:
-        if record.new == _TAKEN:
-            self._last.pop((record.key or "").partition("|")[0], None)
 
     @on(_WRITTEN)
     def written(self, record: TraceLine) -> None:

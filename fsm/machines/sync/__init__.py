@@ -1,1 +1,1 @@
-"""Machines of data objects: reporting, observing, children, and hand-over."""
+"""Machines of data objects: reporting, observing, children."""

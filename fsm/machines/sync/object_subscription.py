@@ -41,8 +41,6 @@ class Trigger(StrEnum):
     REFUSE = "refuse"
     UNSUBSCRIBE = "unsubscribe"
     OBJECT_DELETED = "object-deleted"
-    HAND_OVER = "hand-over"
-    TAKE_OVER = "take-over"
     RENEW = "renew"
     EXPIRE = "expire"
 
@@ -54,8 +52,6 @@ _LEAVE: Final = "3.3 data-object subscription: unsubscribed"
 _DELETED: Final = "3.3 data-object subscription: object deleted"
 _GONE: Final = "page 08, nothing after delete: a deleted object admits no observer"
 _LEFT: Final = "page 04: an observer that leaves before the decision is not admitted"
-_GIVEN: Final = "another runtime reports the object, and goes on with its observers"
-_TAKEN: Final = "this runtime goes on with the observers of the object it reports now"
 
 _RENEWED: Final = "ours: its sync manager renews the lease that it was granted"
 _EXPIRED: Final = "ours: a lease that is not renewed is over, for any lost message"
@@ -71,8 +67,6 @@ _ROWS: Final = (
     Transition(State.REQUESTED, Trigger.OBJECT_DELETED, State.REFUSED,   _GONE),
     Transition(State.ACTIVE,    Trigger.UNSUBSCRIBE,    State.REMOVED,   _LEAVE),
     Transition(State.ACTIVE,    Trigger.OBJECT_DELETED, State.REMOVED,   _DELETED),
-    Transition(State.ACTIVE,    Trigger.HAND_OVER,      State.REMOVED,   _GIVEN, origin=_OURS),
-    Transition(None,            Trigger.TAKE_OVER,      State.ACTIVE,    _TAKEN, origin=_OURS),
     Transition(State.ACTIVE,    Trigger.RENEW,          State.ACTIVE,    _RENEWED, origin=_OURS),
     Transition(State.ACTIVE,    Trigger.EXPIRE,         State.REMOVED,   _EXPIRED, origin=_OURS),
 )

@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Final
 
 from fsm.product.composition import Plan
-from fsm.product.compositions.delegation import DELEGATION
 from fsm.product.compositions.group.lease import GROUP_LEASES
 from fsm.product.compositions.group.plans import (
     GROUP,
@@ -51,7 +50,6 @@ _ALL: Final[tuple[Plan, ...]] = (
     SYNC_ENDS,
     SYNC_LEAVE,
     INVITATION,
-    DELEGATION,
     GROUP,
     GROUP_FENCE,
     GROUP_DEATH,

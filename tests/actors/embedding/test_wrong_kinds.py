@@ -98,7 +98,6 @@ HANDLES = [
     (lambda one: one.progress("x"), "request must be Message, not str"),
     (lambda one: one.discover(name=5), "name is a text"),
     (lambda one: one.observe(5), "url must be text"),
-    (lambda one: one.taken_over(5), "url must be text"),
     (lambda one: one.report(5, {}), "schema must be text"),
     (lambda one: one.report("comm", []), "value must be Mapping"),
     (lambda one: one.report("comm", {}, name=5), "name must be text (str) or None"),
@@ -130,7 +129,6 @@ OBJECTS = [
     (lambda one: one.invite(5), "observer must be text"),
     (lambda one: one.allow(5), "observer must be text"),
     (lambda one: one.expel(5), "observer must be text"),
-    (lambda one: one.delegate(5), "to must be text"),
 ]
 
 

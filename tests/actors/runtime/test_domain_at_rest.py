@@ -12,7 +12,6 @@ from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from specs.limits.protocol import SESSION_IDLE
 from specs.trace import Op
 from tests.actors.runtime.processes import open_processes
-from tests.actors.runtime.sync.delegation.test_delegation import Heir
 from tests.support.runtime.domain import NODE_PLACE
 from tests.support.runtime.parties import Party
 from transports.link import Kind as Carrier
@@ -20,7 +19,7 @@ from transports.link import Kind as Carrier
 
 @asynccontextmanager
 async def at_work():
-    """Two runtimes with a link: each observes an object of the other, and one is handed over."""
+    """Two runtimes with a link: each observes an object of the other."""
     async with open_processes("alice", "bob") as processes:
         alice, bob = processes["alice"].member, processes["bob"].member
         await bob.ask(alice, "first")
@@ -31,11 +30,6 @@ async def at_work():
             await one.invite(url, other)
             await other.observe(url)
             await one.change(url, "t", 1)
-        heir = Heir()
-        to = await bob.runtime.deploy("heir", lambda: heir)
-        async with alice.hyperty.report("ctxt", {"t": 0}) as thing:
-            await thing.delegate(to)
-            await heir.has()
         yield processes
 
 

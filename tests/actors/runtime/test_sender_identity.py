@@ -52,10 +52,6 @@ class Keeper(actors.Hyperty):
     async def on_invited(self, invited):
         self._keep("invited", invited.message)
 
-    @override
-    async def on_delegated(self, delegated):
-        self._keep("delegated", delegated.message)
-
     def _keep(self, what, message):
         assert "identity" not in message.body
         self.heard.append((what, message.identity))
@@ -188,7 +184,7 @@ class Liar(actors.Hyperty):
         return [[caller.runtime, caller.user, caller.vouched_by.value], answer.body["value"]]
 
 
-async def test_invitations_and_delegations_say_whose_they_are(autojump_clock):
+async def test_invitations_say_whose_they_are(autojump_clock):
     """Also those that the sync manager of the own runtime passes on."""
     async with open_domains(A) as world:
         here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)

@@ -12,12 +12,11 @@ import pytest
 from fsm.machine_list import MACHINES
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import Fault, explore
-from fsm.registry.addresses import AddressOffers
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
 from fsm.table import ALWAYS
-from tests.fsm.flawed_tables import changed, flawed, led_to, without_deadline, without_row
+from tests.fsm.flawed_tables import changed, flawed, without_deadline, without_row
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -61,11 +60,6 @@ TIMERS = [
     ("sync", "object_subscription", "requested"),
     ("sync-leave", "object_subscription", "active"),
     ("invitation", "invitation", "sent"),
-    ("delegation", "object_delegation", "asked"),
-    ("delegation", "object_delegation", "offered"),
-    ("delegation", "object_delegation", "handing"),
-    ("delegation", "object_delegation", "doubtful"),
-    ("delegation", "object_take_over", "taking"),
     ("p2p-reconnect", "p2p_connection", "in-progress"),
     ("p2p-reconnect", "p2p_connection", "live"),
     ("transaction", "transaction", "pending"),
@@ -164,19 +158,6 @@ def test_a_controller_that_is_open_too_early_is_found():
 
 
 # ---- flaws of cores, which no table shows
-
-
-def test_an_old_end_that_writes_on_after_silence_is_found():
-    """Silence is no word of the node."""
-    table = led_to("object_delegation", "handing", "doubt", "kept")
-
-    assert is_found({Fault.UNSAFE}, "delegation", lambda: flawed("object_delegation", table))
-
-
-def test_an_offer_that_outlives_its_session_is_found(monkeypatch):
-    monkeypatch.setattr(AddressOffers, "gone", lambda _, runtime: None)
-
-    assert is_found({Fault.UNSAFE}, "delegation", most=200_000)
 
 
 def test_an_answered_ping_that_is_not_noted_is_found(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, Trigger
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (
     Authorised,
@@ -145,12 +145,7 @@ def test_the_histories_of_a_subscription_take_every_row_of_its_table_and_no_othe
     taken = {
         move for history in HISTORIES.values() for move in moves(reported(reporter(), *history))
     }
-    handed = {Trigger.HAND_OVER, Trigger.TAKE_OVER}
-    assert taken == {
-        (row.source, row.trigger, row.target)
-        for row in OBJECT_SUBSCRIPTION.rows
-        if row.trigger not in handed
-    }
+    assert taken == {(row.source, row.trigger, row.target) for row in OBJECT_SUBSCRIPTION.rows}
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=list(HISTORIES))

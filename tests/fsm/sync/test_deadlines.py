@@ -18,7 +18,6 @@ from fsm.session.stub_client_io import (
 )
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
 from fsm.sync.copy import Changed, ObserveBegun, ObserverCore, SnapshotRead
-from fsm.sync.delegation import Answered, Begun, DelegationCore
 from fsm.sync.invitations import InvitationsCore, InviteAsked, InviteeAnswered
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
@@ -154,13 +153,6 @@ def stale_copy():
     return core.deadline() - 3.0
 
 
-def delegation(*codes):
-    core = DelegationCore(URL, HC, 1)
-    for happened in (Begun(), *(Answered(code) for code in codes)):
-        core.feed(happened)
-    return core.patience
-
-
 # fmt: off
 WAITS = [
     ("transaction",     "pending",      lambda: request().deadline() - 1.0),
@@ -187,14 +179,9 @@ WAITS = [
     ("invitation",      "sent",         tried_invitation),
     ("observer_copy",   "syncing",      lambda: copy().deadline() - 1.0),
     ("observer_copy",   "stale",        stale_copy),
-    ("object_delegation", "asked",      delegation),
-    ("object_delegation", "offered",    lambda: delegation(200)),
-    ("object_delegation", "handing",    lambda: delegation(200, 200)),
-    ("object_delegation", "doubtful",   lambda: delegation(200, 200, 408)),
 ]
 ELSEWHERE = {
     "stub_deployment",  # timed by an actor: see the tests of the loader
-    "object_take_over",  # timed by the transaction of its question to the node
     "p2p_connection", "p2p_entry", "handler_controller", "resolve_job",  # in test_p2p_deadlines.py
     "group_membership",  # in tests/fsm/group/test_membership.py
 }

@@ -48,9 +48,8 @@ INPUTS = st.one_of(
 
 def seen(reported):
     """What of a core anybody could tell."""
-    managers = {one.observer: one.manager for one in reported.handed().watchers}
     said = {who: reported.guests.said_of(who) for who in OBSERVERS}
-    return reported.snapshot, managers, said, reported.guests.is_public
+    return reported.snapshot, reported.observers, said, reported.guests.is_public
 
 
 class Stored:

@@ -27,7 +27,7 @@ from fsm.session.stub_client import StubClientCore
 from fsm.sync.children import Act, ChildSaid
 from fsm.sync.copy import ObserverCore
 from specs.child import child_name
-from specs.limits.sync import CHILD_TRIES, HAND_OVER_PAUSE
+from specs.limits.sync import BUSY_PAUSE, CHILD_TRIES
 from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from tests.simulation.judgement.evidence import ProcessTracer
@@ -183,7 +183,7 @@ def _another_child(_create):
                 answer = await self._insist(op)
                 if answer.code != Code.UNAVAILABLE:
                     break
-                await trio.sleep(HAND_OVER_PAUSE)
+                await trio.sleep(BUSY_PAUSE)
             if answer.code > LAST_SUCCESS:
                 raise ObjectError(self._url, answer.code, "it was not created")
             self.feed(ChildSaid(op))

@@ -38,11 +38,10 @@ def test_the_class_of_a_golden_request_is_that_of_its_row(step):
         ("create", H, {}, "CreateObject"),
         ("create", H, {"resume": True}, "Resume"),
         ("create", H, {"resume": True, "resource": None}, "Resume"),
-        ("create", H, {"resume": True, "resource": O}, "StoreObject"),
+        ("create", H, {"resume": True, "resource": O}, "CreateObject"),
         ("create", H, {"resource": O, "authorise": [H2]}, "InviteObservers"),
         ("create", H, {"resource": O, "observer": H2}, "AllowObserver"),
-        ("create", H, {"resource": O, "delegate": H2}, "Delegate"),
-        ("create", H, {"resource": O, "part": None}, "HandOver"),
+        ("create", H, {"resource": O, "delegate": H2}, "CreateObject"),
         ("subscribe", H, {"resource": O}, "Observe"),
         ("subscribe", H, {"resume": True}, "Resume"),
         ("subscribe", f"{O}/subscription", {"resource": O}, "ObjectBack"),
@@ -57,27 +56,6 @@ def test_keys_and_sender_say_what_a_sync_manager_is_asked(type_, from_, body, na
     found = CLASSES[message.type](message)
     assert found.__name__ == name
     assert found in BODIES
-
-
-@pytest.mark.parametrize(
-    ("inner", "name"),
-    [
-        (None, "Forward"),
-        ({"resource": O}, "Forward"),
-        ({"resource": f"{O}2", "delegate": H2}, "Forward"),
-        ({"resource": O, "delegate": H2}, "ForwardDelegation"),
-    ],
-)
-def test_an_object_asks_about_itself_for_a_delegation(inner, name):
-    wrapped = {"id": 1, "type": "create", "from": H, "to": MANAGER, "body": inner}
-    message = Message(1, MessageType.FORWARD, O, H2, {"message": wrapped})
-    assert manager.forward_class(message).__name__ == name
-
-
-@pytest.mark.parametrize("wrapped", [None, 5, [], {"body": 5}])
-def test_an_invalid_message_is_no_delegation(wrapped):
-    message = Message(1, MessageType.FORWARD, O, H2, {"message": wrapped})
-    assert manager.forward_class(message) is manager.Forward
 
 
 @pytest.mark.parametrize(

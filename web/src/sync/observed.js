@@ -2,7 +2,7 @@
 
 import { domainOf, isBelow, subscriptionManager } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
-import { CODES, HAND_OVER_PAUSE, LEAVE_TRIES, READ_PAUSE, RECONNECT_TRIES } from "../constants.js";
+import { BUSY_PAUSE, CODES, LEAVE_TRIES, READ_PAUSE, RECONNECT_TRIES } from "../constants.js";
 import { isObject } from "../json.js";
 import { address, codeOf, isSuccess, reasonIn, refuse } from "../message.js";
 import { childrenOf, publishedOf, RESOURCES } from "./children.js";
@@ -488,7 +488,7 @@ export class ObservedObjects {
     there.leaving += 1;
     let answer = await this.#leave(there, observer);
     for (let tries = 1; tries < LEAVE_TRIES && codeOf(answer) === CODES.UNAVAILABLE; tries += 1) {
-      await sleep(this.#context.tools.clock, HAND_OVER_PAUSE);
+      await sleep(this.#context.tools.clock, BUSY_PAUSE);
       if (there.observers.has(observer)) break;
       answer = await this.#leave(there, observer);
     }

@@ -150,8 +150,8 @@ export class ReportedObjects {
       return this.#obey(request, { on: "allow-asked", by: from, observer: address(body.observer, "observer") });
     }
     const { value, schema } = body;
-    if ("delegate" in body || "part" in body || "resume" in body || !isObject(value)) {
-      throw new BadMessageError("this sync manager neither stores objects nor hands them over");
+    if ("resume" in body || !isObject(value)) {
+      throw new BadMessageError("this sync manager creates objects, and stores none");
     }
     void this.#create(request, textIn({ schema }, "schema"), value);
   }

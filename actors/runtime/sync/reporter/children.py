@@ -32,7 +32,6 @@ from fsm.sync.children import (
     op_in,
     op_of,
 )
-from fsm.sync.delegation import HandedOver
 from fsm.sync.leases import IsObserved, RepeatTimes
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
@@ -158,7 +157,6 @@ Direct: TypeAlias = Callable[[str], frozenset[str]]
 """Returns the runtimes that hear of an object by links."""
 
 _NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only observers and the reporter write children")
-_HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
 _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 
 
@@ -196,16 +194,12 @@ class ReportedChildren:
             children.become(children_in(_of_resource(created.children_objects)))
         for address in children_addresses(created.url):
             await self._context.bus.add_listener(address, listener)
-        await self.passed_on(created)
-
-    async def passed_on(self, thing: DataObject) -> None:
-        """Let the reporter, and no longer the one before it, answer for new children."""
-        await self._answers_no_more(thing.url)
-        self._answering[thing.url] = thing.reporter
-        for address in children_addresses(thing.url):
-            await self._context.bus.lend(address, thing.reporter)
+        # The reporter answers for new children.
+        self._answering[created.url] = created.reporter
+        for address in children_addresses(created.url):
+            await self._context.bus.lend(address, created.reporter)
             # It gets reports from here, of what counts only, whether it observes or not.
-            await self._context.bus.unfollow(address, thing.reporter)
+            await self._context.bus.unfollow(address, created.reporter)
 
     async def _answers_no_more(self, url: str) -> None:
         """Deliver children to a former reporter that observes like to all observers."""
@@ -245,10 +239,6 @@ class ReportedChildren:
         if not children.fits_beside(snapshot.data):
             return snapshot
         return attrs.evolve(snapshot, children_objects={RESOURCES: children.shown()})
-
-    def handed(self, handed: HandedOver) -> HandedOver:
-        """Hand over the children to the new reporter, too."""
-        return attrs.evolve(handed, thing=self.with_children(handed.thing))
 
     def whole(self, decision: Granted | Denied) -> Granted | Denied:
         """Let an observer that is let in have the children of the object, too."""
@@ -296,8 +286,6 @@ class ReportedChildren:
         children = self._sets.get(reported.snapshot.url)
         if children is None or reported.is_deleted:
             return _GONE
-        if reported.is_held:
-            return _HELD
         if op.creator != reported.snapshot.reporter and op.creator not in reported.observers:
             return _NOT_OBSERVER
         return children.take(op)

@@ -111,7 +111,7 @@ class Publications:
         await self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
 
     def removed(self, url: str) -> None:
-        """Forget an object that is deleted, or that another runtime reports now."""
+        """Forget an object that is deleted."""
         self._repeats.forget(url)
         self._was_observed.discard(url)
         self._context.ids.forget(url, f"{url}/{SUBSCRIPTION}")
@@ -144,38 +144,9 @@ class ObjectListeners:
 
     async def leave(self, thing: DataObject) -> None:
         """Take everything of an object down, at the node, too."""
-        await self.close_parts(thing)
-        await self._registrations.leave(thing.url, self._listener)
-
-    # --- another reporter -----------------------------------------------------------------
-
-    async def expect(self, url: str) -> None:
-        """Listen for an object that is about to be reported here."""
-        await self._registrations.listen(url, self._listener)
-
-    async def expect_no_more(self, url: str) -> None:
-        """End it: the object stays where it was."""
-        await self._registrations.listen_no_more(url, self._listener)
-
-    async def open_parts(self, thing: DataObject) -> None:
-        """Listen for the observers and children of an object that was expected."""
-        await self._observers.open(thing, self._listener)
-        await self._children.open(thing, self._listener)
-
-    async def close_parts(self, thing: DataObject) -> None:
-        """End that, and forget both; repeated is fine."""
         await self._observers.close(thing.url, self._listener)
         await self._children.close(thing, self._listener)
-
-    async def pass_on(self, thing: DataObject) -> None:
-        """Let another component here, the object's reporter now, hear of observers and children."""
-        await self._observers.close(thing.url, self._listener)
-        await self._observers.open(thing, self._listener)
-        await self._children.passed_on(thing)
-
-    async def give_away(self, url: str) -> None:
-        """Listen no more for an object that another runtime reports now."""
-        await self._registrations.give_away(url, self._listener)
+        await self._registrations.leave(thing.url, self._listener)
 
 
 @final
@@ -251,7 +222,7 @@ class ReportedCores:
         self._context = services.context
         self._cores: dict[str, ReporterCore] = {}
         self._deleting: dict[str, Message | None] = {}
-        services.registrations.renewals.may_ask = self._may_claim
+        services.registrations.renewals.may_ask = lambda url: self.find(url) is not None
 
     # --- the table ------------------------------------------------------------------------
 
@@ -281,14 +252,7 @@ class ReportedCores:
     def is_observed(self, url: str) -> bool:
         """Return whether a writable object has observers."""
         reported = self.find(url)
-        if reported is None or reported.is_held:
-            return False
-        return bool(reported.observers)
-
-    def _may_claim(self, url: str) -> bool:
-        """Return whether an object is certainly reported here."""
-        reported = self.find(url)
-        return reported is not None and not reported.is_held
+        return reported is not None and bool(reported.observers)
 
     # --- what happens ---------------------------------------------------------------------
 
@@ -316,19 +280,6 @@ class ReportedCores:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
         elif not await self._services.stored.refused(request, url):
             await self.perform(url, request, reported.feed(happened))
-
-    async def lease_over(self, url: str, observer: str) -> None:
-        """Let go of an observer that has not renewed; not while the object is handed over.
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-        """
-        reported = self._cores[url]
-        if reported.is_held:
-            self._note_lease(url, observer)
-        else:
-            await self.feed(url, core.LeaseOver(observer))
 
     def _note_lease(self, url: str, observer: str) -> None:
         """Begin the lease of an observer, or end it with the observer."""

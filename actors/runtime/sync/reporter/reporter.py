@@ -35,11 +35,10 @@ from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
-from fsm.sync.delegation import HandedOver
-from fsm.sync.reporter import AllowedObservers, ReporterCore
-from fsm.sync.reporter_io import DelegatedTo, UnsubscribeAsked
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import UnsubscribeAsked
 from fsm.sync.value.value import check_path
-from specs.bodies.object import AllowObserver, ExpelObserver, Resume, StoreObject
+from specs.bodies.object import AllowObserver, ExpelObserver, Resume
 from specs.bodies.sync import (
     ChangeObject,
     CreateObject,
@@ -60,7 +59,7 @@ from transports.bodies import read_body, write_body
 if TYPE_CHECKING:
     from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["Admissions", "ObjectLifecycle", "ObjectRestore", "ObjectTransfers", "ReportedObjects"]
+__all__ = ["Admissions", "ObjectLifecycle", "ObjectRestore", "ReportedObjects"]
 
 
 @final
@@ -98,22 +97,6 @@ class ObjectRestore:
         """
         whole = self._services.children.with_children
         await self._services.stored.resume(request, body, self._cores.all, whole)
-
-    async def store(self, request: Message, body: StoreObject) -> None:
-        """Store an object that was handed over to its reporter (M-51, SYN-26).
-
-        Args:
-            request: The request.
-            body: Body of the request.
-
-        Raises:
-            BadMessageError: The sender does not report it, or nothing is stored here.
-        """
-        reported, whole = self._cores.find(body.resource), self._services.children.with_children
-        if reported is None or reported.snapshot.reporter != request.from_:
-            raise BadMessageError("its sender does not report it", Code.NOT_FOUND)
-        shown = whole(reported.snapshot).children_objects
-        await self._services.stored.adopt(request, reported, shown or {})
 
 
 @final
@@ -202,8 +185,7 @@ class ObjectLifecycle:
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
         is_own = domain == self._context.domain
-        # The reporting end checks doubtful senders.
-        urls = [url for url, each in self._cores.all.items() if is_own and not each.is_held]
+        urls = [*self._cores.all] if is_own else []
         self._services.spawn(partial(self._renew_all, urls, done))
 
     async def _renew_all(self, urls: list[str], done: Reply[None]) -> None:
@@ -242,8 +224,7 @@ class ObjectLifecycle:
     async def leave(self, reporter: str) -> None:
         """Delete what a reporter reports: it is leaving."""
         for url, reported in list(self._cores.all.items()):
-            is_there = not reported.is_deleted and not reported.is_held
-            if reported.snapshot.reporter != reporter or not is_there:
+            if reported.snapshot.reporter != reporter or reported.is_deleted:
                 continue
             if not self._services.stored.rest(url, reporter):
                 await self._cores.delete(url, reported)
@@ -374,15 +355,12 @@ class Admissions:
                 await self._context.refuse(request, Code.MALFORMED, "an object does not do this")
 
     async def _unsubscribe(self, url: str, reported: ReporterCore, request: Message) -> None:
-        """Let an observer go; while the object is handed over it is asked to try again."""
+        """Let an observer go."""
         left = core.UnsubscribeAsked(observer_of(request), request.from_)
         effects = reported.feed(left)
-        is_gone = not _is_refused(effects)
-        if is_gone:
-            self._services.links.left(url, left.observer)
+        self._services.links.left(url, left.observer)
         await self._cores.perform(url, request, effects)
-        if is_gone:
-            await self._context.answer(request, Code.OK)
+        await self._context.answer(request, Code.OK)
 
     async def _subscribe(self, url: str, request: Message) -> None:
         observer, reported = observer_of(request), self._cores.all[url]
@@ -449,68 +427,6 @@ def _is_refused(effects: list[core.ReporterEffect]) -> bool:
 
 
 @final
-class ObjectTransfers:
-    """Gives objects away and takes them over, once their reporter is decided."""
-
-    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
-        self._services = services
-        self.cores: Final = cores
-        self.listeners: Final = services.listeners
-
-    # --- the end that gives ---------------------------------------------------------------
-
-    def handed(self, reported: ReporterCore) -> HandedOver:
-        """Return the state that the next reporter of an object needs."""
-        return self._services.children.handed(reported.handed())
-
-    async def pass_on(self, url: str, to: str) -> None:
-        """Let another component of this runtime report an object (SYN-26).
-
-        Args:
-            url: Address of the object.
-            to: Address of the new reporter.
-        """
-        await self.cores.feed(url, DelegatedTo(to))
-        reported = self.cores.find(url)
-        if reported is not None:
-            await self.listeners.pass_on(reported.snapshot)
-            self._services.spawn(partial(self._services.registrations.register, reported.snapshot))
-
-    async def give_away(self, url: str) -> None:
-        """Forget an object that another runtime reports now (SYN-26)."""
-        reported = self.cores.all[url]
-        await self._services.invitations.object_gone(url)
-        await self.cores.perform(url, None, reported.give())
-        await self._services.links.forget(url)
-        await self.listeners.close_parts(reported.snapshot)
-        self._services.stored.forget(url)
-        self.cores.drop(url)
-        self._services.publications.removed(url)
-        await self.listeners.give_away(url)
-
-    def renew(self, url: str) -> None:
-        """Claim an object, and set its paths, that the node has forgotten."""
-        self._services.spawn(partial(self._services.registrations.renewals.renew, url))
-
-    # --- the end that takes ---------------------------------------------------------------
-
-    async def take_over(self, handed: HandedOver, reporter: str) -> None:
-        """Report an object that was handed over, with its next version (SYN-26).
-
-        Args:
-            handed: The handed over object.
-            reporter: Address of the new reporter.
-        """
-        thing = handed.thing
-        allowed = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
-        reported = ReporterCore(thing, allowed)
-        self.cores.add(thing.url, reported)
-        await self.listeners.open_parts(thing)
-        await self.cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
-        self._services.spawn(partial(self._services.registrations.take_over, reported.snapshot))
-
-
-@final
 class ReportedObjects:
     """The reporter's end of every object created here.
 
@@ -521,7 +437,6 @@ class ReportedObjects:
         lives: How they begin, change and end.
         admissions: Their observers.
         revival: How stored ones come back.
-        hands: Delegations to another reporter.
     """
 
     def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
@@ -533,7 +448,6 @@ class ReportedObjects:
         self.lifecycle: Final = ObjectLifecycle(services, cores)
         self.admissions: Final = Admissions(services, cores)
         self.restore: Final = ObjectRestore(services, cores)
-        self.transfers: Final = ObjectTransfers(services, cores)
 
     @property
     def is_empty(self) -> bool:
@@ -573,7 +487,7 @@ class ReportedObjects:
         await services.invitations.silence_ended()
         await services.children.time_over(is_observed)
         for url, observer in services.leases.due(trio.current_time()):
-            await self._cores.lease_over(url, observer)
+            await self._cores.feed(url, core.LeaseOver(observer))
         repeated = services.publications.due(is_observed)
         if repeated is not None:
             reported = self._cores.all[repeated.url]

@@ -13,11 +13,9 @@ from actors.runtime.sync.registration import SUBSCRIPTION, ObjectRegistrations
 from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
-from fsm.sync.stored import ObjectForgotten, asked_for, begun, kept
+from fsm.sync.stored import asked_for, begun, kept
 from specs.bodies.object import ObjectBack, Resume
 from specs.bodies.sync import DataObject
-from specs.errors import BadMessageError
-from specs.jsonvalue import JsonObject
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import RESTORE_TRIES, RESTORES_AT_ONCE
 from specs.message import Message, MessageType, refuse
@@ -103,12 +101,6 @@ class StoredReports:
         if reported.is_deleted:
             self._let_go(url)
 
-    def forget(self, url: str) -> None:
-        """Store an object no more: it is reported elsewhere."""
-        if url in self._seen:
-            self._context.gate.keep(url, [ObjectForgotten(url)])
-            self._let_go(url)
-
     def _let_go(self, url: str) -> None:
         del self._seen[url]
         self._context.gate.stored.discard(url)
@@ -159,25 +151,6 @@ class StoredReports:
             return False
         await self._context.refuse(request, Code.UNAVAILABLE, _AWAY)
         return True
-
-    async def adopt(self, request: Message, reported: ReporterCore, shown: JsonObject) -> None:
-        """Store an object that was handed over to its reporter, and its children, too.
-
-        Args:
-            request: The request.
-            reported: Core of the object.
-            shown: The object as it was handed over.
-
-        Raises:
-            BadMessageError: Nothing is stored here.
-        """
-        if not self._context.gate.stores:
-            raise BadMessageError(NO_STORE)
-        url = reported.snapshot.url
-        if url not in self._seen:
-            self.begin(reported)
-            self._context.gate.keep_children(url, shown)
-        await self._context.answer(request, Code.OK)
 
     async def resume(
         self, request: Message, body: Resume, cores: Mapping[str, ReporterCore], whole: _Whole

@@ -13,10 +13,9 @@ from fsm.registry.node_rights import Observation
 from specs.limits.group import GROUP_LEASE, GROUP_PATIENCE
 from specs.limits.sync import REPEAT_LAST
 from tests.actors.runtime.objects.test_children import seen, values
-from tests.actors.runtime.sync.delegation.test_delegation import heir_of
 from tests.support.node.group_world import TimedTracer, broken, open_group
 from tests.support.node.node_peer import DOMAIN
-from tests.support.report_world import Closed, Open
+from tests.support.report_world import Open
 from tests.support.runtime.apart import Thermometer
 from transports.background import open_background
 from transports.link import Network
@@ -93,35 +92,6 @@ async def test_an_object_is_observed_at_another_node(group, autojump_clock):
                 for copy in (first, second):
                     with trio.fail_after(30):
                         await copy.wait_for(lambda value, now=celsius: value["celsius"] == now)
-
-
-async def test_an_object_is_handed_over_to_a_runtime_at_another_node(group, autojump_clock):
-    """SYN-26, I-D1: one writes at a time, and all who observe it go on, also beside the old one."""
-    async with runtimes(group, 3) as (one, two, three):
-        sensor = await one.runtime.deploy(Open)
-        watchers = [await place.runtime.deploy(Closed) for place in (one, two, three)]
-        heir, deployed = await heir_of(two.runtime)
-        async with AsyncExitStack() as stack:
-            thing = await stack.enter_async_context(sensor.report("ctxt", {"t": 20}))
-            copies = [
-                await stack.enter_async_context(watcher.observe(thing.url)) for watcher in watchers
-            ]
-            await thing.set("t", 21)
-            await thing.delegate(deployed.url)
-            with pytest.raises(actors.ObjectError, match="another hyperty reports it now"):
-                await thing.set("t", 99)
-            taken = await heir.has()
-            assert (taken.url, taken.version, dict(taken.value)) == (thing.url, 3, {"t": 21})
-            assert await taken.set("t", 22) == 4
-            with trio.fail_after(30):
-                for copy in copies:
-                    assert (await copy.wait_for(lambda value: value["t"] == 22)).version == 4
-            await taken.expel(watchers[0].url)
-            await taken.set("t", 23)
-            with trio.fail_after(30):
-                for copy in copies[1:]:
-                    await copy.wait_for(lambda value: value["t"] == 23)
-            assert copies[0].value["t"] == 22
 
 
 async def test_a_hyperty_is_found_at_every_node(group, autojump_clock):

@@ -74,9 +74,6 @@ class Shop(actors.Hyperty):
     async def on_invited(self, invited):
         raise KeyError("of an invitation")
 
-    async def on_delegated(self, delegated):
-        raise KeyError("of a delegation")
-
 
 async def test_fifty_exceptions_in_a_burst_leave_the_hyperty_and_its_state(autojump_clock):
     async with runtime() as here, await here.deploy(Shop, "shop") as shop:
@@ -184,7 +181,7 @@ def test_a_group_that_holds_an_interrupt_is_parted():
 
 
 async def test_no_handler_of_an_application_ends_it(autojump_clock):
-    """HYP-01: events, decisions, invitations, delegations."""
+    """HYP-01: events, decisions, invitations."""
     async with runtime() as here:
         shop, guest = await here.deploy(Shop), await here.deploy(Mirror)
         async with shop.report("comm", {}) as thing:
@@ -194,9 +191,7 @@ async def test_no_handler_of_an_application_ends_it(autojump_clock):
         async with guest.report("comm", {}) as thing:
             with pytest.raises(actors.ObjectError, match="500"):
                 await thing.invite(shop.url)
-            with pytest.raises(actors.ObjectError):
-                await thing.delegate(shop.url)
-        assert shop.errors == 3
+        assert shop.errors == 2
         assert (await guest.request(shop.url, "count")).body["value"] == 1
         assert shop.state == "running"
 

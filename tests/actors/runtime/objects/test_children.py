@@ -8,7 +8,6 @@ import trio
 import actors
 from specs.message import MessageType
 from specs.reply_code import DropReason
-from tests.actors.runtime.sync.delegation.test_delegation import heir_of
 from tests.support.report_world import Closed, Open, text, world
 
 TO = "{}/children/resources"
@@ -341,21 +340,3 @@ async def test_the_reporter_alone_answers_a_new_child(autojump_clock):
             await trio.sleep(20)
             reasons = set(here.there.drops().counts) | set(here.here.drops().counts)
             assert reasons <= {DropReason.LOOP}
-
-
-async def test_children_go_with_an_object_that_is_handed_over(autojump_clock):
-    """SYN-26: the new reporter's end keeps them, and answers for new ones."""
-    async with world() as here:
-        alice, bob = await here.here.deploy(Open), await here.here.deploy(Open)
-        heir, deployed = await heir_of(here.there)
-        async with alice.report("ctxt", {}) as thing, bob.observe(thing.url) as copy:
-            child = await copy.children.create("before")
-            await thing.delegate(deployed.url)
-            taken = await heir.has()
-            await seen(taken.children, ["before"])
-            await trio.sleep(1)
-            await child.update("after")
-            await copy.children.create("new")
-            await seen(taken.children, ["after", "new"])
-            heir.over.set()
-            await trio.sleep(5)

@@ -89,6 +89,7 @@ async def test_no_child_is_taken_from_a_link_that_was_not_asked_for_it(autojump_
 
 
 async def test_children_come_on_when_changes_move_to_a_link(autojump_clock):
+    """SYN-27."""
     async with pair(UNLINKED) as two:
         await two.copy.children.create("before")
         await go_live(two.domain)
@@ -268,55 +269,3 @@ async def test_an_expelled_observer_hears_and_writes_no_child_by_its_link(autoju
         await other.copy.children.create("still")
         await reported(two.obj.children, ["before", "still"])
         assert list(shown(two.copy.children).values()) == ["before"]
-
-
-class Heir(Hyperty):
-    """Takes an object over, and creates a child of it."""
-
-    def __init__(self):
-        self.children = None
-        self.reports = trio.Event()
-
-    async def on_delegated(self, delegated):
-        self.spawn(self._go_on, delegated.url)
-
-    async def _go_on(self, url):
-        await trio.sleep(0.5)
-        async with self.taken_over(url) as thing:
-            self.children = thing.children
-            await thing.children.create("inherited")
-            self.reports.set()
-            await trio.sleep_forever()
-
-
-@pytest.mark.parametrize("is_linked", [False, True])
-async def test_children_follow_a_handed_over_object_to_its_new_reporter(is_linked, autojump_clock):
-    """SYN-26, SYN-27: in a burst of its observer, by a link before, and by the node or a link."""
-    async with (
-        pair(LINKED) as two,
-        two.domain.visitor("carol") as carol,
-        trio.open_nursery() as nursery,
-    ):
-        heir = Heir()
-        address = await carol.runtime.deploy("heir", lambda: heir)
-        if is_linked:
-            await carol.ask(two.bob, "first")
-            await two.bob.wait_for("live", carol)
-        two.slow_down(by_node=0.05, by_link=0.01)
-        burst = Burst(two.copy.children, "b", 80, 0.02)
-        nursery.start_soon(burst.run)
-        await trio.sleep(0.5)
-        assert not burst.done.is_set()
-        await two.obj.delegate(address)
-        with trio.fail_after(60):
-            await heir.reports.wait()
-        heirs = Burst(heir.children, "h", 1, 0)
-        heirs.there = {
-            name: value for name, value in shown(heir.children).items() if value == "inherited"
-        }
-        heirs.done.set()
-        await all_equal([burst, heirs], [heir.children, two.copy.children])
-        await trio.sleep(20)
-        before = at_node(two)
-        await two.copy.children.create("last")
-        assert (at_node(two) == before) is is_linked

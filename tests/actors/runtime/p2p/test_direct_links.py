@@ -3,7 +3,6 @@
 import pytest
 import trio
 
-from actors.runtime.hyperty.hyperty import Hyperty
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -259,36 +258,3 @@ async def test_changes_come_by_the_link_while_the_node_is_away(autojump_clock):
         await two.obj.set("n", 11)
         await two.follows(12)
         assert (two.at_node(), two.reads()) == (0, 0)
-
-
-class Heir(Hyperty):
-    """Takes an object over, and changes it once."""
-
-    def __init__(self) -> None:
-        self.may_change = trio.Event()
-
-    async def on_delegated(self, delegated):
-        self.spawn(self._go_on, delegated.url)
-
-    async def _go_on(self, url):
-        async with self.taken_over(url) as thing:
-            await self.may_change.wait()
-            await thing.set("n", "inherited")
-            await trio.sleep_forever()
-
-
-async def test_a_handed_over_object_is_followed_to_its_new_reporter(
-    autojump_clock,
-):
-    """SYN-26: the link leads to its old reporter; the changes of the new one come by the node."""
-    async with pair(p2p=True) as two, two.domain.visitor("carol") as carol:
-        heir = Heir()
-        address = await carol.runtime.deploy("heir", lambda: heir)
-        await two.obj.set("n", 1)
-        await two.follows(2)
-        await two.obj.delegate(address)
-        await trio.sleep(5)
-        assert [op for op, _ in two.branches()] == [Op.ADD, Op.DEL]
-        heir.may_change.set()
-        with trio.fail_after(30):
-            await two.copy.wait_for(lambda value: value["n"] == "inherited")

@@ -2,10 +2,16 @@
 
 import pytest
 
+import actors
+from actors.runtime.config import RuntimeConfig
 from actors.runtime.sync.registration import scheme_for
 from specs.errors import BadMessageError
 from specs.message import MessageType
+from tests.support.node.node_peer import RB, Peer
+from tests.support.runtime.domain import Echo
 from tests.support.runtime.parties import SCHEMA, parties
+from transports.link import Kind
+from transports.memory import MemoryNetwork
 
 HA, STUB = "hyperty://a.example/ha", "hyperty-runtime://a.example/ra/p2phandler/1"
 NEW = {"reporter": HA, "data": {}}
@@ -61,3 +67,22 @@ def test_only_a_part_of_a_runtime_describes_a_link():
     assert scheme_for("Communication", HA) == "comm"
     with pytest.raises(BadMessageError, match="connection"):
         scheme_for("connection", HA)
+
+
+async def test_an_object_of_an_older_runtime_is_handed_to_nobody(autojump_clock):
+    """SYN-26 left: also a hyperty that answers whatever it is asked takes none over."""
+    network = MemoryNetwork()
+    async with (
+        actors.open_node("a.ex", network=network) as node,
+        actors.open_runtime(
+            RuntimeConfig(domain="a.ex", name="ra", node=node.url), network=network
+        ) as here,
+    ):
+        heir = await here.deploy(Echo)
+        peer = await Peer(await network.dial(Kind.WEBSOCKET, node.url), RB).open()
+        [url] = await peer.allocate("comm")
+        asked = {"id": 1, "type": "create", "from": f"{RB}/h", "to": f"{RB}/sm"}
+        message = {**asked, "body": {"resource": url, "delegate": heir.url}}
+        answer = await peer.ask("forward", url, heir.url, message=message)
+        why = "objects are not handed over"
+        assert (answer.code, answer.body["description"]) == (403, why)

@@ -5,7 +5,7 @@ import trio
 
 from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Route
 from specs.bodies.sync import ObjectName
-from specs.limits.sync import HAND_OVER_PAUSE, LEAVE_TRIES
+from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
 from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 
@@ -48,7 +48,7 @@ async def test_a_leave_that_is_to_be_repeated_ends_with_a_new_request(autojump_c
     await lone.observed.leave(request, ObjectName(URL))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lone.run)
-        await trio.sleep(HAND_OVER_PAUSE / 2)
+        await trio.sleep(BUSY_PAUSE / 2)
         await lone.wanted(8)
     assert lone.said_of(MessageType.UNSUBSCRIBE) == [BOB]
     assert lone.observed.observers == {BOB}

@@ -16,7 +16,6 @@ from fsm.sync.reporter_io import (
     Denied,
     ExpelAsked,
     Granted,
-    Held,
     Obeyed,
     Question,
     Refused,
@@ -128,18 +127,6 @@ def test_a_decision_is_about_the_question_it_answers_and_no_later_one(decide):
     assert fed(core, decide(before)) == []
     assert not core.may_read(HB)
     assert len(fed(core, decide(after))) == 1
-
-
-def test_decisions_of_a_former_reporter_are_void():
-    """It was asked when the object was here before: its question is none of this one's."""
-    core = reporter()
-    (before,) = subscribe(core)
-    fed(core, Held())
-    back = ReporterCore(attrs.evolve(core.snapshot, version=2), AllowedObservers())
-    back.take((), HC)
-    (after,) = subscribe(back)
-    assert fed(back, yes_to(before)) == []
-    assert isinstance(fed(back, yes_to(after))[0], Granted)
 
 
 def test_an_expelled_reader_is_cut_off_too():

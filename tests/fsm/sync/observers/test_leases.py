@@ -6,17 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.engine import Step
-from fsm.sync.delegation import Watcher
 from fsm.sync.leases import LeasesCore, RenewalsCore
+from fsm.sync.observers import Watcher
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (
     AllowAsked,
     ExpelAsked,
     Expired,
     Granted,
-    Held,
     LeaseOver,
-    Released,
     Renewed,
     ReporterAsked,
     SubscribeAsked,
@@ -49,7 +47,7 @@ def test_a_grant_says_how_long_it_lasts():
     core.feed(AllowAsked(HA, HB))
     granted = core.feed(ASKED)[-1]
     assert (granted.lease, granted.is_renewal, core.lease_of(HB)) == (LIFE, False, LIFE)
-    assert core.handed().watchers == (Watcher(HB, SM, LIFE),)
+    assert core.observers == (HB,)
 
 
 def test_a_renewal_shows_the_object_only_to_observers_with_another_version():
@@ -91,20 +89,10 @@ def test_an_observer_without_leases_has_none():
     assert causes(core.feed(SubscribeAsked(HB, SM))) == []
 
 
-def test_nothing_is_over_while_an_object_is_handed_over():
-    core = observed()
-    core.feed(Held())
-    assert core.feed(LeaseOver(HB)) == []
-    core.feed(Released())
-    assert causes(core.feed(LeaseOver(HB))) == ["expire"]
-
-
-def test_a_taken_over_or_resumed_subscription_keeps_its_lease():
-    for begin in ("take", "recall"):
-        core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
-        reported = [Watcher(HB, SM, LIFE)]
-        _ = core.take(tuple(reported), HA) if begin == "take" else core.recall(reported)
-        assert core.lease_of(HB) == LIFE
+def test_a_resumed_subscription_keeps_its_lease():
+    core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+    core.recall([Watcher(HB, SM, LIFE)])
+    assert core.lease_of(HB) == LIFE
 
 
 # --- the reporter's clock

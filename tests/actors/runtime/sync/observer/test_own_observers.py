@@ -4,7 +4,6 @@ import trio
 
 import actors
 from tests.actors.runtime.objects.test_children import seen
-from tests.actors.runtime.sync.delegation.test_delegation import heir_of
 from tests.support.report_world import Open, world
 
 
@@ -24,6 +23,7 @@ async def test_a_neighbour_that_leaves_takes_nothing_from_the_reporter(autojump_
 
 
 async def test_a_reporter_observes_its_own_object_and_has_its_children_once(autojump_clock):
+    """SYN-06."""
     async with world() as w:
         alice, bob = await w.here.deploy(Open), await w.there.deploy(Open)
         async with alice.report("comm", {"n": 0}) as thing, bob.observe(thing.url) as copy:
@@ -39,48 +39,6 @@ async def test_a_reporter_observes_its_own_object_and_has_its_children_once(auto
             await copy.children.create("d")
             for children in (thing.children, copy.children):
                 await seen(children, "abcd")
-
-
-async def test_an_observer_that_takes_over_goes_on_with_the_children_it_has(autojump_clock):
-    async with world() as w:
-        alice, bob = await w.here.deploy(Open), await w.there.deploy(Open)
-        heir, deployed = await heir_of(w.there)
-        async with alice.report("comm", {"n": 0}) as thing, bob.observe(thing.url) as copy:
-            async with deployed.observe(thing.url) as own:
-                await copy.children.create("a")
-                await thing.delegate(deployed.url)
-                taken = await heir.has()
-                await copy.children.create("b")
-                for children in (taken.children, own.children):
-                    await seen(children, "ab")
-            await copy.children.create("c")
-            await taken.children.create("d")
-            for children in (taken.children, copy.children):
-                await seen(children, "abcd")
-            heir.over.set()
-            await trio.sleep(1)
-
-
-async def test_a_former_reporter_receives_children_as_an_observer(autojump_clock):
-    async with world() as w:
-        alice, dave = await w.here.deploy(Open), await w.here.deploy(Open)
-        bob = await w.there.deploy(Open)
-        for where in (w.here, w.there):
-            heir, deployed = await heir_of(where)
-            async with (
-                alice.report("comm", {"n": 0}) as thing,
-                bob.observe(thing.url) as copy,
-                alice.observe(thing.url) as own,
-                dave.observe(thing.url) as beside,
-            ):
-                await thing.delegate(deployed.url)
-                taken = await heir.has()
-                await copy.children.create("a")
-                await taken.children.create("b")
-                for children in (taken.children, own.children, beside.children):
-                    await seen(children, "ab")
-                heir.over.set()
-                await trio.sleep(1)
 
 
 class Slow(actors.Hyperty):
