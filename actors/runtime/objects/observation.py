@@ -463,7 +463,7 @@ class _Observation:
         try:
             change = read_body(message, Change)
             check_path(change.attribute)
-            # Its reporter may be another one by now (SYN-26).
+            # An older runtime may have handed the object over.
             self._context.reported_by(self._copy.url, change.source)
             return Changed(change)
         except BadMessageError as exc:

@@ -1,4 +1,4 @@
-"""A runtime keeps nothing of the objects that it does not report any more (SYN-22, SYN-26)."""
+"""A runtime keeps nothing of the objects that it does not report any more (SYN-22)."""
 
 from types import SimpleNamespace
 
