@@ -230,19 +230,19 @@ class BadLine:
     Attributes:
         raw: Its size and digest, for traces and logs; never its text.
         answer: The refusal to send back; None: it names no sender, or is an answer itself.
-        instead: What the requester gets in place of an answer, as if the answerer had sent it;
+        replacement: What the requester gets in place of an answer, as if the answerer had sent it;
             None: it is no final answer whose id and ends can be read.
     """
 
     raw: str
     error: BadMessageError
     answer: Message | None = None
-    instead: Message | None = None
+    replacement: Message | None = None
 
     @property
     def items(self) -> "tuple[Message | BadLine, ...]":
         """The line, and behind it what takes its place."""
-        return (self,) if self.instead is None else (self, self.instead)
+        return (self,) if self.replacement is None else (self, self.replacement)
 
 
 def decode_frame(frame: bytes, stamp: Stamp = NOBODY) -> list[Message | BadLine]:
@@ -406,8 +406,8 @@ def _summary(line: bytes) -> str:
 def _bad_line(line: bytes, raw: Json, error: BadMessageError) -> BadLine:
     # A traceback holds its frames, theirs the bad line: a circle, which only a collection ends.
     error.__traceback__ = error.__cause__ = error.__context__ = None
-    answer, instead = _answers(_head(line) if raw is None else raw, error)
-    return BadLine(_summary(line), error, answer, instead)
+    answer, replacement = _answers(_head(line) if raw is None else raw, error)
+    return BadLine(_summary(line), error, answer, replacement)
 
 
 _HEAD_PART: Final = re.compile(

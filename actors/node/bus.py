@@ -436,7 +436,7 @@ class NodeBus(Actor[BusMessage]):
         try:
             self._exchange.components.attach(request.address, request.component)
             # What a part was asked before it was started again, it does not answer.
-            self._exchange.asking = self._exchange.nothing_asked()
+            self._exchange.requests_at_parts = self._exchange.fresh_request_shares()
         except AddressTakenError as exc:
             _log.error("address taken", address=exc.address, part=exc.part, holder=exc.holder)
             verdict = exc

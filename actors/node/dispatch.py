@@ -111,8 +111,8 @@ class Dispatch:
             to_runtime: Only receiver of the message; None: every subscriber.
         """
         if to_runtime is not None:
-            if to_runtime in self._exchange.asking:
-                self._exchange.asking.take(to_runtime, -1, 0)
+            if to_runtime in self._exchange.requests_at_parts:
+                self._exchange.requests_at_parts.take(to_runtime, -1, 0)
             self._answered(to_runtime, message)
         elif message.is_response and message.to == self._node.session:
             self._control.answered(message)
@@ -163,9 +163,9 @@ class Dispatch:
             has_login=self._exchange.has_login and not is_upstream,
         )
         asked = Asked(message, by, owner, is_upstream, users, self._is_returning)
-        refused = self._exchange.asking.refusal(by, 1, 0)
+        refused = self._exchange.requests_at_parts.refusal(by, 1, 0)
         if refused is None and component is not None and component.try_tell(asked):
-            self._exchange.asking.take(by, 1, 0)
+            self._exchange.requests_at_parts.take(by, 1, 0)
             return
         why = f"{address} cannot be asked now" if refused is None else refused.why
         self._answered(by, refuse(message, Code.UNAVAILABLE, why))

@@ -209,8 +209,8 @@ class Wanted:
     user: str | None = None
 
     @property
-    def whose(self) -> str | None:
-        """What it counts for."""
+    def counts_for(self) -> str | None:
+        """The user or runtime whose limits it counts against."""
         return self.user or self.by
 
 
@@ -353,11 +353,11 @@ class RelayCore:
 
         Otherwise, one user could fill the queue, so that all others are refused.
         """
-        waits = Counter(one.whose for one in self._waiting)
+        waits = Counter(one.counts_for for one in self._waiting)
         user, most = waits.most_common(1)[0]
-        if waits[wanted.whose] == most:
+        if waits[wanted.counts_for] == most:
             return wanted
-        return next(one for one in reversed(self._waiting) if one.whose == user)
+        return next(one for one in reversed(self._waiting) if one.counts_for == user)
 
     def _end(self, number: int, how: Effect) -> list[Effect]:
         wanted = self._open.pop(number, None)
@@ -372,13 +372,13 @@ class RelayCore:
         """Start the requests that may start, in their order."""
         started: list[Effect] = []
         busy = {one.lane for one in self._running.values()} - {None}
-        mine, each = Counter(one.whose for one in self._running.values()), self._limits.each
+        running, each = Counter(one.counts_for for one in self._running.values()), self._limits.each
         for wanted in list(self._waiting):
             if len(self._running) >= self._limits.parallel:
                 break
-            if wanted.lane in busy or (each is not None and mine[wanted.whose] >= each):
+            if wanted.lane in busy or (each is not None and running[wanted.counts_for] >= each):
                 continue
-            mine[wanted.whose] += 1
+            running[wanted.counts_for] += 1
             if wanted.lane is not None:
                 busy.add(wanted.lane)
             self._waiting.remove(wanted)

@@ -85,7 +85,7 @@ ANSWERS = {
     "fsm/catalogue/foreign.py::_full": "the stub sends what waits",
     "fsm/group/policies.py::-": "the change under way is written, the node is a member again",
     "fsm/limits/user_shares.py::UserShares.refusal": "other users give something back",
-    "actors/node/session/exchange.py::Exchange.nothing_asked": "open requests are answered",
+    "actors/node/session/exchange.py::Exchange.fresh_request_shares": "open requests are answered",
     "fsm/limits/user_shares.py::UserQueue.__init__": "what waits is sent",
     "fsm/registry/allocation.py::-": "addresses are given back",
     "fsm/registry/changes.py::ChangesPublisher.feed": "the link becomes live",

@@ -152,7 +152,7 @@ def _read(text: str) -> Any:
     read = decode_line(text.encode())
     if not isinstance(read, BadLine):
         return "a message"
-    answer = read.answer or read.instead
+    answer = read.answer or read.replacement
     ends = answer and [answer.id, answer.from_, answer.to, answer.code]
     return {"code": int(read.error.code), "answer": ends}
 

@@ -151,7 +151,7 @@ test(`${vectors.lines.length} lines, the most of which are no JSON`, () => {
   compare(vectors.lines, vectors.lines.map(({ text }) => {
     const read = readLine(text);
     if (!("error" in read)) return "a message";
-    const answer = read.answer ?? read.instead;
+    const answer = read.answer ?? read.replacement;
     return { code: read.error.code, answer: answer && [answer.id, answer.from, answer.to, answer.body.code] };
   }));
 });

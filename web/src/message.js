@@ -583,8 +583,8 @@ export function readSender(value) {
 
 /**
  * A line that is no message; `answer` is the refusal to send back, null if it names no sender or is
- * an answer; `instead` is what the requester gets in place of an answer.
- * @typedef {{error: BadMessageError, answer: Message | null, instead: Message | null}} BadLine
+ * an answer; `replacement` is what the requester gets in place of an answer.
+ * @typedef {{error: BadMessageError, answer: Message | null, replacement: Message | null}} BadLine
  */
 
 /**
@@ -598,11 +598,11 @@ export function readFrame(frame) {
   const lines = frame.split("\n").filter((line) => line.trim());
   const read = lines.slice(0, FRAME_MESSAGES).flatMap((line) => {
     const item = readLine(line);
-    return "error" in item && item.instead ? [item, item.instead] : [item];
+    return "error" in item && item.replacement ? [item, item.replacement] : [item];
   });
   if (lines.length > FRAME_MESSAGES) {
     const why = `a frame holds more than ${FRAME_MESSAGES} messages`;
-    read.push({ error: new BadMessageError(why, CODES.TOO_LARGE), answer: null, instead: null });
+    read.push({ error: new BadMessageError(why, CODES.TOO_LARGE), answer: null, replacement: null });
   }
   return read;
 }
@@ -631,7 +631,7 @@ export function readLine(line) {
  * @returns {BadLine}
  */
 export function badLine(raw, error) {
-  const none = { error, answer: null, instead: null };
+  const none = { error, answer: null, replacement: null };
   if (!isObject(raw)) return none;
   const { id, from, to, body } = raw;
   try {
@@ -640,7 +640,7 @@ export function badLine(raw, error) {
       return { ...none, answer: refuse(message, error.code, error.message) };
     }
     const isProvisional = isObject(body) && Number.isInteger(body.code) && Math.trunc(Number(body.code) / 100) === 1;
-    return isProvisional ? none : { ...none, instead: malformedAnswer(message, error.message) };
+    return isProvisional ? none : { ...none, replacement: malformedAnswer(message, error.message) };
   } catch {
     return none;
   }

@@ -185,8 +185,8 @@ export class Sandbox {
     let message = text.length > MAX_MESSAGE_BYTES ? badLine(headOf(text.slice(0, MAX_MESSAGE_BYTES)), tooLarge) : readLine(text);
     if ("error" in message) {
       this.#tools.counters.drop(DROPS.MALFORMED, this.name);
-      if (!message.instead) return this.#answerBad(text, message.error);
-      message = message.instead;
+      if (!message.replacement) return this.#answerBad(text, message.error);
+      message = message.replacement;
     }
     const { identity: _, ...plain } = message;
     if (isResponse(plain)) {

@@ -194,8 +194,8 @@ class Exchange:
         pace_of: Returns what one session of a peer may send.
         state: What changes of the stored sessions and names.
         names: The names of runtimes that belong to users.
-        asking: The requests that parts of the node have to answer, so that one user does not fill
-            their mailboxes.
+        requests_at_parts: The requests that parts of the node have to answer, so that one user
+            does not fill their mailboxes.
         statuses: The runtimes that others take to be live.
         departure: How the node goes down.
         has_login: Whether runtimes can log in.
@@ -223,7 +223,7 @@ class Exchange:
         self.trace = trace
         self.budget = bounds.fresh_budget()
         self._waiting = waiting_shares(self._user_of)
-        self.asking = self.nothing_asked()
+        self.requests_at_parts = self.fresh_request_shares()
         self._fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
         self.turn = TurnWrites(shared=self._fan_outs)
         self.fan_out = bounds.limits.fan_out
@@ -244,7 +244,7 @@ class Exchange:
         self.runtimes: dict[int, str] = {}
         self._alarms = Alarms[str]()
 
-    def nothing_asked(self) -> UserShares:
+    def fresh_request_shares(self) -> UserShares:
         """Return what counts the requests of each user that a part of the node has to answer."""
         each, together = Share(MAILBOX // 2, MAX_ID), Share(MAX_ID, MAX_ID)
         kind = "requests open at the node"
@@ -611,7 +611,7 @@ class Exchange:
     def _moved(self, runtime: str, waiting: tuple[OutboundMessage, ...]) -> None:
         """Note that another node has a session; what waits here follows it."""
         del self.sessions[runtime]
-        self.asking.give_back(runtime)
+        self.requests_at_parts.give_back(runtime)
         self._ended += 1
         self.statuses.lost(runtime)
         self.tables.moved_away(runtime)
@@ -630,7 +630,7 @@ class Exchange:
             self.state.note(SessionForgotten(runtime))
             is_released = self.names.ended(runtime)
         del self.sessions[runtime]
-        self.asking.give_back(runtime)
+        self.requests_at_parts.give_back(runtime)
         self._ended += 1
         others = self.others
         with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():

@@ -254,7 +254,7 @@ class P2PLink:
 
     async def _take_message(self, item: Message | BadLine) -> None:
         if isinstance(item, BadLine):
-            if item.instead is None:
+            if item.replacement is None:
                 self._core.skipped(trio.current_time())
             if not self._malformed.add(1, trio.current_time()):
                 self._break(DropReason.MALFORMED, "the peer writes too many malformed messages")

@@ -161,8 +161,8 @@ export class LiveLink {
       if (!this.#mayErr()) return this.#break(DROPS.MALFORMED, "the peer writes too many malformed messages");
       tools.counters.drop(DROPS.MALFORMED, actor);
       if (message.answer) this.send(message.answer);
-      if (!message.instead) return;
-      message = message.instead;
+      if (!message.replacement) return;
+      message = message.replacement;
     }
     if (viaOf(message).includes(stub)) {
       tools.counters.drop(DROPS.LOOP, actor, message);
