@@ -95,7 +95,9 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         if expects_answer(record) and self.process.is_local(record):
-            self._waiting.setdefault(key_of(record), (record, record.t))
+            # A repetition is waited for anew.
+            first, _ = self._waiting.get(key_of(record), (record, record.t))
+            self._waiting[key_of(record)] = (first, record.t)
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
     def answered(self, record: TraceLine) -> None:
