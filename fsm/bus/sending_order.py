@@ -90,6 +90,7 @@ class _Path:
         then: Where that message goes afterwards.
         returned: Messages that were given back, in order, each with its new route if known.
         stalled: Messages that were given back before `draining` was sent, and wait behind it.
+        queued: Of the messages given back, those of which another copy waits already.
         ranks: Places of the messages given back, while some of them have not been sent again.
         is_lost: Whether the link in use has given messages back.
         held: Messages that wait for these, in order.
@@ -106,6 +107,7 @@ class _Path:
     then: str = ""
     returned: dict[Key, Forward | None] = attrs.field(factory=dict)
     stalled: dict[Key, Forward | None] = attrs.field(factory=dict)
+    queued: set[Key] = attrs.field(factory=set)
     ranks: dict[Key, int] = attrs.field(factory=dict)
     is_lost: bool = False
     held: deque[Forward] = attrs.field(factory=deque)
@@ -133,6 +135,8 @@ class _Path:
             self.ranks.clear()
         is_again = key in self.ranks
         self.ranks.setdefault(key, len(self.ranks))
+        if self.returned.get(key) or self.stalled.get(key):
+            self.queued.add(key)
         self.returned[key] = None
         if is_again:
             self._restore_order()
@@ -149,6 +153,7 @@ class _Path:
             if following is None:
                 return None
             del self.returned[key]
+            self.queued.discard(key)
             return following, True
         return (self.held.popleft(), False) if self.held else None
 
@@ -205,7 +210,8 @@ class PairPathCore:
         if path is None or not (path.returned or path.stalled):
             return False
         key = key_of(message)
-        return (path.returned.get(key) or path.stalled.get(key)) is not None
+        is_routed = (path.returned.get(key) or path.stalled.get(key)) is not None
+        return is_routed or key in path.queued
 
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:
         """Route a message; return the messages to send now, in order; None: too many wait already.
@@ -256,6 +262,7 @@ class PairPathCore:
             self._drained.pop(pair, None)
         path.returned.pop(key, None)
         path.stalled.pop(key, None)
+        path.queued.discard(key)
         return [*effects, *self._release(pair, now)]
 
     def returned(self, messages: tuple[Message, ...], now: float) -> dict[str, str]:

@@ -153,6 +153,25 @@ def test_returned_messages_go_before_younger_ones_in_their_order():
     assert sent(core.send(ask(1), NODE, 0.1)) == [(1, NODE), (2, NODE), (3, NODE)]
 
 
+def test_a_message_given_back_twice_waits_once_and_goes_once():
+    core = PairPathCore()
+    for message in (ask(1), ask(2)):
+        core.send(message, LINK, 0.0)
+    core.returned((ask(1), ask(2)), 0.0)
+    assert not core.waits(ask(2))
+    core.send(ask(2), NODE, 0.1)
+    core.returned((ask(2),), 0.1)
+    # Its first copy waits, though the second has no route yet.
+    assert core.waits(ask(2))
+    core.send(ask(2), NODE, 0.1)
+    core.send(ask(1), NODE, 0.1)
+    core.returned((ask(1),), 0.1)
+    assert sent(core.send(ask(1), NODE, 0.1)) == [(1, NODE), (2, NODE)]
+    # It has gone: when it is given back once more, it does not wait yet.
+    core.returned((ask(2),), 0.2)
+    assert not core.waits(ask(2))
+
+
 def test_younger_ones_wait_for_returned_messages_until_these_are_settled():
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
