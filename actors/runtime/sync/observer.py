@@ -132,7 +132,7 @@ class ReporterRequests:
         await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
 
     async def leave(self, url: str, observer: str, ask: Leave) -> None:
-        """Have an observer leave; while the object answers 503, ask again later.
+        """Unsubscribe an observer; if the object answers 503, ask again later.
 
         Args:
             url: Address of the object.

@@ -333,6 +333,7 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     _fresh: dict[str, TraceLine] = attrs.field(factory=dict)
     _expires: dict[str, float] = attrs.field(factory=dict)
     _carried: Recent[str | None, None] = attrs.field(factory=Recent)
+    _has_registry: bool = False
 
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -354,7 +355,9 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
 
     @on(rows("components"))
     def started(self, record: TraceLine) -> None:
-        if record.op == Op.ADD and (record.key or "").startswith(_REGISTRY):
+        is_first = not self._has_registry
+        if is_first and record.op == Op.ADD and (record.key or "").startswith(_REGISTRY):
+            self._has_registry = True
             self._known.update(self._owners)
 
     @on(steps("registration"))

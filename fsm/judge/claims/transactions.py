@@ -4,8 +4,7 @@ A request is known by its ends and its id. The same request may be made again af
 has ended; the step of its transaction out of nothing says so.
 """
 
-import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Final, final
 
 import attrs
@@ -27,6 +26,7 @@ from fsm.judge.claims.records import (
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import canonical
 from specs.errors import BadUrlError
+from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE, Code, DropReason
@@ -85,19 +85,20 @@ class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
 class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
     """A request made here gets a final answer before the wait for it is over (I-T3).
 
+    Each attempt is waited for anew, and there are so many (`MAX_ATTEMPTS`).
+
     Attributes:
         refused: Requests that the process refused when it ended: the requester is gone by then.
     """
 
     refused: set[Key] = attrs.field(factory=set)
     _waiting: dict[Key, tuple[TraceLine, float]] = attrs.field(factory=dict)
+    _repeats: Counter[Key] = attrs.field(factory=Counter)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         if expects_answer(record) and self.process.is_local(record):
-            # A repetition is waited for anew.
-            first, _ = self._waiting.get(key_of(record), (record, record.t))
-            self._waiting[key_of(record)] = (first, record.t)
+            self._waiting.setdefault(key_of(record), (record, record.t))
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
     def answered(self, record: TraceLine) -> None:
@@ -113,13 +114,19 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
             return
         if is_final(record):
             del self._waiting[key]
+            self._repeats.pop(key, None)
         else:
             self._waiting[key] = (self._waiting[key][0], record.t)
 
     @on(steps("transaction"))
     def stepped(self, record: TraceLine) -> None:
+        key = _key_of_step(record)
         if record.cause == "refused":
-            self.refused.add(_key_of_step(record))
+            self.refused.add(key)
+        elif record.cause == "repeated" and key in self._waiting:
+            self._repeats[key] += 1
+            if self._repeats[key] < MAX_ATTEMPTS:
+                self._waiting[key] = (self._waiting[key][0], record.t)
 
     @override
     def end(self) -> None:
@@ -252,13 +259,11 @@ class Conservation(Fold, claims=("I-T9",)):
     """
 
     _admitted: dict[str, TraceLine] = attrs.field(factory=dict)
-    # What came twice may wait twice: only the receiver knows that it is the same. What a link gave
-    # back twice waits and goes once.
+    # What came twice may wait twice: only the receiver knows that it is the same.
     # A queue does not see the answer to its request, so it may still release the request.
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]] = attrs.field(
         factory=lambda: defaultdict(list)
     )
-    _released: dict[tuple[str | None, str], float] = attrs.field(factory=dict)
     _settled: Lasting[str | None, None] = attrs.field(factory=Lasting)
 
     @on(msg(Op.ADMIT))
@@ -284,9 +289,6 @@ class Conservation(Fold, claims=("I-T9",)):
             waiting.pop(0)
             if not waiting:
                 del self._queued[at]
-                self._released.pop(at, None)
-            elif record.op == Op.FLUSH:
-                self._released[at] = record.t
         elif record.op == Op.FLUSH:
             self.broken(record, "no second release of what was queued once")
         else:
@@ -299,8 +301,7 @@ class Conservation(Fold, claims=("I-T9",)):
                 self.broken(one, "a delivery, an answer, or a drop with a reason")
         for one in (one for several in self._queued.values() for one in several):
             is_late = self.process.is_over_since(one.t + REPLY_TIMEOUT + SLACK)
-            is_released = one.t <= self._released.get((one.mid, one.actor), -math.inf)
-            if is_late and not is_released and one.mid not in self._settled:
+            if is_late and one.mid not in self._settled:
                 self.broken(one, "what waits to be released, answered or dropped")
 
 

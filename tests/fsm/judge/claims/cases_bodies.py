@@ -95,6 +95,11 @@ REGISTRATIONS = (
         _NODE + _REGISTRY_STARTS + _READ + _FOUND + _GONE,
         (_NODE + _REGISTRY_STARTS, _REGISTRY_STARTS + _NODE),
     ),
+    case(  # a registry that starts again confirms nothing
+        "I-G3",
+        _NODE + _REGISTRY_STARTS + _READ + _FOUND + _GONE,
+        (_NODE + _REGISTRY_STARTS, _REGISTRY_STARTS + _NODE + _REGISTRY_STARTS),
+    ),
     case("I-G4", _WHOLE, ("t 5", "t 30")),
     case("I-G4", _WHOLE + "t 30\n", (_AWAY + _TELLS, "")),
     case("I-G5", _WHOLE, ('"value":"disconnected"', '"value":"live"')),

@@ -170,9 +170,6 @@ CONSERVATION = (
     case("I-T12", _GOES_TWICE, (_GOES_THEN, "stub:SA flush read 5 HA>HC\n"),
          before=_GIVEN_A_STUB),
     case("I-T12", _GOES_TWICE, (_WAITS + _GOES_THEN, ""), before=_GIVEN_A_STUB),
-    # a repetition is waited for anew, and for no longer
-    case("I-T3", _FIRST + _GOES + "t 14\n" + _FIRST + _GOES + "t 28\n", ("t 28", "t 100"),
-         before=_GIVEN_A_STUB),
     # what a link that has ended sent goes by the node, too; of one that has not, nothing comes back
     case("I-T11", _OPENS + _BOTH_WAYS + _BREAKS + _BY_NODE,
          (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO),

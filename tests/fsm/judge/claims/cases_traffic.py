@@ -4,6 +4,8 @@ from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME, case
 
 _AGAIN = ASKED.replace("read 1", "read 2")
 _OPENED = "bus step transaction HA|HB|1 [*] opened pending\n"
+_AGAIN_TRIED = "bus step transaction HA|HB|1 pending repeated pending\n"
+_REPEATED = "t 14\n" + _AGAIN_TRIED
 _PROVISIONAL = "bus take 183 1 HB>HA\nbus callback 183 1 HB>HA\n"
 _TIMED_OUT = "t 15\nbus synth 408 1 HB>HA\nbus callback 408 1 HB>HA\n"
 _LATE = "bus take 200 1 HB>HA\nbus drop 200 1 HB>HA reason=late-response\n"
@@ -45,6 +47,20 @@ TRANSACTIONS = (
     case("I-T2", ASKED + ANSWERED, (ANSWERED, ANSWERED + ANSWERED), before=RUNTIME),
     case("I-T2", ASKED + _SEVERAL, ("callback 200@RB", "callback 200@RA"), before=RUNTIME),
     case("I-T3", ASKED + ANSWERED + "t 100\n", (ANSWERED, ""), before=RUNTIME),
+    # each attempt is waited for anew, for no longer, and not a submission without an attempt
+    case("I-T3", ASKED + _OPENED + _REPEATED + "t 28\n", ("t 28", "t 100"), before=RUNTIME),
+    case(
+        "I-T3",
+        ASKED + _OPENED + _REPEATED + "t 28\n",
+        (_REPEATED, "bus submit read 1 HA>HB by=HA\n"),
+        before=RUNTIME,
+    ),
+    case(
+        "I-T3",
+        ASKED + _OPENED + "t 14\n" + 8 * _AGAIN_TRIED + "t 28\n" + _AGAIN_TRIED + "t 42\n",
+        ("t 28\n", _AGAIN_TRIED + "t 28\n"),
+        before=RUNTIME,
+    ),
     case(
         "I-T4", ASKED + _PROVISIONAL + ANSWERED, (ANSWERED, ANSWERED + _PROVISIONAL), before=RUNTIME
     ),
@@ -89,11 +105,6 @@ TRANSACTIONS = (
         "I-T9",
         2 * "stub:SA queue read 1 HA>HC\n" + 2 * "stub:SA flush read 1 HA>HC\n",
         ("stub:SA queue read 1 HA>HC\n", ""),
-    ),
-    case(  # what a link gave back twice waits, and goes once
-        "I-T9",
-        2 * "stub:SA queue read 1 HA>HC\n" + "stub:SA flush read 1 HA>HC\nt 100\n",
-        ("stub:SA flush read 1 HA>HC\n", ""),
     ),
     case(
         "I-T10",
