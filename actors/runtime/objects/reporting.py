@@ -3,6 +3,7 @@
 Also: which schema the value of an object must obey (CAT-05).
 """
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeAlias, final
@@ -146,7 +147,7 @@ async def open_report(context: HypertyContext, wanted: NewReport) -> AsyncIterat
         The reported object.
 
     If cancelled on entering, an object that is created within `GOODBYE_TIMEOUT` seconds is deleted
-    at once, and one that is created later with the hyperty.
+    at once, and one that is created later with the hyperty; a refusal is not raised.
 
     Raises:
         BadMessageError: On entering: an observer or allowed hyperty has no address.
@@ -193,8 +194,16 @@ async def _await_creation(
             created.append((thing, writes))
             is_over.set()
 
+    async def create_or_forget() -> None:
+        try:
+            await create()
+        except ObjectError:
+            # What refuses it after the wait was cancelled has nobody to hear it.
+            if hold.deadline == math.inf:
+                raise
+
     async with open_background() as nursery:
-        nursery.start_soon(create)
+        nursery.start_soon(create_or_forget)
         try:
             await is_over.wait()
         finally:

@@ -276,7 +276,8 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
     _ever: set[str] = attrs.field(factory=set)
     _published: set[str] = attrs.field(factory=set)
     _missing: dict[str, TraceLine] = attrs.field(factory=dict)
-    _asked: Recent[str, None] = attrs.field(factory=Recent)
+    # For each request that the registry has got, the digest of what it answered.
+    _asked: Recent[str, str] = attrs.field(factory=Recent)
 
     @on(rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -294,7 +295,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
     @on(bodies_at_bus(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
         if record.type == MessageType.SUBSCRIBE and record.to == self.process.part("registry"):
-            self._asked[record.mid or ""] = None
+            self._asked[record.mid or ""] = ""
 
     @on(bodies_at_bus(Op.SUBMIT))
     def reported(self, record: TraceLine) -> None:
@@ -304,7 +305,10 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
         if record.to == self.process.part("registry/changes"):
             self._change(record, addresses_in(body.get("value")), str(body.get("operation")))
         elif record.ref in self._asked and record.code == Code.OK:
-            self._snapshot(record, addresses_in(body.get("value")))
+            # A request that arrives once more gets the answer that was given, however old.
+            if self._asked[record.ref] != record.digest:
+                self._snapshot(record, addresses_in(body.get("value")))
+            self._asked[record.ref] = record.digest or ""
 
     def _change(self, record: TraceLine, addresses: Iterable[str], operation: str) -> None:
         for one in addresses:

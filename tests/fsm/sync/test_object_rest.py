@@ -49,7 +49,8 @@ INPUTS = st.one_of(
 def seen(reported):
     """What of a core anybody could tell."""
     said = {who: reported.guests.said_of(who) for who in OBSERVERS}
-    return reported.snapshot, reported.observers, said, reported.guests.is_public
+    managers = {who: reported._observers.manager_of(who) for who in reported.observers}
+    return reported.snapshot, managers, said, reported.guests.is_public
 
 
 class Stored:

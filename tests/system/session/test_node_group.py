@@ -153,7 +153,9 @@ async def test_runtimes_go_on_when_a_node_is_killed_and_another_one_goes_down(tm
                 party = await open_party(world, stack)
                 await party.all_answered()
                 thermometer = await party.runtimes[0].deploy(Thermometer)
-                url = (await party.callers[1].request(thermometer.url)).value
+                answer = await party.callers[1].request(thermometer.url)
+                assert answer.code == 200, answer
+                url = answer.value
                 copies = [
                     await stack.enter_async_context(caller.observe(url)) for caller in party.callers
                 ]

@@ -194,6 +194,16 @@ async def test_a_cancelled_report_leaves_no_object(autojump_clock):
         assert refused.value.code == 404
 
 
+async def test_a_report_that_is_cancelled_and_then_refused_raises_nothing(autojump_clock):
+    async with world() as w:
+        sensor = await w.here.deploy(Open)
+        w.slow_down(0.2)
+        with trio.move_on_after(0.1) as scope:
+            async with sensor.report("weather", {}):
+                pytest.fail("there are no such objects")
+        assert scope.cancelled_caught
+
+
 class Ponderous(actors.Hyperty):
     async def on_subscribe(self, url, observer):
         await trio.sleep(5)

@@ -152,6 +152,22 @@ _PUBLISHES = (
     + _given_to("SA", "200", 5, "RA/registry>RB/registry", '{"code":200,"value":["HA","HB"]}')
     + _change("SA", 6, "RA", "remove", "HA")
 )
+_ANSWERED = _given_to(
+    "SA", "200", 5, "RA/registry>RB/registry", '{"code":200,"value":["HA"]}'
+).replace("body=", "digest=a body=")
+_SENT_AGAIN = _ANSWERED.replace("deliver", "drop").replace("listener=SA", "reason=no-target")
+_LIVE_TOO = _change("SA", 6, "RA", "add", "HB")
+_ANSWERED_AGAIN = (
+    _HERE
+    + _TO_REGISTRY
+    + _TO_OTHERS
+    + _CAME_HERE
+    + _change("SA", 4, "RA", "add", "HA")
+    + _given_to("RA/registry", "subscribe", 5, "RB/registry>RA/registry", '{"resources":[]}')
+    + _ANSWERED
+    + _LIVE_TOO
+    + _SENT_AGAIN
+)
 _FOLLOWS = (
     _HERE
     + "bus add listeners RB/registry SA\nbus add listeners RB/registry/changes RA/registry\n"
@@ -175,6 +191,11 @@ _OVERTAKEN = (
 
 CHANGES = (
     case("I-C2", _PUBLISHES, *2 * [('["HA","HB"]', '["HB"]')]),
+    case(  # what was answered may be sent again, and nothing else
+        "I-C2",
+        _ANSWERED_AGAIN,
+        (_LIVE_TOO + _SENT_AGAIN, _LIVE_TOO + _SENT_AGAIN.replace("=a", "=b")),
+    ),
     case("I-C4", _PUBLISHES, *2 * [('["HA","HB"]', '["HA","HC"]')]),
     case("I-C4", _PUBLISHES, (_CAME_HERE, _CAME_HERE + _NOT_HERE)),
     case("I-C6", _FOLLOWS, *2 * [(_REMOVE, _ADD)]),
