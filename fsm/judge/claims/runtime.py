@@ -304,11 +304,11 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
         body = body_of(record)
         if record.to == self.process.part("registry/changes"):
             self._change(record, addresses_in(body.get("value")), str(body.get("operation")))
-        elif record.ref in self._asked and record.code == Code.OK:
+        elif (asked := record.ref or "") in self._asked and record.code == Code.OK:
             # A request that arrives once more gets the answer that was given, however old.
-            if self._asked[record.ref] != record.digest:
+            if self._asked[asked] != record.digest:
                 self._snapshot(record, addresses_in(body.get("value")))
-            self._asked[record.ref] = record.digest or ""
+            self._asked[asked] = record.digest or ""
 
     def _change(self, record: TraceLine, addresses: Iterable[str], operation: str) -> None:
         for one in addresses:
