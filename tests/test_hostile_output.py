@@ -95,12 +95,9 @@ async def test_the_log_of_a_runtime_that_is_refused(style):
 
 
 def test_texts_in_files(tmp_path):
-    """Policies, options, tokens, scenarios and traces that others wrote."""
+    """Policies, options, tokens and traces that others wrote."""
     policy = {"id": EVIL, "rules": [{"id": EVIL, "effect": EVIL}]}
-    scenario = {"sc": EVIL, "step": EVIL, EVIL: EVIL}
-    files = {"policy": policy, "scenario": scenario}
-    for name, value in files.items():
-        (tmp_path / name).write_text(json.dumps(value))
+    (tmp_path / "policy").write_text(json.dumps(policy))
     (tmp_path / "options.toml").write_text(f"{json.dumps(EVIL)} = {json.dumps(EVIL)}\n")
     claims = [{"alg": "EdDSA", "kid": EVIL}, {"iss": EVIL, "sub": EVIL, EVIL: EVIL}]
     parts = [urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in claims]
@@ -108,8 +105,6 @@ def test_texts_in_files(tmp_path):
     for arguments in (
         ("policy", "check", str(tmp_path / "policy")),
         ("policy", "check", odd),
-        ("play", str(tmp_path / "scenario")),
-        ("play", odd),
         ("config", "check", str(tmp_path / "options.toml")),
         ("token", "show", ".".join([*parts, "AA"])),
         ("stub", "verify", odd),

@@ -63,7 +63,7 @@ def module_exists(parts: list[str]) -> bool:
     """Whether a prefix is a module, and mentions the name that follows it, if one does."""
     for length in range(len(parts), 0, -1):
         base = ROOT.joinpath(*parts[:length])
-        for path in (base.with_suffix(".py"), base / "__init__.py"):
+        for path in (base.with_suffix(".py"), base / "__init__.py", base / "__main__.py"):
             if path.exists():
                 name = parts[length : length + 1]
                 return set(name) <= set(re.findall(r"\w+", path.read_text()))

@@ -20,7 +20,6 @@ SUMMARIES: Final = MappingProxyType(
         "find": "Find hyperties and data objects, and follow what is found.",
         "fsm": "Look at the declared state machines, and judge runs by them.",
         "node": "Run the message node of a domain.",
-        "play": "Play scenario files against nodes and runtimes under a virtual clock.",
         "policy": "Check policy files, and explain their decisions.",
         "release": "Give names of runtimes back to a node.",
         "request": "Send one request to an address or a user's hyperty and print the answer.",

@@ -9,14 +9,14 @@ from typing import Final
 import trio
 from trio.testing import MockClock
 
-from actors.play.match.difference import Difference
-from actors.play.match.names import Names
-from actors.play.match.observer import Observer
-from actors.play.match.score import Score
-from actors.play.player import perform, survive
-from actors.play.script.reader import read_script
-from actors.play.script.steps import Scenario
-from actors.play.stage.stage import open_stage
+from tests.conformance.play.match.difference import Difference
+from tests.conformance.play.match.names import Names
+from tests.conformance.play.match.observer import Observer
+from tests.conformance.play.match.score import Score
+from tests.conformance.play.player import perform, survive
+from tests.conformance.play.script.reader import read_script
+from tests.conformance.play.script.steps import Scenario
+from tests.conformance.play.stage.stage import open_stage
 from tests.golden.cores import PROCESS, watched_cores
 from tests.golden.form import Part, hop
 from tests.golden.notes import Notes, noted_frames

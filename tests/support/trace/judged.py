@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from actors.play.match.names import Names
-from actors.play.match.observer import Observer, Seen
-from actors.play.match.score import Score
-from actors.play.player import perform
-from actors.play.script.steps import Scenario
-from actors.play.stage.stage import open_stage
 from fsm.judge.trace_line import TraceLine, line_of, read_line
 from specs.trace import BODIES, Fact, Kind, Op, Stamp
+from tests.conformance.play.match.names import Names
+from tests.conformance.play.match.observer import Observer, Seen
+from tests.conformance.play.match.score import Score
+from tests.conformance.play.player import perform
+from tests.conformance.play.script.steps import Scenario
+from tests.conformance.play.stage.stage import open_stage
 
 
 def lines_seen(items: Iterable[Seen], processes: Iterable[str]) -> Iterator[TraceLine]:

@@ -6,14 +6,14 @@ import attrs
 import orjson
 import trio
 
-from actors.play.match.difference import Difference
-from actors.play.match.names import Names
-from actors.play.match.observer import Observer
-from actors.play.match.score import Score
-from actors.play.player import perform
-from actors.play.script.reader import read_script_lines
-from actors.play.script.steps import Scenario
-from actors.play.stage.stage import open_stage
+from tests.conformance.play.match.difference import Difference
+from tests.conformance.play.match.names import Names
+from tests.conformance.play.match.observer import Observer
+from tests.conformance.play.match.score import Score
+from tests.conformance.play.player import perform
+from tests.conformance.play.script.reader import read_script_lines
+from tests.conformance.play.script.steps import Scenario
+from tests.conformance.play.stage.stage import open_stage
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "scenarios.jsonl"
 LINES = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]

@@ -9,10 +9,10 @@ import pytest
 from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
-from actors.play.stage.world import RecordsFake
 from specs.addresses.address import GLOBAL_REGISTRY
 from specs.limits.protocol import MAX_JSON_TEXT
 from tests.actors.node.connectors.quality_server import GlobalServer
+from tests.conformance.play.stage.world import RecordsFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, open_world
 

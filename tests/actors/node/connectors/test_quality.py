@@ -12,12 +12,12 @@ from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.kit.http_client import HttpError, ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
-from actors.play.stage.world import RelaysFake
 from fsm.registry.relay import RelayLimits
 from specs.bodies.session import QualityRequest, TurnServer
 from specs.limits.node import MAX_RESERVATIONS
 from tests.actors.node.connectors.quality_server import QualityServer
 from tests.actors.node.connectors.rest_registry import hanging_up
+from tests.conformance.play.stage.world import RelaysFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, RB, open_world
 

@@ -1,1 +1,0 @@
-"""Compares what actors were seen doing with a scenario."""

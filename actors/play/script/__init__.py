@@ -1,1 +1,0 @@
-"""The words and steps of scenario files: read, checked, and what their names mean."""

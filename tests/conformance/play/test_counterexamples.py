@@ -1,0 +1,33 @@
+"""What the composition check writes of a run is a scenario that the player takes."""
+
+import attrs
+import pytest
+
+from fsm.product.compositions.catalogue import COMPOSITIONS
+from fsm.product.evidence import scenario_of
+from fsm.product.explorer import explore
+from tests.conformance.play.player import play
+from tests.conformance.play.script.reader import read_script_lines
+from tests.conformance.play.script.steps import CallStep
+
+STATES = 2_000
+"""Enough for a run of some length."""
+
+
+def counterexamples(name):
+    """Runs of a composition that may come to rest nowhere, as scenarios."""
+    plan = COMPOSITIONS[name]
+    restless = attrs.evolve(plan.compose(plan.bounds), ends=())
+    found = explore(restless, STATES)
+    texts = [scenario_of(restless, finding.run, f"CX-{name}") for finding in found.findings]
+    return [read_script_lines(name, text.encode().splitlines())[0] for text in texts if text]
+
+
+@pytest.mark.parametrize("name", ["session", "session-tables", "p2p-late", "simultaneous-open"])
+async def test_a_counterexample_is_read_and_played(autojump_clock, name):
+    """Whether actors do what it tells is not said here; that it is played is."""
+    for scenario in counterexamples(name):
+        outcome = await play(scenario)
+        step = None if outcome.difference is None else scenario.step(outcome.difference.number)
+        assert outcome.steps == len(scenario.steps)
+        assert not isinstance(step, CallStep)
