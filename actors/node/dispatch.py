@@ -48,6 +48,8 @@ class Dispatch:
         self._routing = exchange.tables.routing
         self._remembered = exchange.tables.remembered
         self._node = exchange.tables.addresses
+        self._sought = exchange.sought
+        exchange.route = self.route
 
     def route(self, message: Message, by: str | None) -> None:
         """Send an admitted message on; `by` None: the node itself made it.
@@ -56,6 +58,8 @@ class Dispatch:
             message: The message.
             by: Address of the sending session; None: the node itself.
         """
+        if message.to in self._sought and self._exchange.look_up(message, by):
+            return
         runtime = self._log_of(message)
         if runtime is not None and runtime != by:
             self._keep(message, runtime, by)
@@ -74,6 +78,8 @@ class Dispatch:
                 self._exchange.hand_out_to(here, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
+            case Nobody(is_known=False) if self._exchange.look_up(message, by):
+                pass
             case Nobody(is_known=False) if (
                 self._is_returning and domain_of(message.to) == self._node.domain
             ):
@@ -93,7 +99,11 @@ class Dispatch:
             return None
         # Not that of a subscriber: a runtime that has come back subscribes to its own addresses.
         owner = self._routing.owner_of(message.to)
-        return None if owner is None or is_node(owner) else owner
+        if owner is None or is_node(owner):
+            return None
+        # A log belongs to a session: if its row has not come yet, it is looked up first.
+        is_here = self._others is None or owner in self._exchange.sessions
+        return owner if is_here or self._exchange.tables.is_elsewhere(owner) else None
 
     def _keep(self, message: Message, runtime: str, by: str | None) -> None:
         """Have a message kept for a runtime, and its sender answered then."""

@@ -152,7 +152,8 @@ class Tables:
         if verdict is not None:
             self.follow(verdict)
 
-    def _is_elsewhere(self, runtime: str) -> bool:
+    def is_elsewhere(self, runtime: str) -> bool:
+        """Return whether a runtime has its session at another node of the domain."""
         return self.watcher is not None and self.watcher.is_elsewhere(runtime)
 
     def end_consent(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
@@ -164,7 +165,7 @@ class Tables:
             observer: Address of the observer.
             is_expired: Whether its lease is over; False: its owner shuts it out.
         """
-        if self.watcher is not None and self._is_elsewhere(runtime):
+        if self.watcher is not None and self.is_elsewhere(runtime):
             self.watcher.lapsed(entity, runtime, observer, is_expired=is_expired)
         elif is_expired:
             self.lapse(entity, runtime, observer)

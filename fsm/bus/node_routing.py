@@ -28,6 +28,7 @@ __all__ = [
     "Route",
     "ToComponent",
     "ToRuntimes",
+    "is_published",
 ]
 
 
@@ -274,7 +275,7 @@ class NodeRouting:
         if subscribers or nodes:
             route = self._fan_out(to, subscribers, by, beyond)
             return route if nodes is None else _with_nodes(route, nodes)
-        owner = beyond if _is_published(message) else self.owner_of(to)
+        owner = beyond if is_published(message) else self.owner_of(to)
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:
@@ -288,7 +289,7 @@ class NodeRouting:
             message: The message.
             by: Address of the runtime whose session brought it; None: a node made it.
         """
-        owner = None if _is_published(message) else self.owner_of(message.to)
+        owner = None if is_published(message) else self.owner_of(message.to)
         return None if owner == by else owner
 
     def _beyond(self, to: str, by: str | None) -> str | None:
@@ -316,7 +317,7 @@ class NodeRouting:
         return f"the node of {self._domain} knows no route to {domain_of(to)}"
 
 
-def _is_published(message: Message) -> bool:
+def is_published(message: Message) -> bool:
     """Return whether a message is for subscribers alone."""
     return message.is_event and not is_inbox(message.to)
 

@@ -75,6 +75,13 @@ lease)."""
 GROUP_CATALOGUE_LOOK: Final = 2.0
 """Seconds from one look at the directory of a catalogue to the next (ours)."""
 
+GROUP_LOOKUPS: Final = 2048
+"""Messages that wait at a node until their receivers are looked up in the engine (ours). The
+sessions of one user have an eighth of them, and a quarter of the bytes. More are refused (503)."""
+
+GROUP_LOOKUP_BYTES: Final = 4_194_304
+"""Bytes of these (ours: 16 frames)."""
+
 GROUP_PAIRS: Final = 32_768
 """Pairs of a sender and a receiver whose order a node keeps when one moves from node to node
 (ours: some 10 MB; a busy node has fewer in the seconds for which a message can be late)."""

@@ -28,6 +28,7 @@ ANSWERS = {
     "actors/node/connectors/push.py::_busy": "the push service takes messages again",
     "actors/node/connectors/quality.py::-": "somebody gives resources back",
     "actors/node/group/refusals.py::-": "the node is a member again, the engine is back, rows go",
+    "actors/node/group/lookups.py::Lookups.__init__": "what waits is looked up",
     "actors/node/group/carrier.py::Carrier._answer": "the other node can be reached",
     "actors/node/foreign.py::Onward.subscribe": "paths that are being set up get ready",
     "actors/node/login/connector.py::IdentityConnector.handle": "open logins end",

@@ -23,6 +23,7 @@ from fsm.limits.user_shares import Share, UserQueue, user_of
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.consents import HEEDED
 from fsm.sync.subscriptions import Withdrawn
+from specs.addresses.address import domain_of
 from specs.identity import READ
 from specs.limits.node import CARRIED_HOPS, CARRIED_MESSAGES, CARRIED_WAITING
 from specs.message import Message
@@ -76,6 +77,7 @@ class Carrier(MessageCarrier):
         self._membership: Final = membership
         self._order: Final = homes.order
         self._node: Final = trace.node
+        self._domain: Final = exchange.tables.addresses.domain
         self._trace: Final = trace
         self._counters: Final = trace.component.counters
         self._outboxes: Final = defaultdict[str, UserQueue[Outgoing]](_outbox)
@@ -105,6 +107,11 @@ class Carrier(MessageCarrier):
             return ()
         away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
         is_alone = len(nodes) + len(runtimes) == 1
+        if is_alone and not nodes and not away and domain_of(entry.message.to) == self._domain:
+            # It has an owner, whose session is not known.
+            if not self._exchange.look_up(entry.message, by):
+                self._nobody(entry.message, _NOBODY)
+            return ()
         for runtime in away:
             self.carry(runtime, entry, self._head(runtime, by, home, is_alone=is_alone))
         for node in nodes:
@@ -151,8 +158,7 @@ class Carrier(MessageCarrier):
             self._put(node, Outgoing(write_head(HandedOver(runtime))))
 
     def _put(self, node: str, one: Outgoing) -> Refused | None:
-        domain = self._tables.addresses.domain
-        user = "" if one.entry is None else user_of(one.entry.message, domain)
+        user = "" if one.entry is None else user_of(one.entry.message, self._domain)
         return self._outboxes[node].put(one, user, one.size)
 
     def _head(self, to: str | None, by: str | None, home: int, *, is_alone: bool) -> Head:

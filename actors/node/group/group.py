@@ -20,10 +20,12 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
 from actors.node.group.carrier import Carrier
+from actors.node.group.lookups import Lookups
 from actors.node.group.messages import (
     Arrivals,
     Carry,
     EngineBack,
+    LookUp,
     NotCarried,
     RowsAnswered,
     RowsCame,
@@ -92,6 +94,7 @@ class Group(OtherNodes):
         self._rows: Final = DomainRows(exchange, member, trace, agreed, self._heed_row)
         self._carrier: Final = self._rows.carrier
         self.homes: Final = self._rows.homes
+        self._lookups: Final = Lookups(exchange, self._read)
         self._link: ActorRef[Carry] | None = None
         self._leases = deque[rows.Answered]()
         self.overview: Final = Overview(
@@ -116,9 +119,11 @@ class Group(OtherNodes):
                 self._look_current()
             case Arrivals() | NotCarried():
                 self._carrier.heed(event)
-            case RowsCame(news):
+            case RowsCame(news, asked):
                 self._rows.came(news)
                 self._look_current()
+                if asked is not None:
+                    self._lookups.answered(asked, is_read=bool(news))
             case RowsAnswered(answers):
                 self._rows.answered(answers)
             case EngineBack():
@@ -136,6 +141,7 @@ class Group(OtherNodes):
         """Work with the actors, which have started, perhaps again."""
         self._link, self._leases = ready.link, ready.leases
         self._rows.begin(ready.store)
+        self._lookups.give_up(DOWN)
         if self._membership.state is None:
             self._join()
 
@@ -219,6 +225,7 @@ class Group(OtherNodes):
         """Leave all links, and forget all: others may have the sessions of this node."""
         _log.error("fenced", node=self._membership.node, why=why)
         exchange = self._exchange
+        self._lookups.give_up(FENCED)
         self._rows.fenced()
         for session in list(exchange.sessions.values()):
             exchange.feed(session, MovedAway("the node has lost its lease"))
@@ -234,6 +241,14 @@ class Group(OtherNodes):
     @override
     def is_member(self) -> bool:
         return self._rows.is_current and self._membership.may_write(self._now)
+
+    def _read(self, wanted: LookUp) -> Refused | None:
+        """Read a row that may not have come yet; return why that is not possible."""
+        store = self._rows.store
+        if not self.is_member:
+            return FENCED
+        is_asked = self._engine.health.is_up and store is not None and store.try_tell(wanted)
+        return None if is_asked else DOWN
 
     @override
     def objection(self, runtime: str | None = None) -> Refused | None:
@@ -356,7 +371,8 @@ class Group(OtherNodes):
     @property
     def _has_sent_all(self) -> bool:
         is_kept = (durable := self._exchange.durable) is None or durable.is_settled
-        return is_kept and self._rows.core.is_settled and self._carrier.is_settled
+        is_kept = is_kept and self._rows.core.is_settled
+        return is_kept and self._carrier.is_settled and not self._lookups.sought
 
     @override
     def read_out(self) -> None:

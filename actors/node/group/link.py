@@ -20,6 +20,7 @@ from actors.node.group.messages import (
     LogsMoved,
     LogsReady,
     LogWork,
+    LookUp,
     NotCarried,
     RowsAnswered,
     RowsCame,
@@ -146,7 +147,7 @@ class GroupStore(Actor[StoreWork]):
                 self.spawn(self._renew, message)
             case DropLease(key, expected):
                 await self._engine.put_all((contract.Put(key, None, expected),))
-            case Read():
+            case Read() | LookUp():
                 self.spawn(self._read, message)
             case WatchAnew():
                 self.spawn(self._keep_secret)
@@ -189,18 +190,20 @@ class GroupStore(Actor[StoreWork]):
         self._leases.append(_answer(lease, written))
         self._bus.try_tell(LeaseAnswered())  # a bus whose mailbox is full looks without being told
 
-    async def _read(self, wanted: Read) -> None:
+    async def _read(self, wanted: Read | LookUp) -> None:
+        asked = wanted if isinstance(wanted, LookUp) else None
         try:
             row = await self._engine.get(wanted.key)
         except EngineDownError:
             # The watch begins anew after that, and names what has gone.
+            await self._bus.tell(RowsCame((), asked))
             return
         seen = (
             Seen(wanted.key, None, wanted.revision, is_read=True)
             if row is None
             else Seen(row.key, row.value, row.revision, is_read=True)
         )
-        await self._bus.tell(RowsCame((seen,)))
+        await self._bus.tell(RowsCame((seen,), asked))
 
 
 def _news(one: contract.Seen, prefix: str) -> Seen | Current:

@@ -24,6 +24,7 @@ __all__ = [
     "LogWork",
     "LogsMoved",
     "LogsReady",
+    "LookUp",
     "NotCarried",
     "Outgoing",
     "RowsAnswered",
@@ -85,7 +86,17 @@ class WatchAnew:
     """Bring all rows again."""
 
 
-StoreWork: TypeAlias = WriteRows | PutLease | DropLease | Read | WatchAnew
+@final
+@attrs.frozen(slots=True, eq=False)
+class LookUp:
+    """Read the row without which an address has no receiver at this node."""
+
+    address: str
+    key: str
+    revision: int = 0
+
+
+StoreWork: TypeAlias = WriteRows | PutLease | DropLease | Read | LookUp | WatchAnew
 StoreRef: TypeAlias = ActorRef[StoreWork]
 
 
@@ -168,9 +179,14 @@ class Serving(GroupEvent):
 @final
 @attrs.frozen(slots=True)
 class RowsCame(GroupEvent):
-    """A watch, or a read, has brought rows."""
+    """A watch, or a read, has brought rows.
+
+    Attributes:
+        asked: The read that is answered, without a row if the engine did not answer.
+    """
 
     news: Sequence[Gap | Seen | Current]
+    asked: LookUp | None = None
 
 
 @final

@@ -6,7 +6,7 @@ that a runtime has left. Each move of a session is a trace record, a line of the
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING, Final, assert_never, final
@@ -202,7 +202,13 @@ class Exchange:
         returning: Whether runtimes of an earlier process of the node may be on their way back.
         others: The other nodes of the domain; None: there are none.
         durable: What keeps durable messages; None: nothing does.
+        sought: By address, receivers that are looked up; each message to one is for `look_up`.
+        look_up: Has a message wait until its receiver is looked up at other nodes, then routes it
+            again; returns False if they have no receiver that this node does not know.
+        route: Routes an admitted message, which the session of a runtime has brought.
     """
+
+    route: Callable[[Message, str | None], None]
 
     def __init__(
         self,
@@ -234,6 +240,8 @@ class Exchange:
         self.returning = ReturnTime(trio.current_time())
         self.others: OtherNodes | None = None
         self.durable: DurableMessages | None = None
+        self.sought: Mapping[str, object] = {}
+        self.look_up: Callable[[Message, str | None], bool] = lambda *_: False
         self.state = StateChanges(None)
         self.names = UserNames(self.state.note, trio.current_time)
         self.statuses = LiveStatuses()

@@ -1,0 +1,157 @@
+"""Messages for addresses whose rows have not come to this node yet.
+
+Rows come to each node of a domain by themselves, to one sooner than to another. So before a node
+says that nobody has an address of its domain, it reads from the engine the row of the address, and
+that of the session of its owner. Messages for the address wait meanwhile, in order.
+"""
+
+from collections.abc import Callable
+from typing import Final, final
+
+import attrs
+
+from actors.node.group.messages import LookUp
+from actors.node.group.refusals import DOWN
+from actors.node.session.exchange import Exchange
+from fsm.bus.node_routing import is_published
+from fsm.effects import Refused
+from fsm.group.kinds import owner_key, session_key
+from fsm.limits.user_shares import Share, UserShares
+from fsm.sync.subscriptions import entity_of
+from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_backend, runtime_of, scheme_of
+from specs.limits.engine import ROW_KEY
+from specs.limits.group import GROUP_LOOKUP_BYTES, GROUP_LOOKUPS
+from specs.message import Message
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.codec import encode
+
+__all__ = ["Lookups"]
+
+_KIND: Final = "messages that wait until their receiver is looked up"
+_TOGETHER: Final = Share(GROUP_LOOKUPS, GROUP_LOOKUP_BYTES)
+_EACH: Final = Share(GROUP_LOOKUPS // 8, GROUP_LOOKUP_BYTES // 4)
+
+
+@final
+@attrs.define
+class _Sought:
+    """An address that is looked up.
+
+    Attributes:
+        messages: What waits: each with the session that brought it, and its bytes.
+        asked: How many of them had come before the row was read: for them the answer counts.
+    """
+
+    read: LookUp
+    messages: list[tuple[Message, str | None, int]] = attrs.field(factory=list)
+    asked: int = 1
+
+
+@final
+class Lookups:
+    """Looks receivers up in the engine; part of the bus's task.
+
+    Args:
+        exchange: The sessions of this node.
+        read: Has a row read, and `answered` called then; returns why that is not possible.
+
+    Attributes:
+        sought: The addresses that are looked up, and what waits.
+    """
+
+    def __init__(self, exchange: Exchange, read: Callable[[LookUp], Refused | None]) -> None:
+        self.sought: Final[dict[str, _Sought]] = {}
+        self._exchange: Final = exchange
+        self._tables: Final = exchange.tables
+        self._read: Final = read
+        user_of = exchange.names.user_of
+        self._shares: Final = UserShares(_KIND, _EACH, _TOGETHER, user_of, Code.UNAVAILABLE)
+        self._is_answered = False
+        exchange.sought, exchange.look_up = self.sought, self.look_up
+
+    def look_up(self, message: Message, by: str | None) -> bool:
+        """Have a message wait until its receiver is looked up; then it is routed again.
+
+        A message that cannot wait is answered, or counted.
+
+        Args:
+            message: The message.
+            by: Runtime whose session brought it; None: this node itself made it.
+
+        Returns:
+            False: no node has a row of the receiver that this node does not know.
+        """
+        if self._is_answered:
+            return False
+        sought = self.sought.get(message.to)
+        if sought is None:
+            key = None if is_published(message) else self._missing(message.to)
+            if key is None:
+                return False
+            sought = _Sought(LookUp(message.to, key))
+        size = len(encode(message))
+        refused, reason = self._shares.refusal(by or "", 1, size), DropReason.OVERFLOW
+        if refused is None and not sought.messages:
+            refused, reason = self._read(sought.read), DropReason.NO_TARGET
+        if refused is not None:
+            self._exchange.undeliverable(message, refused.code, refused.why, reason)
+            return True
+        self._shares.take(by or "", 1, size)
+        self._exchange.trace.hop(Op.QUEUE, message)
+        sought.messages.append((message, by, size))
+        self.sought[message.to] = sought
+        return True
+
+    def _missing(self, address: str) -> str | None:
+        """Return the key of the row without which an address has no receiver; None: it has one.
+
+        Also None of an address that has no row in the engine.
+        """
+        if domain_of(address) != self._tables.addresses.domain or is_backend(address):
+            return None
+        owner = self._tables.routing.owner_of(address)
+        if owner is None and scheme_of(address) != RUNTIME_SCHEME:
+            key = owner_key(entity_of(address))
+        else:
+            runtime = owner or runtime_of(address)
+            if runtime in self._exchange.sessions or self._tables.is_elsewhere(runtime):
+                return None
+            key = session_key(runtime)
+        return key if len(key.encode()) <= ROW_KEY else None
+
+    def answered(self, read: LookUp, *, is_read: bool) -> None:
+        """Route what has waited for a row again; it waits again if another row is missing now.
+
+        Args:
+            read: What was to be read; its row is applied already.
+            is_read: Whether the engine has answered.
+        """
+        sought = self.sought.get(read.address)
+        if sought is None or sought.read is not read:
+            return
+        if not is_read:
+            self.give_up(DOWN, sought)
+            return
+        del self.sought[read.address]
+        is_missing = self._missing(read.address) == read.key
+        # Of a later message the answer says nothing: the row may have been written since.
+        for number, (message, by, size) in enumerate(sought.messages):
+            self._is_answered = is_missing and number < sought.asked
+            self._left(message, by, size)
+            self._exchange.route(message, by)
+        self._is_answered = False
+        if (again := self.sought.get(read.address)) is not None:
+            again.asked = len(again.messages)
+
+    def _left(self, message: Message, by: str | None, size: int) -> None:
+        self._shares.take(by or "", -1, -size)
+        self._exchange.trace.hop(Op.FLUSH, message)
+
+    def give_up(self, why: Refused, *given_up: _Sought) -> None:
+        """Refuse what waits for some addresses, or for all: no read is answered any more."""
+        for sought in given_up or tuple(self.sought.values()):
+            del self.sought[sought.read.address]
+            for message, by, size in sought.messages:
+                self._left(message, by, size)
+                self._exchange.undeliverable(message, why.code, why.why, DropReason.NO_TARGET)
