@@ -36,7 +36,7 @@ ANSWERS = {
     "actors/node/policy/engine.py::PolicyService._reload": "the actor has room, or is started",
     "actors/node/dispatch.py::Dispatch.route": "runtimes come back to the node",
     "actors/node/registry/registry.py::DomainRegistry._note": "runtimes register again",
-    "actors/node/registry/registry.py::_not_kept": "the file of the registry is written again",
+    "actors/node/registry/registry.py::_not_now": "the registry can be written, or read, again",
     "actors/node/session/exchange.py::Overload._shed": "memory is free again",
     "actors/node/session/exchange.py::Exchange._send_foreign": "the stub sends what waits",
     "actors/node/session/exchange.py::Exchange._perform": "the runtime comes back and reads",

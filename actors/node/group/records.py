@@ -82,6 +82,7 @@ class EngineRecords(RecordFile, RecordNews):
         self._tidies: Final = tidies
         self._known: Final = dict[str, _Known]()
         self._writing: Final = trio.Lock()
+        self._newest = 0
 
     @override
     def is_ours(self, url: str) -> bool:
@@ -162,15 +163,27 @@ class EngineRecords(RecordFile, RecordNews):
                 self._known.clear()
             async for batch in seen:
                 is_current = any(isinstance(one, Current) for one in batch)
+                rows = [one for one in batch if isinstance(one, contract.Row)]
                 async with self._writing:
                     # What is being written is told apart from what others write by its answer.
-                    news = tuple(self._news(batch))
+                    news = tuple(self._news(rows))
+                    self._newest = max(self._newest, *(one.revision for one in rows), 0)
                 await take(news, is_current)
 
-    def _news(self, batch: Sequence[contract.Seen]) -> Iterator[Mirror]:
-        for one in batch:
-            if not isinstance(one, contract.Row):
-                continue
+    @override
+    async def look_up(self, url: str) -> Sequence[Mirror] | None:
+        try:
+            row = await self._engine.get(_PREFIX + brief(url))
+        except EngineDownError:
+            return None
+        async with self._writing:
+            # If the watch is past that version and has not brought it, it was removed since. What
+            # the watch brings next is given to the registry later: that waits for this lock.
+            is_late = row is not None and row.revision > self._newest
+            return tuple(self._news([row])) if row is not None and is_late else ()
+
+    def _news(self, rows: Sequence[contract.Row]) -> Iterator[Mirror]:
+        for one in rows:
             about = one.key.removeprefix(_PREFIX)
             known = self._known.get(about)
             if known is not None and one.revision <= known.revision:

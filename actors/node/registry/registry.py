@@ -43,6 +43,7 @@ from fsm.registry.records import (
     Input,
     Keep,
     Leave,
+    Read,
     StatusChanged,
     Tick,
     Touch,
@@ -50,6 +51,7 @@ from fsm.registry.records import (
 from fsm.registry.registration import Mirror, RegistrationCore
 from fsm.session.restart import RESTARTED
 from specs.errors import BadMessageError
+from specs.limits.group import GROUP_LOOKUPS
 from specs.limits.node import STORE_RETRY
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -103,6 +105,16 @@ class RecordNews(ABC):
         """Return whether this node, and no other, lets a record expire."""
 
     @abstractmethod
+    async def look_up(self, url: str) -> Sequence[Mirror] | None:
+        """Return a record of which this node may not have heard yet; None: it cannot be known now.
+
+        If cancelled, nothing has changed.
+
+        Args:
+            url: Address of the record.
+        """
+
+    @abstractmethod
     async def follow(self, take: Take) -> None:
         """Follow the records until the engine is closed.
 
@@ -116,15 +128,21 @@ class RecordNews(ABC):
 @final
 @attrs.frozen(slots=True)
 class _Mirrored:
-    """Other nodes have changed records."""
+    """Other nodes have changed records.
+
+    Attributes:
+        asked: The request for which they were looked up; None: a watch has brought them.
+    """
 
     records: Sequence[Mirror]
+    asked: Asked | None = None
 
 
 _Message: TypeAlias = Asked | RuntimeLeft | _Mirrored
 
 _log = get_logger("actors.node")
 
+_NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
 
@@ -177,6 +195,7 @@ class DomainRegistry(Actor[_Message]):
         self._batch = _Batch()
         self._owed: dict[str, RuntimeLeft] = {}
         self._retry_at: float | None = None
+        self._lookups = 0
 
     @override
     async def start(self) -> None:
@@ -207,11 +226,21 @@ class DomainRegistry(Actor[_Message]):
                 self._answer(message)
             case RuntimeLeft():
                 self._leave(message)
-            case _Mirrored(records):
+            case _Mirrored(records, asked):
                 for one in records:
                     self._feed(one)
+                if asked is not None:
+                    self._answer(asked, is_looked_up=True)
             case _:
                 assert_never(message)
+
+    async def _look_up(self, news: RecordNews, url: str, asked: Asked) -> None:
+        records = await news.look_up(url)
+        self._lookups -= 1
+        if records is None:
+            await self._parts.bus.tell(_not_now(asked, _NOT_READ))
+        else:
+            await self.me.tell(_Mirrored(records, asked))
 
     @override
     async def stop(self) -> None:
@@ -242,7 +271,7 @@ class DomainRegistry(Actor[_Message]):
             if error is not None:
                 self._core.revert()
                 self._fail(batch, error)
-                refused = [_not_kept(asked) for asked in batch.asked]
+                refused = [_not_now(asked) for asked in batch.asked]
                 batch = _Batch(anyway=batch.anyway, emitted=refused)
         self._core.settle()
         for step in batch.steps:
@@ -250,7 +279,7 @@ class DomainRegistry(Actor[_Message]):
         for one in (*batch.anyway, *batch.emitted):
             await self._parts.bus.tell(one)
 
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: Asked, *, is_looked_up: bool = False) -> None:
         try:
             happened = registry_input(asked)
         except BadMessageError as exc:
@@ -260,8 +289,15 @@ class DomainRegistry(Actor[_Message]):
         if isinstance(happened, Find) and happened.search.by is By.RUNTIME:
             # A runtime looks for its own: nobody else is on the way back with them.
             asked = attrs.evolve(asked, is_returning=False)
-        if self._retry_at is not None and isinstance(happened, Create | Touch):
-            self._batch.anyway.append(_not_kept(asked))
+        news = None if is_looked_up else self._parts.news
+        if news is not None and isinstance(happened, Read) and not self._core.row(happened.url):
+            if self._lookups < GROUP_LOOKUPS:
+                self._lookups += 1
+                self.spawn(self._look_up, news, happened.url, asked)
+            else:
+                self._batch.anyway.append(_not_now(asked, _NOT_READ))
+        elif self._retry_at is not None and isinstance(happened, Create | Touch):
+            self._batch.anyway.append(_not_now(asked))
         else:
             self._feed(happened, asked)
 
@@ -329,5 +365,5 @@ class DomainRegistry(Actor[_Message]):
             self._leave(left)
 
 
-def _not_kept(asked: Asked) -> Emitted:
-    return Emitted(refuse(asked.message, Code.UNAVAILABLE, _NOT_KEPT), asked.by)
+def _not_now(asked: Asked, why: str = _NOT_KEPT) -> Emitted:
+    return Emitted(refuse(asked.message, Code.UNAVAILABLE, why), asked.by)

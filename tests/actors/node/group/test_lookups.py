@@ -7,8 +7,10 @@ from trio.testing import wait_all_tasks_blocked
 from specs.limits.engine import ENGINE_TIMEOUT
 from specs.limits.group import GROUP_LOOKUP_BYTES, GROUP_LOOKUPS
 from specs.reply_code import DropReason
+from tests.actors.node.registry.test_registry import registered
 from tests.support.node.group_world import open_group
-from tests.support.node.node_peer import RA, RB
+from tests.support.node.node_peer import DR, RA, RB
+from transports.engine.contract import Put
 
 LATE = ENGINE_TIMEOUT - 0.5
 """Seconds by which a row comes late."""
@@ -162,6 +164,58 @@ async def test_a_sender_is_told_that_the_engine_cannot_be_asked(autojump_clock):
         world.store.start(late.two.engine)
         await trio.sleep(1)
         assert (await alice.ask("read", f"{RA}/sm", NOBODY)).code == 404
+
+
+async def read_record(peer, url):
+    return await peer.ask("read", f"{peer.runtime}/registry", DR, resource=url)
+
+
+async def test_a_record_is_found_whose_row_comes_late(autojump_clock):
+    async with open_group() as world:
+        late = Late(world)
+        alice, bob = await late.two.peer(RA), await late.one.peer(RB)
+        assert (await read_record(alice, NOBODY)).code == 404
+        late.rows_take(LATE)
+        url = await registered(bob)
+        late.rows_take(0.0)
+        with trio.fail_after(1):
+            answer = await read_record(alice, url)
+        assert (answer.code, answer.body["value"]["url"]) == (200, url)
+        await trio.sleep(LATE)
+        assert (await read_record(alice, url)).body["value"] == answer.body["value"]
+        world.store.stop(late.two.engine)
+        answer = await read_record(alice, NOBODY)
+        assert answer.code == 503
+        assert answer.body["description"] == "the records of other nodes cannot be read now"
+
+
+async def test_a_record_that_is_removed_while_it_is_looked_up_does_not_come_back(autojump_clock):
+    async with open_group() as world:
+        late = Late(world)
+        alice, bob = await late.two.peer(RA), await late.one.peer(RB)
+        read = late.two.engine.get
+
+        async def slow_answer(key):
+            row = await read(key)
+            await trio.sleep(2 * LATE)
+            return row
+
+        late.rows_take(LATE)
+        url = await registered(bob)
+        late.rows_take(0.0)
+        late.two.engine.get = slow_answer
+        codes = []
+
+        async def ask():
+            codes.append((await read_record(alice, url)).code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(1)
+            await late.one.engine.put_all((Put(f"record/{url}", None),))
+        late.two.engine.get = read
+        codes.append((await read_record(alice, url)).code)
+        assert codes == [404, 404]
 
 
 @pytest.mark.parametrize(
