@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from actors.kit.errors import ActorStoppedError, RestartLimitError, TraceDirectoryError
     from actors.kit.http_client import HttpError, HttpUrlError, ServerUrl
     from actors.kit.ids import IdSource
+    from actors.kit.trace_file import open_trace
     from actors.kit.plain_urls import PlainUrlError
     from actors.node.app import Node
     from actors.node.config import Endpoint, ForeignPlan, NodeConfig
@@ -266,6 +267,7 @@ __all__ = [
     "handles",
     "open_node",
     "open_runtime",
+    "open_trace",
     "read_as",
     "read_ice",
     "read_key",
@@ -294,6 +296,7 @@ _PLACES: Final = MappingProxyType(
         "actors.node.config": ("Endpoint", "ForeignPlan", "NodeConfig"),
         "actors.kit.http_client": ("ServerUrl", "HttpError", "HttpUrlError"),
         "actors.kit.ids": ("IdSource",),
+        "actors.kit.trace_file": ("open_trace",),
         "actors.node.connectors.global_registry": ("GlobalRecords",),
         "actors.node.connectors.quality": ("QualityBroker",),
         "actors.node.limits": ("NodeLimits",),
