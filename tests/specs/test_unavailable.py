@@ -17,9 +17,6 @@ FOLDERS = ("actors", "fsm", "specs", "transports", "examples")
 NAMES = {"UNAVAILABLE", "SERVICE_UNAVAILABLE"}
 
 ANSWERS = {
-    "actors/demo/robot.py::Robot._enter": "entries are deleted",
-    "actors/demo/robot.py::Robot._forget_one": "others leave",
-    "actors/demo/robot.py::_flush": "waiting writes are published",
     "actors/http/metrics.py::ReadyPage.__call__": "a part of the process is not ready yet",
     "actors/http/site.py::-": "the directory of the catalogue can be mounted or mended",
     "actors/node/dispatch.py::Dispatch._ask": "a component of the node is busy or starts",
@@ -106,6 +103,9 @@ ANSWERS = {
     "fsm/sync/reporter.py::ReporterCore._subscribe": "observers leave",
     "fsm/sync/value/writes.py::WritesCore._refusal": "waiting writes are published",
     "specs/routing.py::-": "a stub is deployed after the pause",
+    "examples/demo/robot.py::Robot.add_item": "entries are deleted",
+    "examples/demo/robot.py::Robot.forget_one": "others leave",
+    "examples/demo/robot.py::flush": "waiting writes are published",
     "examples/write_a_stub/package/shout_stub.py::ShoutStub._deliver": "the server answers",
     "examples/write_a_stub/package/shout_stub.py::ShoutStub._lost": "the server is back",
 }

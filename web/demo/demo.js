@@ -35,7 +35,7 @@ function welcome() {
   page.joining.hidden = false;
   if (!given.get("node") || !given.get("robot")) {
     for (const one of page.joining.querySelectorAll("label, input, button")) one.remove();
-    say(page["join-error"], "Open this page by the address that “python -m actors demo --web” prints.");
+    say(page["join-error"], "Open this page by the address that “make demo ARGS=--web” prints.");
     return;
   }
   page.name.value = `${oneOf(FIRST)} ${oneOf(SECOND)}`;

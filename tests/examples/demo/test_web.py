@@ -5,14 +5,13 @@ import subprocess
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
-import orjson
 import pytest
 import trio
 
 import actors
 from actors.cli.command_error import ExitCode
-from actors.demo.web import DOMAIN, open_web_demo
-from specs.limits.demo import DEMO_ITEMS, DEMO_LINES, DEMO_MORE_LINES, DEMO_NAME, DEMO_TEXT
+from examples.demo.page import DOMAIN, open_web_demo
+from examples.demo.robot import ITEMS, LINES, MORE_LINES, NAME, PEOPLE, TEXT
 from tests.support.browser import needs_chromium
 from tests.support.command import PYTHON, ROOT
 from tests.web.npm import installed
@@ -36,7 +35,7 @@ WRITE = """(form, text) => {
     entry.requestSubmit();
 }"""
 SHOWS = "(id, part) => document.getElementById(id).innerText.includes(part)"
-ITEMS = "() => [...document.querySelectorAll('#items .what')].map((one) => one.textContent)"
+SHOWN_ITEMS = "() => [...document.querySelectorAll('#items .what')].map((one) => one.textContent)"
 WAYS = """() => Object.fromEntries([...document.querySelectorAll("button.person")].map((one) =>
     [one.querySelector(".person-name").innerText, one.querySelector(".badge").innerText]))"""
 LINKED = f"""(names) => {{
@@ -79,7 +78,7 @@ async def test_two_windows_and_the_robot_chat_and_share_a_list(browsers):
         full = "() => document.querySelectorAll('#items li').length === 7"
         for page in (one, two):
             await page.until(full)
-        assert await one.evaluate(ITEMS) == await two.evaluate(ITEMS)
+        assert await one.evaluate(SHOWN_ITEMS) == await two.evaluate(SHOWN_ITEMS)
         await one.click("#items input")
         await two.until("() => document.querySelector('#items input').checked")
         await two.click("#items li:last-child button")
@@ -135,9 +134,9 @@ async def test_axe_finds_no_violation_and_nothing_overflows(browsers):
         await page.goto(url)
         await page.evaluate(f"() => {{ {axe}\n window.axe = axe; }}")
         assert await page.evaluate(look) == []
-        await page.evaluate(WRITE, "joining", "x" * DEMO_NAME)
+        await page.evaluate(WRITE, "joining", "x" * NAME)
         await page.until("() => Boolean(document.querySelector('#drawing svg'))")
-        await page.evaluate(WRITE, "saying", f"todo: {'y' * (DEMO_TEXT - 10)}")
+        await page.evaluate(WRITE, "saying", f"todo: {'y' * (TEXT - 10)}")
         await page.until(SHOWS, "items", "yyy")
         for scheme in ("light", "dark"):
             await page.prefer(scheme)
@@ -148,12 +147,21 @@ async def test_axe_finds_no_violation_and_nothing_overflows(browsers):
 
 
 async def test_ctrl_c_ends_the_command_in_order():
-    command = [*PYTHON, "actors", "demo", "--web", "--json"]
+    command = [*PYTHON, "examples.demo", "--web"]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, cwd=ROOT)
-    ready = orjson.loads(await process.stdout.receive_some())
-    assert ready["url"].startswith("http://127.0.0.1:")
+    said = b""
+    while b"robot=" not in said:
+        said += await process.stdout.receive_some() or pytest.fail(said.decode())
+    assert b" http://127.0.0.1:" in said
     process.send_signal(signal.SIGINT)
     assert await process.wait() == ExitCode.OK
+
+
+@pytest.mark.parametrize("place", ["nowhere", "127.0.0.1:65536", "127.0.0.1:x", "192.0.2.1:0"])
+async def test_a_place_that_cannot_be_used_is_named(place):
+    with pytest.raises(actors.HttpPlaceError, match=place):
+        async with open_web_demo(place):
+            pytest.fail("there is a page")
 
 
 class Visitor(actors.Hyperty):
@@ -167,7 +175,7 @@ async def open_visitor():
         given = parse_qs(urlsplit(url).fragment)
         (node,), (robot,) = given["node"], given["robot"]
         async with actors.open_runtime(DOMAIN, "visitor", node=node) as runtime:
-            yield await runtime.deploy(Visitor), robot
+            yield runtime, await runtime.deploy(Visitor), robot
 
 
 async def code_of(me, robot, value):
@@ -175,25 +183,34 @@ async def code_of(me, robot, value):
 
 
 async def test_the_robot_refuses_strangers_and_what_does_not_fit():
-    async with open_visitor() as (me, robot):
+    async with open_visitor() as (_, me, robot):
         for value in ({"text": "hi"}, {"what": "milk"}, {"id": 1, "done": True}, {"drop": 1}):
             assert await code_of(me, robot, value) == actors.Code.FORBIDDEN
-        for name in ("", " ", "x" * (DEMO_NAME + 1), 5):
+        for name in ("", " ", "x" * (NAME + 1), 5):
             assert await code_of(me, robot, {"name": name}) == actors.Code.MALFORMED
         assert await code_of(me, robot, {"name": "Anna"}) == actors.Code.OK
-        assert await code_of(me, robot, {"text": "x" * (DEMO_TEXT + 1)}) == actors.Code.MALFORMED
+        assert await code_of(me, robot, {"text": "x" * (TEXT + 1)}) == actors.Code.MALFORMED
         assert await code_of(me, robot, {"id": 1, "done": True}) == actors.Code.NOT_FOUND
 
 
 async def test_chat_and_list_stay_within_their_limits():
-    async with open_visitor() as (me, robot):
+    async with open_visitor() as (_, me, robot):
         joined = (await me.request(robot, {"name": "Anna"})).body["value"]
         async with me.observe(joined["chat"]) as chat, me.observe(joined["todo"]) as todo:
-            for number in range(DEMO_ITEMS):
+            for number in range(ITEMS):
                 assert await code_of(me, robot, {"text": f"todo: {number}"}) == actors.Code.OK
-                assert len(chat.value["lines"]) <= DEMO_LINES + DEMO_MORE_LINES
+                assert len(chat.value["lines"]) <= LINES + MORE_LINES
             assert await code_of(me, robot, {"what": "more"}) == actors.Code.UNAVAILABLE
-            await chat.wait_for(
-                lambda value: value["lines"][-1]["text"].endswith(str(DEMO_ITEMS - 1))
-            )
-            await todo.wait_for(lambda value: len(value["items"]) == DEMO_ITEMS)
+            await chat.wait_for(lambda value: value["lines"][-1]["text"].endswith(str(ITEMS - 1)))
+            await todo.wait_for(lambda value: len(value["items"]) == ITEMS)
+
+
+async def test_the_oldest_participant_who_does_not_observe_makes_room():
+    async with open_visitor() as (runtime, observer, robot):
+        joined = (await observer.request(robot, {"name": "Anna"})).body["value"]
+        async with observer.observe(joined["chat"]):
+            others = [await runtime.deploy(Visitor) for _ in range(PEOPLE - 1)]
+            for me in others:
+                assert await code_of(me, robot, {"name": "Bert"}) == actors.Code.OK
+            says = [await code_of(me, robot, {"text": "hi"}) for me in (observer, *others[:2])]
+            assert says == [actors.Code.OK, actors.Code.FORBIDDEN, actors.Code.OK]
