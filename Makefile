@@ -27,7 +27,7 @@ drawings: $(STAMP)
 	done
 
 demo: $(STAMP)
-	@$(BIN)/python -m actors demo $(ARGS)
+	@$(BIN)/python -m examples.demo $(ARGS)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest --numprocesses $(TESTERS) --maxprocesses 5 \

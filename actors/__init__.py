@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from actors.kit.errors import ActorStoppedError, RestartLimitError, TraceDirectoryError
     from actors.kit.http_client import HttpError, HttpUrlError, ServerUrl
     from actors.kit.ids import IdSource
-    from actors.kit.trace_file import open_trace
     from actors.kit.plain_urls import PlainUrlError
+    from actors.kit.trace_file import open_trace
     from actors.node.app import Node
     from actors.node.config import Endpoint, ForeignPlan, NodeConfig
     from actors.node.connectors.back_ends import BackEnds

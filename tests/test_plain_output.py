@@ -70,7 +70,6 @@ PRINTERS = {
     "actors/__main__.py": 1,  # its version
     "actors/cli/echo.py": 1,
     "actors/cli/lifetime.py": 1,  # its own reason, cleaned
-    "actors/demo/stage.py": 3,  # colours around a cleaned text
     "actors/kit/log.py": 1,  # a cleaned line
     "actors/sandbox/__main__.py": 1,  # the filter, in the child; its parent logs what comes
     "fsm/commands/progress.py": 1,  # clears a line

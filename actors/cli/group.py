@@ -15,7 +15,6 @@ __all__ = ["SUMMARIES", "CommandGroup", "command_of", "did_you_mean", "subgroup"
 SUMMARIES: Final = MappingProxyType(
     {
         "config": "Show the options in force and where they come from; check a file.",
-        "demo": "Show a node, two runtimes and a direct link at work, and judge them.",
         "dev": "Run a node, two runtimes and hyperties under development, reloaded on change.",
         "find": "Find hyperties and data objects, and follow what is found.",
         "fsm": "Look at the declared state machines, and judge runs by them.",

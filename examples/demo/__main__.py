@@ -9,8 +9,11 @@ import signal
 import sys
 import tempfile
 import textwrap
+from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import trio
@@ -23,6 +26,7 @@ from examples.demo.story import Line, Story
 _COLOURS = {"node": "yellow", "alice": "cyan", "bob": "magenta", "demo": "green"}
 _INDENT = 10
 _NARROWEST = 20
+_REQUESTS = 1000
 _KINDS = ("unix", "websocket", "tcp")
 
 
@@ -61,9 +65,7 @@ def show_json(line: Line, act: int) -> None:
 @click.option(
     "--requests",
     type=click.IntRange(10, 1_000_000),
-    default=1000,
-    show_default=True,
-    help="Requests to measure by the node, and by the link.",
+    help="Requests to measure by the node, and by the link [default: 1000].",
 )
 @click.option("--web", is_flag=True, help="Serve a page instead, until Ctrl-C.")
 @click.option("--http", metavar="HOST:PORT", help="Address of the page [default: a free port].")
@@ -72,7 +74,7 @@ def main(
     p2p: str | None,
     trace: Path | None,
     as_json: bool,
-    requests: int,
+    requests: int | None,
     web: bool,
     http: str | None,
 ) -> None:
@@ -85,12 +87,13 @@ def main(
     With --web it prints the address of a page. Two windows of a browser and a runtime in
     Python chat there, share a to-do list, and show how their links go live, are cut and mend.
     """
-    if http and not web:
-        raise click.UsageError("--http applies only to the page of --web")
-    if web and p2p:
-        raise click.UsageError("--p2p does not apply to the page of --web")
+    others = {"--http": http} if not web else {"--p2p": p2p, "--requests": requests}
+    for name, value in others.items():
+        if value:
+            why = "does not apply to" if web else "applies only to"
+            raise click.UsageError(f"{name} {why} the page of --web")
     if web:
-        sys.exit(_run(_serve, http or "127.0.0.1:0", trace))
+        sys.exit(run(partial(_serve, http or "127.0.0.1:0", trace), stopped=0))
     if find_spec("pyspark") is None:
         raise click.ClickException(
             "the demonstration ends with a judgement by Spark, which is not installed; "
@@ -99,13 +102,14 @@ def main(
     folder = trace or Path(tempfile.mkdtemp(prefix="protofly-demo-"))
     folder.mkdir(0o700, parents=True, exist_ok=True)
     kinds = tuple(actors.Kind(kind) for kind in ((p2p,) if p2p else _KINDS[:2]))
-    play = Play(kinds, requests, folder, Story(show_json if as_json else show))
-    sys.exit(_run(_perform, play, as_json))
+    story = Story(show_json if as_json else show)
+    play = Play(kinds, requests or _REQUESTS, folder, story)
+    sys.exit(run(partial(_perform, play, is_json=as_json)))
 
 
-def _run(work, *arguments) -> int:
-    """Run some work, until SIGINT or SIGTERM; return the exit status."""
-    status = 128 + signal.SIGINT
+def run(work: Callable[[], Awaitable[int]], stopped: int = 128 + signal.SIGINT) -> int:
+    """Run some work; return its exit status, or that of a run that is stopped by a signal."""
+    status = stopped
 
     async def until_signal() -> None:
         nonlocal status
@@ -117,40 +121,36 @@ def _run(work, *arguments) -> int:
                         nursery.cancel_scope.cancel()
 
                 nursery.start_soon(heed)
-                status = await work(*arguments)
+                status = await work()
                 nursery.cancel_scope.cancel()
 
     try:
         trio.run(until_signal)
     except* (DemoError, actors.ProtoflyError) as errors:
-        for error in _each(errors):
-            click.echo(f"Error: the demonstration failed: {error}", err=True)
+        click.echo(f"Error: the demonstration failed: {_first(errors)}", err=True)
         status = 1
     return status
 
 
-def _each(errors):
-    for error in errors.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _each(error)
-        else:
-            yield error
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
-async def _perform(play: Play, as_json: bool) -> int:
+async def _perform(play: Play, *, is_json: bool) -> int:
     result = await play.perform()
     is_good = result["verdict"]["verdict"] == "conformant"
-    if as_json:
+    if is_json:
         click.echo(json.dumps({"schema": "protofly.demo-result/1", "ok": is_good, **result}))
     return 0 if is_good else 1
 
 
-async def _serve(place: str, trace: Path | None) -> int:
+async def _serve(place: str, trace: Path | None) -> NoReturn:
     async with open_web_demo(place, trace) as url:
         click.echo("Open this page in two windows of a browser; Ctrl-C ends it:\n")
         click.echo(f"  {url}\n")
         await trio.sleep_forever()
-    return 0
 
 
 if __name__ == "__main__":

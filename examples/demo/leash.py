@@ -11,7 +11,7 @@ import threading
 
 
 def main() -> int:
-    """Run the command of the command line; return its exit status."""
+    """Run the command of the command line; return its exit status, as a shell does."""
     command = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
 
     def wait_for_end() -> None:
@@ -19,7 +19,8 @@ def main() -> int:
         command.send_signal(signal.SIGTERM)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
-    return command.wait()
+    status = command.wait()
+    return 128 - status if status < 0 else status
 
 
 if __name__ == "__main__":

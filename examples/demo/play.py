@@ -112,9 +112,8 @@ class Traces:
 
     def _note(self, record: Record) -> None:
         narrator = self._narrators[record["node"]]
-        if record["k"] == "msg":
-            if record["op"] == "xmit" and narrator.target and record["to"] == narrator.target:
-                self.sent["/p2p" in record["stub"]] += 1
+        if record["k"] == "msg" and record["op"] == "xmit" and record["to"] == narrator.target:
+            self.sent["/p2p" in record["stub"]] += 1
         line = narrator.line(record)
         if line is not None:
             self.seen[line.who, line.event] += 1
@@ -142,26 +141,39 @@ async def _end(process: trio.Process) -> int:
 
 
 @contextlib.asynccontextmanager
-async def open_child(*command: str) -> AsyncIterator[dict[str, Any]]:
+async def open_child(who: str, *command: str) -> AsyncIterator[dict[str, Any]]:
     """Run a command of `python -m actors` while inside; yield what it says when it is ready.
 
     Raises:
-        DemoError: It ended before it was ready, or with an error.
+        DemoError: It ended before its time, or with an error.
     """
     process = await _start("actors", *command)
-    try:
-        ready = b""
-        async for piece in process.stdout:
-            ready += piece
-            if b"\n" in piece:
-                break
-        else:
-            raise DemoError(f"the {command[0]} did not become ready; its own messages say why")
-        yield json.loads(ready)
-    finally:
-        status = await _end(process)
+
+    async def watch() -> None:
+        raise _ended(who, await process.wait())
+
+    async with trio.open_nursery() as nursery:
+        try:
+            ready = await _first_line(process)
+            nursery.start_soon(watch)
+            yield json.loads(ready or "{}")
+        finally:
+            nursery.cancel_scope.cancel()
+            status = await _end(process)
     if status:
-        raise DemoError(f"the {command[0]} ended with status {status}; its own messages say why")
+        raise _ended(who, status)
+
+
+def _ended(who: str, status: int) -> DemoError:
+    return DemoError(f"{who} ended with status {status}; its own messages say why")
+
+
+async def _first_line(process: trio.Process) -> bytes:
+    assert process.stdout is not None
+    line = b""
+    while not line.endswith(b"\n") and (piece := await process.stdout.receive_some()):
+        line += piece
+    return line
 
 
 def cut_links(node: str) -> int:
@@ -171,18 +183,15 @@ def cut_links(node: str) -> int:
         node: URL of the node: the connection to it stays.
     """
     port, count = urlsplit(node).port, 0
-    for number in map(int, os.listdir("/dev/fd")):
+    for number in [int(one.name) for one in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(os.fstat(number).st_mode):
                 continue
             with socket.socket(fileno=os.dup(number)) as one:
                 name, here = one.getpeername(), one.getsockname()
-                is_link = (
-                    name[1] != port
-                    if one.family in {socket.AF_INET, socket.AF_INET6}
-                    else (bool(name or here) and one.family == socket.AF_UNIX)
-                )
-                if is_link:
+                is_unix = one.family == socket.AF_UNIX
+                # Neither the connection to the node, nor the unnamed pairs of this program.
+                if (name or here) if is_unix else name[1] != port:
                     one.shutdown(socket.SHUT_RDWR)
                     count += 1
     return count
@@ -328,11 +337,11 @@ class Play:
             self.story.begin()
             kept = stack.enter_context(TemporaryDirectory(prefix="protofly-registry-"))
             node = ("node", *traced, "--registry", f"{kept}/registry.sqlite", *_OPEN)
-            url = (await stack.enter_async_context(open_child(*node)))["url"]
+            url = (await stack.enter_async_context(open_child("node", *node)))["url"]
             note(f"ready: {url}", "ready", who="node")
             linked = ("--name", "bob", "--node", url, "--p2p", ",".join(self.kinds))
             bob = ("runtime", *traced, *linked, "--hyperty", "counter=actors.hyperties:Counter")
-            said = await stack.enter_async_context(open_child(*bob))
+            said = await stack.enter_async_context(open_child("bob", *bob))
             narrator.target = said["hyperties"]["counter"]
             note(f"ready: {narrator.target}", "ready", who="bob")
             config = actors.RuntimeConfig(domain=DOMAIN, name="alice", node=url, kinds=self.kinds)
@@ -416,7 +425,7 @@ async def _cut(alice: Alice, node: str, note: Callable[..., None]) -> int:
 
 
 async def _until(reached: Callable[[], object]) -> None:
-    while not reached():
+    while not reached():  # noqa: ASYNC110 - what others write in files sets no event
         await trio.sleep(_LOOK)
 
 
@@ -459,6 +468,7 @@ async def judge(runs: Sequence[Path], folder: Path, story: Story) -> dict[str, A
 async def _said(*command: str) -> list[dict[str, Any]]:
     """Run a judge; return the objects that it printed."""
     process = await _start(*command)
+    assert process.stdout is not None
     try:
         text = b"".join([piece async for piece in process.stdout])
     finally:
@@ -508,7 +518,7 @@ def _machines(steps: dict[str, Any]) -> Iterator[str]:
         shown = ", ".join(never[:_SHOWN]) + more
         rows.append((one["machine"], str(one["steps"]), str(one["entities"]), shown or "-"))
     width = max(len(name) for name, *_ in rows)
-    for name, count, entities, never in rows:
-        yield f"{name:<{width}}{count:>8}{entities:>10}  {never}"
+    for name, count, entities, unseen in rows:
+        yield f"{name:<{width}}{count:>8}{entities:>10}  {unseen}"
     report = steps["report"]
     yield f"see {report['html']}, and {len(report['drawings'])} drawings beside it"

@@ -215,29 +215,30 @@ class Narrator:
 
     def line(self, record: Record) -> Line | None:
         """Return what a record means; None: nothing that a person has to know."""
+        line = None
         match record:
             case {"k": "state", "op": "step"}:
-                return self._step(record)
+                line = self._step(record)
             case {"k": "resolve", "to": str(to), "op": op} if to == self.target or not self._routes:
-                return self._asks(to) if op == "start" else self._reached(to, record)
+                line = self._asks(to) if op == "start" else self._reached(to, record)
             case {"k": "table", "table": "p2p"}:
-                return self._row(record)
+                line = self._row(record)
             case {"k": "table", "table": "listeners", "key": key} if "/conn/" in key:
-                return self._listener(record)
+                line = self._listener(record)
             case {"k": "table", "table": "alloc"}:
-                return self._allocated(record)
+                line = self._allocated(record)
             case {"k": "table", "table": "subs", "op": "del"}:
                 text = f"route removed: {short(record['key'])} to {short(record['val'])}"
-                return self._detail(text, "unsubscribed")
+                line = self._detail(text, "unsubscribed")
             case {"k": "obj", "op": "write" | "apply", "key": key} if "connection:" in key:
-                return self._object(record)
+                line = self._object(record)
             case {"k": "link", "op": "open", "kind": "p2p"}:
-                return self._say(f"a link to {short(record['b'])} is open", "link-opened")
+                line = self._say(f"a link to {short(record['b'])} is open", "link-opened")
             case {"k": "msg", "op": "submit", "by": by, "from": sender, "to": str(to)}:
                 if by == sender and to.endswith("/status") and "/p2p" in to:
                     text = f"status event to {short(to)} ({record['type']})"
-                    return self._detail(text, "status-event")
-        return None
+                    line = self._detail(text, "status-event")
+        return line
 
     def _say(self, text: str, event: str = "") -> Line:
         return Line(self._who, text, event)
@@ -247,24 +248,24 @@ class Narrator:
 
     def _step(self, record: Record) -> Line | None:
         key, new = record["key"], record["new"]
-        match record["machine"]:
-            case "stub_deployment" if new == "deployed":
-                for part, (name, event) in _STUBS.items():
-                    if part in key:
-                        return self._say(f"{name} is deployed: {short(key)}", event)
-            case "stub_connection" if new == "live":
-                return self._say(f"{short(key)} is live: its session is open", "node-stub-live")
-            case "stub_connection" if new == "disconnected":
+        line = None
+        match record["machine"], new:
+            case "stub_deployment", "deployed":
+                name, event = next(said for part, said in _STUBS.items() if part in key)
+                line = self._say(f"{name} is deployed: {short(key)}", event)
+            case "stub_connection", "live":
+                line = self._say(f"{short(key)} is live: its session is open", "node-stub-live")
+            case "stub_connection", "disconnected":
                 text = f"{short(key)} disconnected: its session is left"
-                return self._say(text, "node-stub-left")
-            case "p2p_connection":
-                return self._link_step(key, record)
-            case "session":
+                line = self._say(text, "node-stub-left")
+            case "p2p_connection", _:
+                line = self._link_step(key, record)
+            case "session", _:
                 runtime = short(key.rpartition("|")[2])
-                return self._say(f"session of {runtime}: {new}", _SESSIONS.get(new, ""))
-            case "registration":
-                return self._say(f"registration of {short(key)}: {new}", _RECORDS.get(new, ""))
-        return None
+                line = self._say(f"session of {runtime}: {new}", _SESSIONS.get(new, ""))
+            case "registration", _:
+                line = self._say(f"registration of {short(key)}: {new}", _RECORDS.get(new, ""))
+        return line
 
     def _link_step(self, key: str, record: Record) -> Line:
         cause = record["cause"]

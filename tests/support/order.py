@@ -11,7 +11,6 @@ FIRST = ("tests/spark/", "tests/fsm/judge/test_damage.py", "tests/fsm/product/")
 WAITING = (
     "tests/actors/cli/",
     "tests/actors/commands/",
-    "tests/actors/demo/",
     "tests/actors/dev/",
     "tests/actors/node/",
     "tests/actors/runtime/p2p/set_up/test_p2p_negotiation.py",

@@ -42,8 +42,6 @@ def test_the_version_is_reported():
         (["node", "--domain", "a b"], "no domain name"),
         (["node", "--domain", "a.ex/x"], "no domain name"),
         (["node", "--domain", "a.ex", "--log", "loud"], "Invalid value"),
-        (["demo", "--p2p", "carrier-pigeon"], "Invalid value"),
-        (["demo", "--requests", "1"], "Invalid value"),
         (["runtime", "--domain", "a.ex", "--node", "ws://x/", "--name", "a b"], "no name"),
         (["runtime", "--domain", "a.ex", "--node", "ws://x/", "--name", "a/b"], "no name"),
         (["runtime", "--domain", "a.ex", "--node", "ws://x/", "--name", ""], "no name"),

@@ -1,1 +1,0 @@
-"""The demonstration: three processes that show the protocol at work."""
