@@ -232,7 +232,7 @@ class Alice:
     async def ask_by_node(self) -> None:
         """Send a numbered request by the message node, link or no link."""
         self.numbered += 1
-        body = {"value": {"number": self.numbered}, "p2p": False}
+        body: actors.JsonObject = {"value": {"number": self.numbered}, "p2p": False}
         self._answered(await self._caller.ask(self._bob, actors.MessageType.CREATE, body))
 
     def _answered(self, answer: actors.Message) -> None:
