@@ -42,9 +42,10 @@ def show(line: Line, act: int) -> None:
     lines = textwrap.wrap(text, width, break_on_hyphens=False) if sys.stdout.isatty() else [text]
     who = click.style(f"{line.who:<6}", fg=_COLOURS[line.who])
     colour = "green" if line.style == "verdict" else None
-    is_bold = line.style in {"note", "verdict"}
+    # None, not False: that would end what is set beside it.
+    is_bold, is_dim = line.style in {"note", "verdict"} or None, line.style == "detail" or None
     for number, part in enumerate(lines):
-        styled = click.style(part, fg=colour, bold=is_bold, dim=line.style == "detail")
+        styled = click.style(part, fg=colour, bold=is_bold, dim=is_dim)
         click.echo(f"   {' ' * 6 if number else who} {styled}")
 
 
