@@ -5,12 +5,13 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.engine import ENGINE_TIMEOUT
-from specs.limits.group import GROUP_LOOKUP_BYTES, GROUP_LOOKUPS
+from specs.limits.group import GROUP_LEASE, GROUP_LOOKUP_BYTES, GROUP_LOOKUPS
 from specs.reply_code import DropReason
 from tests.actors.node.registry.test_registry import registered
-from tests.support.node.group_world import open_group
+from tests.support.node.group_world import open_group, resumed
 from tests.support.node.node_peer import DR, RA, RB
 from transports.engine.contract import Put
+from transports.errors import LinkError
 
 LATE = ENGINE_TIMEOUT - 0.5
 """Seconds by which a row comes late."""
@@ -163,6 +164,52 @@ async def test_a_sender_is_told_that_the_engine_cannot_be_asked(autojump_clock):
         assert answer.body["description"] == "the engine of the domain cannot be reached now"
         world.store.start(late.two.engine)
         await trio.sleep(1)
+        assert (await alice.ask("read", f"{RA}/sm", NOBODY)).code == 404
+
+
+async def test_what_waits_is_refused_when_the_reader_of_rows_is_started_again(autojump_clock):
+    async with open_group() as world:
+        two = world.nodes[1]
+        alice, read = await two.peer(RA), two.engine.get
+
+        async def crash(_):
+            two.engine.get = read
+            raise RuntimeError("a defect")
+
+        two.engine.get = crash
+        request = await alice.post("read", f"{RA}/sm", NOBODY)
+        with pytest.raises(LinkError):
+            await alice.hear()
+        alice = await resumed(two, RA, alice.token)
+        with trio.fail_after(1):
+            answer = await alice.hear()
+        assert (answer.id, answer.code) == (request.id, 503)
+        assert (await alice.ask("read", f"{RA}/sm", NOBODY)).code == 404
+
+
+async def test_nothing_waits_at_a_node_that_was_fenced(autojump_clock):
+    """Its links are cut, so that the sender gets its own timeout."""
+    async with open_group() as world:
+        two = world.nodes[1]
+        alice, read = await two.peer(RA), two.engine.get
+        asked = trio.Event()
+
+        async def no_answer(_):
+            asked.set()
+            await trio.sleep_forever()
+
+        two.engine.get = no_answer
+        request = await alice.post("read", f"{RA}/sm", NOBODY)
+        await asked.wait()
+        world.store.stop(two.engine)
+        with pytest.raises(LinkError), trio.fail_after(GROUP_LEASE):
+            await alice.hear()
+        ops = two.ops(actor="bus", id=request.id, to=NOBODY)
+        assert ops == ["rcv", "admit", "queue", "flush"]
+        two.engine.get = read
+        world.store.start(two.engine)
+        await trio.sleep(GROUP_LEASE)
+        alice = await resumed(two, RA, alice.token)
         assert (await alice.ask("read", f"{RA}/sm", NOBODY)).code == 404
 
 
