@@ -25,7 +25,6 @@ from actors.kit.supervision.supervisor import (
 from actors.kit.trace import Tracer
 from actors.pipe.process import ProcessSandboxes, process_sandboxes
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
-from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.bus.transfers import Transfers
@@ -288,10 +287,8 @@ async def _start(
     plan: _Plan, core: Supervisor, isolated: Supervisor, followers: Followers
 ) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
-    make_bus = partial(
-        MessageBus, plan.own, plan.judge, plan.tracer, plan.counters, config.interceptors
-    )
-    bus = await core.start_child(ChildSpec("bus", make_bus))
+    bus = MessageBus(plan.own, plan.judge, plan.tracer, plan.counters, config.interceptors)
+    await core.start_child(ChildSpec("bus", lambda: bus))
     plan.dead_mail.attach(bus, plan.counters)
     if plan.policing is not None:
         await plan.policing.start(core, CorePort(f"{own}/{PEP}", bus))
@@ -389,7 +386,7 @@ async def _registry(
     plan: _Plan,
     core: Supervisor,
     status: RuntimeStatus,
-    bus: ActorRef[BusMessage],
+    bus: MessageBus,
     loader: ActorRef[LoaderMessage],
 ) -> ActorRef[RegistryMessage]:
     config = plan.config
@@ -415,13 +412,13 @@ async def _registry(
         ice=config.ice_source,
     )
     registry = await core.start_child(ChildSpec("registry", partial(Registry, resolve, parts)))
-    await bus.ask(lambda done: RegistryJoined(registry, done))
+    bus.join(registry)
     await loader.ask(lambda done: RegistryIs(registry, done))
     return registry
 
 
 async def _allocation(
-    plan: _Plan, core: Supervisor, bus: ActorRef[BusMessage]
+    plan: _Plan, core: Supervisor, bus: MessageBus
 ) -> ActorRef[AllocationMessage]:
     config = plan.config
     port = CorePort(f"{config.runtime}/address-allocation", bus)
@@ -434,7 +431,7 @@ async def _allocation(
 class _SyncHelpers:
     """The actors that the sync manager works with."""
 
-    bus: ActorRef[BusMessage]
+    bus: MessageBus
     allocation: ActorRef[AllocationMessage]
     registrar: ActorRef[RegistrarMessage]
     registry: ActorRef[RegistryMessage]

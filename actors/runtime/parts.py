@@ -13,7 +13,7 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.trace import Tracer
 from actors.pipe.process import ProcessSandboxes
-from actors.runtime.bus.messages import BusMessage
+from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.config import RuntimeConfig
@@ -80,7 +80,7 @@ class RuntimeParts:
     counters: Counters
     monitor: Monitor
     tracer: Tracer
-    bus: ActorRef[BusMessage]
+    bus: MessageBus
     agent: CorePort
     sandboxes: Sandboxes
     processes: ProcessSandboxes

@@ -13,7 +13,7 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
-from actors.runtime.bus.messages import Granted, Named, Origin
+from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.hyperty.addresses import HypertyAddresses
@@ -228,7 +228,7 @@ class Runtime:
         url = life.url = given.address
         deployment = self._deployments[url] = _Deployment(url, described, life)
         try:
-            await self._parts.bus.ask(partial(Named, url, described.name))
+            self._parts.bus.set_name(url, described.name)
             sandbox = await self._run(url, make)
             await self._register(url, described)
             await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
@@ -331,7 +331,7 @@ class Runtime:
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._unregister(url)
         await self._parts.sandboxes.close(url)
-        await self._parts.bus.ask(partial(Named, url, None))
+        self._parts.bus.set_name(url, None)
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
         if deployment.is_up:
@@ -435,7 +435,7 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         sender = f"{self.url}/{part}"
-        await self._parts.bus.ask(partial(Granted, sender, sender, Origin.LOCAL))
+        self._parts.bus.grant(sender, sender, Origin.LOCAL)
 
     def forwarded(self, rule: ForwardRule) -> AbstractAsyncContextManager[None]:
         """Copy messages between two addresses of this runtime, while the context is open.

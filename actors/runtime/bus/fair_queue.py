@@ -5,35 +5,19 @@ back when the bus has taken it. A component that takes more than its share while
 gets its places back later.
 """
 
-from abc import ABC, abstractmethod
 from collections import deque
 from typing import final
 
 import trio
-from typing_extensions import override
 
 from fsm.limits.token_bucket import FairQueueCore
 from specs.limits.bus import SUBMITTED
 
-__all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]
-
-
-class Permit(ABC):
-    """A permit for one message in transit into the bus."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def take(self) -> None:
-        """Note that the bus has the message: from now on it alone gives the place back."""
-
-    @abstractmethod
-    def give_back(self) -> None:
-        """Let the next message come; called by the bus, once for each message."""
+__all__ = ["FairQueue", "Permits"]
 
 
 @final
-class Permits(Permit):
+class Permits:
     """The places of one component, each as good as another.
 
     Places are given in the order in which they are asked for: a message has its id by then,
@@ -63,57 +47,27 @@ class Permits(Permit):
             async with self._line:
                 await self._permits.acquire()
 
-    @override
-    def take(self) -> None:
-        pass
-
-    @override
     def give_back(self) -> None:
+        """Let the next message come; called once for each."""
         self._permits.release()
 
 
 @final
-class OwnPlace(Permit):
-    """The place of a message that the bus may never see: its submitter may stop waiting."""
-
-    __slots__ = ("_is_taken", "_places")
-
-    def __init__(self, places: Permits) -> None:
-        self._places = places
-        self._is_taken = False
-
-    @override
-    def take(self) -> None:
-        self._is_taken = True
-
-    @override
-    def give_back(self) -> None:
-        self._places.give_back()
-
-    def leave(self) -> None:
-        """Give it back, unless that is the bus's to do."""
-        if not self._is_taken:
-            self._is_taken = True
-            self._places.give_back()
-
-
-@final
 class FairQueue:
-    """Gives places back, each in its turn; part of the bus's task."""
+    """Gives places back, each in its turn."""
 
     def __init__(self) -> None:
         self._core = FairQueueCore()
-        self._held: dict[str, deque[Permit]] = {}
+        self._held: dict[str, deque[Permits]] = {}
 
-    def taken(self, place: Permit, by: str, now: float) -> None:
+    def taken(self, place: Permits, by: str, now: float) -> None:
         """Take a message that counts.
 
         Args:
-            place: The permit.
+            place: The places of the sender.
             by: Address of the sender.
             now: Current time, in seconds.
         """
-        place.take()
         if self._core.taken(by, now):
             place.give_back()
         else:

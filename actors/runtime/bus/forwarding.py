@@ -15,7 +15,7 @@ from actors.runtime.bus.admission import Admission, SenderProofs
 from actors.runtime.bus.arrivals import Arrivals
 from actors.runtime.bus.copies import Copies
 from actors.runtime.bus.delivery import RECEIVER_FULL, Deliveries, Full
-from actors.runtime.bus.fair_queue import FairQueue, Permit
+from actors.runtime.bus.fair_queue import FairQueue, Permits
 from actors.runtime.bus.messages import Announced, Lost, Origin, Submitted
 from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
 from actors.runtime.bus.outbound import Outbound
@@ -107,7 +107,6 @@ class Forwarding:
             now: Current time, in seconds.
         """
         if submitted.place is not None:
-            submitted.place.take()
             self.outbound.permit = submitted.place, submitted.by
         message = submitted.message
         # Most messages of a runtime came over nothing.
@@ -118,7 +117,7 @@ class Forwarding:
         if permit is not None:
             self.give_back(*permit, now)
 
-    def give_back(self, permit: Permit, by: str, now: float) -> None:
+    def give_back(self, permit: Permits, by: str, now: float) -> None:
         """Give the permit of a submitter back, at once or in its turn.
 
         Args:

@@ -1,58 +1,29 @@
 """The Message BUS: router of one runtime, between its sandboxes and its stubs.
 
-Submitting components wait while its mailbox is full, and that is the backpressure; it
-waits for no component itself.
-
-Messages in the mailboxes of actors that are gone (OBS-06).
+It is called directly and never waits. Its task serves timers only.
 """
 
-from typing import Final, assert_never, final
+import math
+from typing import Final, Never, TypeAlias, final
 
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import LinkListener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.messages import (
-    Announced,
-    Anonymised,
-    BusMessage,
-    CaughtUp,
-    ChildrenLed,
-    Expelled,
-    Followed,
-    FollowingMessage,
-    ForwardAdded,
-    ForwardRemoved,
-    Granted,
-    HandedBack,
-    HandedOn,
-    HeardBy,
-    KeptIn,
-    LinkMessage,
-    ListenerAdded,
-    ListenerRemoved,
-    Lost,
-    Named,
-    RegistryJoined,
-    ReleaseAsked,
-    Revoked,
-    Room,
-    RoutingMessage,
-    SentOut,
-    Submitted,
-    Unfollowed,
-)
+from actors.runtime.bus.messages import Announced, BusQuestion, Lost, Origin, Submitted
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
-from fsm.bus.forward_rules import ForwardRefusedError
+from fsm.bus.child_paths import ChildPath
+from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.resolve.resolve_io import (
     NoRoute,
     OwnerDoubted,
@@ -62,6 +33,7 @@ from fsm.registry.resolve.resolve_io import (
     Route,
     RoutesChanged,
 )
+from specs.message import Message
 from specs.reply_code import Code, DropReason
 
 __all__ = ["DeadMail", "MessageBus"]
@@ -69,45 +41,36 @@ __all__ = ["DeadMail", "MessageBus"]
 
 @final
 class DeadMail(DeadLetters):
-    """Counts them all; requests among them are answered 503 by the Message BUS.
-
-    When that is gone, too, its end answers the requester; each message is a drop.
-    """
+    """Counts messages of actors that are gone; requests among them are answered 503 (OBS-06)."""
 
     def __init__(self) -> None:
-        self._bus: ActorRef[BusMessage] | None = None
+        self._bus: MessageBus | None = None
         self._counters = Counters()
 
-    def attach(self, bus: ActorRef[BusMessage], counters: Counters) -> None:
-        """Set the answering address and the counters.
-
-        Args:
-            bus: Message bus of the node.
-            counters: Counters of the process.
-        """
-        self._bus = bus
-        self._counters = counters
+    def attach(self, bus: "MessageBus", counters: Counters) -> None:
+        """Set the bus that answers, and the counters."""
+        self._bus, self._counters = bus, counters
 
     @override
     def lost(self, actor: str, message: object) -> None:
         self._counters.dead_letter(actor)
-        match message:
-            case Delivery(inner):
-                lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
-                if self._bus is None or not self._bus.try_tell(lost):
-                    self._counters.drop(DropReason.NO_TARGET, inner, actor)
-            case Submitted(inner) | Lost(Delivery(inner)):
-                self._counters.drop(DropReason.NO_TARGET, inner, actor)
-            case _:
-                pass
+        if isinstance(message, Delivery):
+            lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
+            if self._bus is None or not self._bus.try_tell(lost):
+                self._counters.drop(DropReason.NO_TARGET, message.message, actor)
 
 
 _NAME: Final = "bus"
 
+News: TypeAlias = (
+    Lost | Route | NoRoute | RoutesChanged | PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
+)
+"""What a sandbox and the registry report to the bus."""
+
 
 @final
-class MessageBus(Actor[BusMessage]):
-    """Hosts the cores that forward messages."""
+class MessageBus(Actor[Never]):
+    """Routes the messages of one runtime. Methods raise ActorStoppedError if it has closed."""
 
     def __init__(
         self,
@@ -120,172 +83,212 @@ class MessageBus(Actor[BusMessage]):
         self._hops = HopTrace(tracer, _NAME, counters)
         self._turns = FairQueue()
         self._forwarding = Forwarding(own, policy, self._hops, self._turns, interceptors)
+        self._admission = self._forwarding.admission
+        self._routing = self._forwarding.routing
+        self._next_timer = math.inf
+        self._is_closed = False
 
-    @override
-    async def handle(self, message: BusMessage) -> None:
-        match message:
-            case Submitted():
-                self._forwarding.submit(message, trio.current_time())
-            case HandedBack() | HandedOn() | Lost():
-                self._hand(message)
-            case Announced() | CaughtUp():
-                self._follow_path(message)
-            case Room(stub, count, is_first):
-                now = trio.current_time()
-                self._forwarding.outbound.room(stub, count, now, is_first=is_first)
-            case Route() | NoRoute() | RoutesChanged():
-                self._route(message)
-            case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
-                self._forwarding.proofs.proven(message, trio.current_time())
-            case RegistryJoined() | ReleaseAsked() | ForwardAdded():
-                self._serve(message)
+    # ---- messages
+
+    def submit(self, submitted: Submitted) -> None:
+        """Take a message from a component."""
+        self._check()
+        self._forwarding.submit(submitted, trio.current_time())
+        self._settle()
+
+    def hand_back(self, messages: tuple[Message, ...], by: str) -> None:
+        """Route again what a stub could not deliver."""
+        self._check()
+        self._forwarding.hand_back(messages, by, trio.current_time())
+        self._settle()
+
+    def hand_on(self, message: Message, component: str) -> None:
+        """Give a component a message that came to another part of this runtime."""
+        self._check()
+        self._forwarding.hand_on(message, component, trio.current_time())
+        self._settle()
+
+    def announce(self, announced: Announced) -> None:
+        """Take from a link which messages of a pair precede those it brings (C-20)."""
+        self._check()
+        self._forwarding.announced(announced, trio.current_time())
+        self._settle()
+
+    def room(self, stub: str, count: int, *, is_first: bool) -> None:
+        """Take how many more messages the stub of a node accepts."""
+        self._check()
+        self._forwarding.outbound.room(stub, count, trio.current_time(), is_first=is_first)
+        self._settle()
+
+    async def tell(self, news: News) -> None:
+        """Take a report of a sandbox or of the registry."""
+        self._check()
+        self._report(news)
+        self._settle()
+
+    def try_tell(self, news: News) -> bool:
+        """Take a report; return whether the bus is open."""
+        if not self._is_closed:
+            self._report(news)
+            self._settle()
+        return not self._is_closed
+
+    def _report(self, news: News) -> None:
+        now, forwarding = trio.current_time(), self._forwarding
+        match news:
+            case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
+                pass
+            case Lost():
+                forwarding.lost(news, now)
+            case Route():
+                forwarding.routed(news, now)
+            case NoRoute():
+                forwarding.outbound.no_route(news, now)
+            case RoutesChanged():
+                forwarding.outbound.routes.forget()
             case _:
-                self._write(message)
-        self._forwarding.admission.settle()
+                forwarding.proofs.proven(news, now)
 
-    def _release(self, stub: str, domain: str) -> bool:
+    # ---- the tables
+
+    def grant(self, owner: str, address: str, origin: Origin) -> None:
+        """Let a component send from an address and from those below it."""
+        self._check()
+        self._admission.grant(owner, address, origin)
+
+    def revoke(self, owner: str, address: str) -> None:
+        """End that. Idempotent."""
+        self._check()
+        self._admission.revoke(owner, address)
+
+    def set_name(self, component: str, name: str | None) -> None:
+        """Set the name of a hyperty, for policies; None: it has ended."""
+        self._admission.name(component, name)
+
+    def listen(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
+        """Add a receiver of messages to an address (BUS-02)."""
+        self._check()
+        self._hops.rows(self._routing.add(address, listener, writer))
+
+    def unlisten(self, address: str, listener: ActorRef[Delivery] | None, writer: str) -> None:
+        """Remove it; None: all receivers. Idempotent."""
+        self._check()
+        self._hops.rows(self._routing.remove(address, listener, writer))
+
+    def follow(self, address: str, component: str, writer: str) -> None:
+        """Add the receivers of a component as receivers of an address (SYN-06)."""
+        self._check()
+        for listener in self._routing.find(component):
+            self._hops.rows(self._routing.add(address, listener, writer))
+
+    def unfollow(self, address: str, component: str, writer: str) -> None:
+        """End that. Idempotent."""
+        self._check()
+        for listener in self._routing.find(component):
+            self._hops.rows(self._routing.remove(address, listener, writer))
+
+    def expel(self, component: str, writer: str) -> None:
+        """Remove the receivers of a component everywhere. Idempotent."""
+        self._check()
+        self._forwarding.outbound.anonymous.discard(component)
+        for listener in self._routing.find(component):
+            self._hops.rows(self._routing.remove_listener(listener, writer))
+            self._forwarding.outbound.stub_left(component, trio.current_time())
+        self._settle()
+
+    def send_out(self, address: str, link: str, writer: str) -> None:
+        """Send messages to an address by a link, too (P2P-25)."""
+        self._check()
+        for stub in self._routing.find(link):
+            now = trio.current_time()
+            branch = self._forwarding.outbound.branch(address, stub, link, now)
+            self._hops.rows(self._routing.add(address, branch, writer))
+        self._settle()
+
+    def keep_in(self, address: str, link: str, writer: str) -> None:
+        """End that. Idempotent."""
+        self._check()
+        for row in self._routing.find(address):
+            if isinstance(row, LinkListener) and row.link == link:
+                self._hops.rows(self._routing.remove(address, row, writer))
+
+    def hear_by(self, address: str, link: str | None) -> None:
+        """Accept events of an address by this direct link only; None: by none."""
+        self._check()
+        self._admission.allow_events(address, link)
+        if link is not None:
+            self._forwarding.arrivals.expects(address, link)
+
+    def lead_children(self, address: str, path: ChildPath) -> None:
+        """Set the path of what components write of children (P2P-30)."""
+        self._check()
+        self._forwarding.lead_children(address, path, trio.current_time())
+        self._settle()
+
+    def anonymise(self, stub: str) -> None:
+        """Send no identity of a sender by a stub (REG-15)."""
+        self._forwarding.outbound.anonymous.add(stub)
+
+    async def caught_up(self, address: str, link: str) -> None:
+        """Wait until a link brings the events of an address, and all before have come."""
+        self._check()
+        reply = Reply[None]()
+        self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
+        self._settle()
+        await reply.get()
+
+    def add_rule(self, rule: ForwardRule, writer: str) -> None:
+        """Copy messages by a rule (BUS-08). Raises ForwardRefusedError."""
+        self._check()
+        self._forwarding.copies.add(rule, writer)
+
+    def remove_rule(self, rule: ForwardRule, writer: str) -> None:
+        """End that. Idempotent."""
+        self._check()
+        self._forwarding.copies.remove(rule, writer)
+
+    def join(self, registry: ActorRef[BusQuestion]) -> None:
+        """Set the registry that resolves routes."""
+        self._forwarding.outbound.registry = registry
+
+    def release(self, stub: str, domain: str) -> bool:
         """Forget the routes by a stub, unless a request or a subscription depends on it."""
+        self._check()
         is_free = not self._forwarding.answers.depends_on(stub, domain)
         if is_free:
             self._forwarding.outbound.routes.forget_stub(stub)
         return is_free
 
-    def _route(self, message: Route | NoRoute | RoutesChanged) -> None:
-        match message:
-            case Route():
-                self._forwarding.routed(message, trio.current_time())
-            case NoRoute():
-                self._forwarding.outbound.no_route(message, trio.current_time())
-            case RoutesChanged():
-                self._forwarding.outbound.routes.forget()
-            case _:
-                assert_never(message)
+    # ---- time and end
 
-    def _hand(self, message: HandedBack | HandedOn | Lost) -> None:
-        now = trio.current_time()
-        match message:
-            case HandedBack(messages, by):
-                self._forwarding.hand_back(messages, by, now)
-            case HandedOn(passed, component):
-                self._forwarding.hand_on(passed, component, now)
-            case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
-                pass
-            case Lost():
-                self._forwarding.lost(message, now)
-            case _:
-                assert_never(message)
+    def _check(self) -> None:
+        if self._is_closed:
+            raise ActorStoppedError(_NAME)
 
-    def _follow_path(self, message: Announced | CaughtUp) -> None:
-        now = trio.current_time()
-        match message:
-            case Announced():
-                self._forwarding.announced(message, now)
-            case CaughtUp(address, link, done):
-                self._forwarding.arrivals.catch_up(address, link, done, now)
-            case _:
-                assert_never(message)
+    def _settle(self) -> None:
+        self._admission.settle()
+        due = min(self._forwarding.deadline(), self._turns.deadline())
+        if due < self._next_timer:
+            self._next_timer = due
+            self.wake()
 
-    def _serve(self, message: RegistryJoined | ReleaseAsked | ForwardAdded) -> None:
-        match message:
-            case RegistryJoined(registry, done):
-                self._forwarding.outbound.registry = registry
-                done.send(None)
-            case ReleaseAsked(stub, domain, freed):
-                freed.send(self._release(stub, domain))
-            case ForwardAdded(rule, writer, added):
-                try:
-                    self._forwarding.copies.add(rule, writer)
-                except ForwardRefusedError as error:
-                    added.fail(error)
-                else:
-                    added.send(None)
-            case _:
-                assert_never(message)
-
-    def _write(self, message: RoutingMessage) -> None:
-        routing = self._forwarding.routing
-        match message:
-            case Granted() | Revoked() | Named() | Anonymised():
-                self._write_component(message)
-            case ForwardRemoved(rule, writer):
-                self._forwarding.copies.remove(rule, writer)
-            case ListenerAdded(address, listener, writer):
-                self._hops.rows(routing.add(address, listener, writer))
-            case ListenerRemoved(address, listener, writer):
-                self._hops.rows(routing.remove(address, listener, writer))
-            case SentOut() | KeptIn() | HeardBy() | ChildrenLed():
-                self._write_link(message)
-            case _:
-                self._write_following(message)
-        message.done.send(None)
-
-    def _write_component(self, message: Granted | Revoked | Named | Anonymised) -> None:
-        admission = self._forwarding.admission
-        match message:
-            case Granted(owner, address, origin):
-                admission.grant(owner, address, origin)
-            case Revoked(owner, address):
-                admission.revoke(owner, address)
-            case Named(component, name):
-                admission.name(component, name)
-            case Anonymised(stub):
-                self._forwarding.outbound.anonymous.add(stub)
-            case _:
-                assert_never(message)
-
-    def _write_link(self, message: LinkMessage) -> None:
-        """Have what is sent to an address go out by a link, too, or no longer."""
-        routing, address = self._forwarding.routing, message.address
-        match message:
-            case SentOut():
-                self._branch(message)
-            case KeptIn(_, link, writer):
-                for row in routing.find(address):
-                    if isinstance(row, LinkListener) and row.link == link:
-                        self._hops.rows(routing.remove(address, row, writer))
-            case HeardBy(_, link):
-                self._forwarding.admission.allow_events(address, link)
-                if link is not None:
-                    self._forwarding.arrivals.expects(address, link)
-            case ChildrenLed(_, path):
-                self._forwarding.lead_children(address, path, trio.current_time())
-            case _:
-                assert_never(message)
-
-    def _branch(self, message: SentOut) -> None:
-        routing, address, link = self._forwarding.routing, message.address, message.link
-        for stub in routing.find(link):
-            now = trio.current_time()
-            branch = self._forwarding.outbound.branch(address, stub, link, now)
-            self._hops.rows(routing.add(address, branch, message.writer))
-
-    def _write_following(self, message: FollowingMessage) -> None:
-        routing = self._forwarding.routing
-        if isinstance(message, Expelled):
-            self._forwarding.outbound.anonymous.discard(message.component)
-        for listener in routing.find(message.component):
-            match message:
-                case Followed(address, _, writer):
-                    self._hops.rows(routing.add(address, listener, writer))
-                case Unfollowed(address, _, writer):
-                    self._hops.rows(routing.remove(address, listener, writer))
-                case Expelled(component, writer):
-                    self._hops.rows(routing.remove_listener(listener, writer))
-                    self._forwarding.outbound.stub_left(component, trio.current_time())
-                case _:
-                    assert_never(message)
+    @override
+    async def handle(self, message: Never) -> None:
+        """This actor receives no messages."""
 
     @override
     def deadline(self) -> float:
-        return min(self._forwarding.deadline(), self._turns.deadline())
+        self._next_timer = min(self._forwarding.deadline(), self._turns.deadline())
+        return self._next_timer
 
     @override
     async def timed_out(self) -> None:
         now = trio.current_time()
         self._turns.tick(now)
         self._forwarding.tick(now)
-        self._forwarding.admission.settle()
+        self._admission.settle()
 
     @override
     async def stop(self) -> None:
+        self._is_closed = True
         self._forwarding.leave()

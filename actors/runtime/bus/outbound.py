@@ -159,7 +159,7 @@ class RouteCache:
 
 if TYPE_CHECKING:
     from actors.kit.supervision.actor import ActorRef
-    from actors.runtime.bus.fair_queue import Permit
+    from actors.runtime.bus.fair_queue import Permits
     from actors.runtime.bus.messages import BusQuestion
 
 __all__ = ["Ending", "Outbound"]
@@ -202,7 +202,7 @@ class Ending(Protocol):
             request: The request.
         """
 
-    def give_back(self, permit: "Permit", by: str, now: float) -> None:
+    def give_back(self, permit: "Permits", by: str, now: float) -> None:
         """Give the permit of a submitter back.
 
         Args:
@@ -219,7 +219,7 @@ class _Held:
 
     forward: Forward
     since: float
-    permit: "Permit | None"
+    permit: "Permits | None"
     by: str
 
 
@@ -262,7 +262,7 @@ class Outbound:
         self.routes = RouteCache()
         self.registry: ActorRef[BusQuestion] | None = None
         self.anonymous: set[str] = set()
-        self.permit: tuple[Permit, str] | None = None
+        self.permit: tuple[Permits, str] | None = None
         self._handing = handing
         self._hops = hops
         self._ending = ending

@@ -23,7 +23,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.runtime.bus.messages import BusMessage
+from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.discovery.identity_gui import IdentityGui, IdentityGuiPart
 from actors.runtime.discovery.search import Discoverer
@@ -298,7 +298,7 @@ _PARTS: Final[Mapping[str, Callable[[PartServices, PartClient], Answer]]] = {
 
 
 async def start_parts(
-    core: Supervisor, bus: ActorRef[BusMessage], ids: IdSource, services: PartServices
+    core: Supervisor, bus: MessageBus, ids: IdSource, services: PartServices
 ) -> None:
     """Start all parts of a runtime.
 

@@ -13,7 +13,7 @@ import attrs
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.bus.messages import BusMessage
+from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.status import RuntimeStatus
@@ -204,7 +204,7 @@ class RegistryParts:
     """
 
     port: CorePort
-    bus: ActorRef[BusMessage]
+    bus: MessageBus
     loader: ActorRef[LoaderMessage]
     ids: IdSource
     hops: HopTrace

@@ -10,7 +10,6 @@ and reads the records of the entities.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -20,7 +19,6 @@ from typing_extensions import override
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.bus.messages import ReleaseAsked
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.messages import (
@@ -572,7 +570,7 @@ class Registry(Actor[RegistryMessage]):
 
     async def _release(self, effect: rs.Release) -> rs.Released:
         """Ask the bus whether an idle stub is free; once it has stopped, none matters."""
-        is_free = await self._parts.bus.ask(partial(ReleaseAsked, effect.url, effect.domain))
+        is_free = self._parts.bus.release(effect.url, effect.domain)
         return rs.Released(effect.url, effect.number, is_free)
 
     async def _renew_paths(self, domain: str, session: str | None) -> None:

@@ -25,7 +25,8 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import Tracer
-from actors.runtime.bus.messages import BusMessage, ListenerAdded, MiniBusMessage, Origin
+from actors.runtime.bus.message_bus import MessageBus
+from actors.runtime.bus.messages import ListenerAdded, MiniBusMessage, Origin
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort
 from actors.runtime.hop_trace import HopTrace
@@ -177,7 +178,7 @@ class Sandboxes:
     def __init__(
         self,
         supervisor: Supervisor,
-        bus: ActorRef[BusMessage],
+        bus: MessageBus,
         port: CorePort,
         tracer: Tracer,
         counters: Counters,

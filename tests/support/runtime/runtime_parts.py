@@ -11,11 +11,11 @@ import trio.testing
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.runtime.bus.message_bus import MessageBus
-from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined
+from actors.runtime.bus.messages import BusQuestion, Origin
 from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
@@ -60,7 +60,7 @@ class BusWorld:
         asked: What the registry was asked.
     """
 
-    bus: ActorRef[BusMessage]
+    bus: MessageBus
     supervisor: Supervisor
     tracer: MemoryTracer
     counters: Counters
@@ -105,10 +105,11 @@ async def open_bus(
         MessageBus, OwnSender.of(R), policy or PermitAll(), tracer, counters, interceptors
     )
     async with open_supervisor("test") as supervisor:
-        bus = await supervisor.start_child(ChildSpec("bus", make))
+        bus = make()
+        await supervisor.start_child(ChildSpec("bus", lambda: bus))
         registry = await supervisor.start_child(
             ChildSpec("registry", partial(ScriptedRegistry, asked))
         )
-        await bus.ask(partial(RegistryJoined, registry))
+        bus.join(registry)
         agent = CorePort(UA, bus)
         yield BusWorld(bus, supervisor, tracer, counters, asked, agent)

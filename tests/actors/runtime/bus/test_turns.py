@@ -7,7 +7,6 @@ import pytest
 import trio
 
 from actors.kit.supervision.supervisor import ChildSpec
-from actors.runtime.bus.messages import Room
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
 from fsm.intent import Intent
@@ -123,7 +122,7 @@ async def test_closed_requests_are_not_counted(end, world, autojump_clock):
 async def windowed(world, room):
     """Return the mailbox of a stub that has room for so many messages, and leads to C."""
     stub = await world.component(S)
-    await world.bus.tell(Room(S, room, is_first=True))
+    world.bus.room(S, room, is_first=True)
     await world.bus.tell(Route(C, Intent.REACH, S, math.inf, "test"))
     return stub
 
@@ -139,9 +138,9 @@ async def test_what_a_stub_has_no_room_for_waits_in_order_with_its_sender(world)
         assert len(stub) == 2
         assert len(nursery.child_tasks) == 1
         while nursery.child_tasks:
-            await world.bus.tell(Room(S, SUBMITTED))
+            world.bus.room(S, SUBMITTED, is_first=False)
             await world.settle()
-    await world.bus.tell(Room(S, 2 * SUBMITTED))
+    world.bus.room(S, 2 * SUBMITTED, is_first=False)
     await world.settle()
     assert [one.message.id for one in stub] == list(range(1, 5 * SUBMITTED + 1))
 
