@@ -7,7 +7,7 @@ import attrs
 import trio
 import trio.lowlevel
 
-from actors.runtime.bus.messages import Granted, Origin, SentOut, Submitted
+from actors.runtime.bus.messages import Origin, Submitted
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
@@ -143,9 +143,9 @@ class Pair:
         """Have a peer say something over its link to another, in whomever's name."""
         link = next(one for one in await peer.runtime.links() if one.remote == other.runtime.url)
         bus = peer.runtime._parts.bus
-        await bus.ask(lambda done: SentOut(forged.to, link.url or "", "test", done))
-        await bus.ask(lambda done: Granted("test", forged.from_, Origin.LOCAL, done))
-        await bus.tell(Submitted(forged, "test"))
+        bus.send_out(forged.to, link.url or "", "test")
+        bus.grant("test", forged.from_, Origin.LOCAL)
+        bus.submit(Submitted(forged, "test"))
 
     def slow_down(self, by_node: float, by_link: float) -> None:
         """Let each frame to and from the node, and each on the link, take its time."""

@@ -4,6 +4,8 @@ It is called directly and never waits. Its task serves timers only.
 """
 
 import math
+from contextlib import suppress
+from types import TracebackType
 from typing import Final, Never, TypeAlias, final
 
 import trio
@@ -23,7 +25,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
 from fsm.bus.child_paths import ChildPath
-from fsm.bus.forward_rules import ForwardRule
+from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule
 from fsm.registry.resolve.resolve_io import (
     NoRoute,
     OwnerDoubted,
@@ -70,7 +72,11 @@ News: TypeAlias = (
 
 @final
 class MessageBus(Actor[Never]):
-    """Routes the messages of one runtime. Methods raise ActorStoppedError if it has closed."""
+    """Routes the messages of one runtime.
+
+    Each method works in `with self`, which raises ActorStoppedError if the runtime has closed. An
+    error in it ends the runtime, as that of a core part does.
+    """
 
     def __init__(
         self,
@@ -87,50 +93,44 @@ class MessageBus(Actor[Never]):
         self._routing = self._forwarding.routing
         self._next_timer = math.inf
         self._is_closed = False
+        self._crash: BaseException | None = None
 
     # ---- messages
 
     def submit(self, submitted: Submitted) -> None:
         """Take a message from a component."""
-        self._check()
-        self._forwarding.submit(submitted, trio.current_time())
-        self._settle()
+        with self:
+            self._forwarding.submit(submitted, trio.current_time())
 
     def hand_back(self, messages: tuple[Message, ...], by: str) -> None:
         """Route again what a stub could not deliver."""
-        self._check()
-        self._forwarding.hand_back(messages, by, trio.current_time())
-        self._settle()
+        with self:
+            self._forwarding.hand_back(messages, by, trio.current_time())
 
     def hand_on(self, message: Message, component: str) -> None:
         """Give a component a message that came to another part of this runtime."""
-        self._check()
-        self._forwarding.hand_on(message, component, trio.current_time())
-        self._settle()
+        with self:
+            self._forwarding.hand_on(message, component, trio.current_time())
 
     def announce(self, announced: Announced) -> None:
         """Take from a link which messages of a pair precede those it brings (C-20)."""
-        self._check()
-        self._forwarding.announced(announced, trio.current_time())
-        self._settle()
+        with self:
+            self._forwarding.announced(announced, trio.current_time())
 
     def room(self, stub: str, count: int, *, is_first: bool) -> None:
         """Take how many more messages the stub of a node accepts."""
-        self._check()
-        self._forwarding.outbound.room(stub, count, trio.current_time(), is_first=is_first)
-        self._settle()
+        with self:
+            self._forwarding.outbound.room(stub, count, trio.current_time(), is_first=is_first)
 
     async def tell(self, news: News) -> None:
         """Take a report of a sandbox or of the registry."""
-        self._check()
-        self._report(news)
-        self._settle()
+        with self:
+            self._report(news)
 
     def try_tell(self, news: News) -> bool:
         """Take a report; return whether the bus is open."""
-        if not self._is_closed:
+        with suppress(ActorStoppedError), self:
             self._report(news)
-            self._settle()
         return not self._is_closed
 
     def _report(self, news: News) -> None:
@@ -153,13 +153,13 @@ class MessageBus(Actor[Never]):
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let a component send from an address and from those below it."""
-        self._check()
-        self._admission.grant(owner, address, origin)
+        with self:
+            self._admission.grant(owner, address, origin)
 
     def revoke(self, owner: str, address: str) -> None:
         """End that. Idempotent."""
-        self._check()
-        self._admission.revoke(owner, address)
+        with self:
+            self._admission.revoke(owner, address)
 
     def set_name(self, component: str, name: str | None) -> None:
         """Set the name of a hyperty, for policies; None: it has ended."""
@@ -167,63 +167,60 @@ class MessageBus(Actor[Never]):
 
     def listen(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
         """Add a receiver of messages to an address (BUS-02)."""
-        self._check()
-        self._hops.rows(self._routing.add(address, listener, writer))
+        with self:
+            self._hops.rows(self._routing.add(address, listener, writer))
 
     def unlisten(self, address: str, listener: ActorRef[Delivery] | None, writer: str) -> None:
         """Remove it; None: all receivers. Idempotent."""
-        self._check()
-        self._hops.rows(self._routing.remove(address, listener, writer))
+        with self:
+            self._hops.rows(self._routing.remove(address, listener, writer))
 
     def follow(self, address: str, component: str, writer: str) -> None:
         """Add the receivers of a component as receivers of an address (SYN-06)."""
-        self._check()
-        for listener in self._routing.find(component):
-            self._hops.rows(self._routing.add(address, listener, writer))
+        with self:
+            for listener in self._routing.find(component):
+                self._hops.rows(self._routing.add(address, listener, writer))
 
     def unfollow(self, address: str, component: str, writer: str) -> None:
         """End that. Idempotent."""
-        self._check()
-        for listener in self._routing.find(component):
-            self._hops.rows(self._routing.remove(address, listener, writer))
+        with self:
+            for listener in self._routing.find(component):
+                self._hops.rows(self._routing.remove(address, listener, writer))
 
     def expel(self, component: str, writer: str) -> None:
         """Remove the receivers of a component everywhere. Idempotent."""
-        self._check()
-        self._forwarding.outbound.anonymous.discard(component)
-        for listener in self._routing.find(component):
-            self._hops.rows(self._routing.remove_listener(listener, writer))
-            self._forwarding.outbound.stub_left(component, trio.current_time())
-        self._settle()
+        with self:
+            self._forwarding.outbound.anonymous.discard(component)
+            for listener in self._routing.find(component):
+                self._hops.rows(self._routing.remove_listener(listener, writer))
+                self._forwarding.outbound.stub_left(component, trio.current_time())
 
     def send_out(self, address: str, link: str, writer: str) -> None:
         """Send messages to an address by a link, too (P2P-25)."""
-        self._check()
-        for stub in self._routing.find(link):
-            now = trio.current_time()
-            branch = self._forwarding.outbound.branch(address, stub, link, now)
-            self._hops.rows(self._routing.add(address, branch, writer))
-        self._settle()
+        with self:
+            for stub in self._routing.find(link):
+                now = trio.current_time()
+                branch = self._forwarding.outbound.branch(address, stub, link, now)
+                self._hops.rows(self._routing.add(address, branch, writer))
 
     def keep_in(self, address: str, link: str, writer: str) -> None:
         """End that. Idempotent."""
-        self._check()
-        for row in self._routing.find(address):
-            if isinstance(row, LinkListener) and row.link == link:
-                self._hops.rows(self._routing.remove(address, row, writer))
+        with self:
+            for row in self._routing.find(address):
+                if isinstance(row, LinkListener) and row.link == link:
+                    self._hops.rows(self._routing.remove(address, row, writer))
 
     def hear_by(self, address: str, link: str | None) -> None:
         """Accept events of an address by this direct link only; None: by none."""
-        self._check()
-        self._admission.allow_events(address, link)
-        if link is not None:
-            self._forwarding.arrivals.expects(address, link)
+        with self:
+            self._admission.allow_events(address, link)
+            if link is not None:
+                self._forwarding.arrivals.expects(address, link)
 
     def lead_children(self, address: str, path: ChildPath) -> None:
         """Set the path of what components write of children (P2P-30)."""
-        self._check()
-        self._forwarding.lead_children(address, path, trio.current_time())
-        self._settle()
+        with self:
+            self._forwarding.lead_children(address, path, trio.current_time())
 
     def anonymise(self, stub: str) -> None:
         """Send no identity of a sender by a stub (REG-15)."""
@@ -231,21 +228,20 @@ class MessageBus(Actor[Never]):
 
     async def caught_up(self, address: str, link: str) -> None:
         """Wait until a link brings the events of an address, and all before have come."""
-        self._check()
-        reply = Reply[None]()
-        self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
-        self._settle()
+        with self:
+            reply = Reply[None]()
+            self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
         await reply.get()
 
     def add_rule(self, rule: ForwardRule, writer: str) -> None:
         """Copy messages by a rule (BUS-08). Raises ForwardRefusedError."""
-        self._check()
-        self._forwarding.copies.add(rule, writer)
+        with self:
+            self._forwarding.copies.add(rule, writer)
 
     def remove_rule(self, rule: ForwardRule, writer: str) -> None:
         """End that. Idempotent."""
-        self._check()
-        self._forwarding.copies.remove(rule, writer)
+        with self:
+            self._forwarding.copies.remove(rule, writer)
 
     def join(self, registry: ActorRef[BusQuestion]) -> None:
         """Set the registry that resolves routes."""
@@ -253,19 +249,29 @@ class MessageBus(Actor[Never]):
 
     def release(self, stub: str, domain: str) -> bool:
         """Forget the routes by a stub, unless a request or a subscription depends on it."""
-        self._check()
-        is_free = not self._forwarding.answers.depends_on(stub, domain)
-        if is_free:
-            self._forwarding.outbound.routes.forget_stub(stub)
-        return is_free
+        with self:
+            is_free = not self._forwarding.answers.depends_on(stub, domain)
+            if is_free:
+                self._forwarding.outbound.routes.forget_stub(stub)
+            return is_free
 
     # ---- time and end
 
-    def _check(self) -> None:
+    def __enter__(self) -> None:
         if self._is_closed:
             raise ActorStoppedError(_NAME)
 
-    def _settle(self) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, ForwardRefusedError):
+            # A bug, not the caller's: what all share is not to be trusted any more.
+            self._crash, self._is_closed = error, True
+            self.wake()
+            raise ActorStoppedError(_NAME) from error
         self._admission.settle()
         due = min(self._forwarding.deadline(), self._turns.deadline())
         if due < self._next_timer:
@@ -278,11 +284,14 @@ class MessageBus(Actor[Never]):
 
     @override
     def deadline(self) -> float:
-        self._next_timer = min(self._forwarding.deadline(), self._turns.deadline())
+        due = min(self._forwarding.deadline(), self._turns.deadline())
+        self._next_timer = due if self._crash is None else -math.inf
         return self._next_timer
 
     @override
     async def timed_out(self) -> None:
+        if self._crash is not None:
+            raise self._crash
         now = trio.current_time()
         self._turns.tick(now)
         self._forwarding.tick(now)

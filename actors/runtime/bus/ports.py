@@ -54,7 +54,10 @@ class _Port(MiniBusPort):
 
     @override
     def try_answer(self, answer: Message) -> bool:
-        self._bus.submit(Submitted(answer, self.url))
+        try:
+            self._bus.submit(Submitted(answer, self.url))
+        except ActorStoppedError:
+            return False
         return True
 
     @override
