@@ -75,7 +75,7 @@ class MessageBus(Actor[Never]):
     """Routes the messages of one runtime.
 
     Each method works in `with self`, which raises ActorStoppedError if the runtime has closed. An
-    error in it ends the runtime, as that of a core part does.
+    error in it is not the caller's: it ends the runtime, as that of any core part.
     """
 
     def __init__(
@@ -228,8 +228,8 @@ class MessageBus(Actor[Never]):
 
     async def caught_up(self, address: str, link: str) -> None:
         """Wait until a link brings the events of an address, and all before have come."""
+        reply = Reply[None]()
         with self:
-            reply = Reply[None]()
             self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
         await reply.get()
 
@@ -249,11 +249,12 @@ class MessageBus(Actor[Never]):
 
     def release(self, stub: str, domain: str) -> bool:
         """Forget the routes by a stub, unless a request or a subscription depends on it."""
+        is_free = False
         with self:
             is_free = not self._forwarding.answers.depends_on(stub, domain)
             if is_free:
                 self._forwarding.outbound.routes.forget_stub(stub)
-            return is_free
+        return is_free
 
     # ---- time and end
 
@@ -266,17 +267,20 @@ class MessageBus(Actor[Never]):
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
-        if error is not None and not isinstance(error, ForwardRefusedError):
-            # A bug, not the caller's: what all share is not to be trusted any more.
-            self._crash, self._is_closed = error, True
+    ) -> bool:
+        if isinstance(error, ForwardRefusedError):
+            return False
+        if error is not None:
+            # A bug, and not the caller's: this actor fails, and with it the runtime.
+            self._crash = self._crash or error
             self.wake()
-            raise ActorStoppedError(_NAME) from error
+            return True
         self._admission.settle()
         due = min(self._forwarding.deadline(), self._turns.deadline())
         if due < self._next_timer:
             self._next_timer = due
             self.wake()
+        return False
 
     @override
     async def handle(self, message: Never) -> None:
@@ -299,5 +303,6 @@ class MessageBus(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        self._is_closed = True
+        # After a bug, who still calls is stopped with the runtime, and has no error of its own.
+        self._is_closed = self._crash is None
         self._forwarding.leave()

@@ -79,6 +79,7 @@ class _Passage:
         sent: By a stub, by stub.
         crossed: Sent by direct links, by link.
         written: By the bus of a node, by link; and to other nodes of its group.
+        given_back: Back at the bus from a stub of links that had not sent it, by stub.
         waiting: In queues, by stub or bus.
         targets: To how many links a node has published it.
         called: Given to the requester.
@@ -97,6 +98,7 @@ class _Passage:
     sent: dict[str, int] = attrs.field(factory=dict)
     crossed: dict[str, int] = attrs.field(factory=dict)
     written: dict[str, int] = attrs.field(factory=dict)
+    given_back: Counter[str] = attrs.field(factory=Counter)
     waiting: Counter[str] = attrs.field(factory=Counter)
     targets: int = 0
     called: int = 0
@@ -199,7 +201,14 @@ class _Passage:
         for (bus, stub), times in self.taken.items():
             is_carrier = bus == f"{MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
             if is_carrier and not (is_p2p_end(stub) and self._is_exempt):
-                yield stub, times
+                yield stub, times - self.given_back[stub]
+
+    def waits_again(self) -> None:
+        """Note that the bus has it once more: a stub of links gave it back, unsent."""
+        for bus, stub in self.taken:
+            unsent = self.taken[bus, stub] - self.given_back[stub] - self._sent_by(bus)
+            if is_p2p_end(stub) and bus == f"{MINI_BUS}{stub}" and unsent > 0:
+                self.given_back[stub] += 1
 
     @property
     def _is_exempt(self) -> bool:
@@ -355,6 +364,8 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     @on(msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
+        if record.actor == BUS:
+            passage.waits_again()
         sent, taken = passage.sent.get(stub, 0), passage.taken.get((f"{MINI_BUS}{stub}", stub), 0)
         if sent and sent + passage.waiting[stub] >= taken:
             # What a link did not write waits again.

@@ -108,6 +108,8 @@ minibus:PQ deliver update 1 HB>HB/changes listener=PQ
 """
 _SENT = "PQ xmit update 1 HB>HB/changes stub=PQ link=K via=PQ\n"
 _BY_LINK_ONLY = "bus take update 1 HB>HB/changes\n" + _BY_LINK + _SENT
+_GIVEN_BACK = "bus queue update 1 HB>HB/changes\nbus flush update 1 HB>HB/changes\n"
+_BY_LINK_AT_LAST = "bus take update 1 HB>HB/changes\n" + _BY_LINK + _GIVEN_BACK + _BY_LINK + _SENT
 _LOCAL = "bus deliver update 1 HB>HB/changes listener=loader\n"
 _HERE_TOO = "bus add listeners HB/changes loader\n"
 _FIRST = """
@@ -170,6 +172,8 @@ CONSERVATION = (
     case("I-T12", _GOES_TWICE, (_GOES_THEN, "stub:SA flush read 5 HA>HC\n"),
          before=_GIVEN_A_STUB),
     case("I-T12", _GOES_TWICE, (_WAITS + _GOES_THEN, ""), before=_GIVEN_A_STUB),
+    # what a direct link gave back unsent waits again at the bus
+    case("I-T12", _BY_LINK_AT_LAST, (_GIVEN_BACK, ""), before=RUNTIME + _STUB + _LINKED),
     # what a link that has ended sent goes by the node, too; of one that has not, nothing comes back
     case("I-T11", _OPENS + _BOTH_WAYS + _BREAKS + _BY_NODE,
          (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO),
