@@ -417,6 +417,8 @@ async def open_trace(
         bodies: Whether records of the framework's messages have their bodies, redacted.
         names: Whether records of messages name the users who sent them.
 
+    If cancelled, what was recorded before is written, without END.
+
     Raises:
         TraceDirectoryError: The directory cannot be made or written.
     """

@@ -93,7 +93,7 @@ class MessageBus(Actor[Never]):
         self._routing = self._forwarding.routing
         self._next_timer = math.inf
         self._is_closed = False
-        self._crash: BaseException | None = None
+        self._crash: Exception | None = None
 
     # ---- messages
 
@@ -268,13 +268,13 @@ class MessageBus(Actor[Never]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if isinstance(error, ForwardRefusedError):
-            return False
-        if error is not None:
+        if isinstance(error, Exception) and not isinstance(error, ForwardRefusedError):
             # A bug, and not the caller's: this actor fails, and with it the runtime.
             self._crash = self._crash or error
             self.wake()
             return True
+        if error is not None:
+            return False
         self._admission.settle()
         due = min(self._forwarding.deadline(), self._turns.deadline())
         if due < self._next_timer:
