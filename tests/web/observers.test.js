@@ -195,6 +195,21 @@ test("a session that is new gets the path again, and the copy what it missed", a
   assert.deepEqual([ofPath(node, "subscribe").length, copy.value, said(asks)], [2, { n: 4 }, 2]);
 });
 
+test("a path whose request is lost is asked for again before its owner is", async () => {
+  const { node, hyperty, given, done, said } = await opened();
+  const copy = await done(hyperty.observe(URL));
+  node.control = ({ body: { method } }) => (method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "new" } });
+  given[`subscribe ${PATHS}`] = { code: 503 };
+  given[SUBSCRIPTION] = { code: 200, value: whole(4, { n: 4 }) };
+  node.cut();
+  await node.clock.turn(5);
+  assert.deepEqual([said(asks), copy.value], [1, { n: 1 }]);
+  assert.ok(ofPath(node, "subscribe").length > 1);
+  given[`subscribe ${PATHS}`] = { code: 200 };
+  await node.clock.turn(20);
+  assert.deepEqual([said(asks), copy.value], [2, { n: 4 }]);
+});
+
 for (const code of [403, 404, 413]) {
   test(`who is refused with ${code} gets no copy, and may ask again`, async () => {
     const { node, hyperty, given, done } = await opened({ [SUBSCRIPTION]: { code, description: "no" } });

@@ -80,17 +80,23 @@ class ReporterRequests:
         self._objects = objects
         self._report = report
 
-    async def ask_again(self, url: str) -> None:
-        """Ask an owner again for all local observers.
+    async def ask_again(self, url: str, set_path: Callable[[], Awaitable[Message]]) -> None:
+        """Set the path of an object, and ask its owner again for all local observers.
 
-        The owner's runtime may come back later than this one: it is asked some times.
+        What is lost is repeated, and the owner's runtime may come back later than this one: each
+        is asked some times.
         """
-        pause = READ_PAUSE
+        is_set, pause = False, READ_PAUSE
         for _ in range(RECONNECT_TRIES):
-            if await self._is_known_again(url):
+            is_set = is_set or not self._is_observed(url) or await _is_decided(set_path())
+            if is_set and await self._is_known_again(url):
                 return
             await trio.sleep(pause)
             pause *= 2
+
+    def _is_observed(self, url: str) -> bool:
+        there = self._objects.get(url)
+        return there is not None and not there.is_closing
 
     async def _is_known_again(self, url: str) -> bool:
         there = self._objects.get(url)
@@ -162,6 +168,10 @@ class ReporterRequests:
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
         return of_observer(self._context, kind, url, Subscription(observer))
+
+
+async def _is_decided(answer: Awaitable[Message]) -> bool:
+    return (await answer).code not in _LATER
 
 
 @final
@@ -386,8 +396,7 @@ class ObservedObjects:
 
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
-        await self.paths.set_path(url)
-        await self._requests.ask_again(url)
+        await self._requests.ask_again(url, partial(self.paths.set_path, url))
 
     async def done(self, done: ObserveDone) -> None:
         """Answer the observer; what was set up for nothing is removed."""

@@ -351,9 +351,11 @@ export class ObservedObjects {
   async #renew(there) {
     if (there.isRenewed) return;
     there.isRenewed = true;
-    await this.#setPath(there);
     let pause = READ_PAUSE;
-    for (let tries = 0; tries < RECONNECT_TRIES && !(await this.#isKnownAgain(there)); tries += 1) {
+    let isSet = false;
+    for (let tries = 0; tries < RECONNECT_TRIES; tries += 1) {
+      isSet = isSet || there.isClosing || !isOneOf(LATER, await this.#setPath(there));
+      if (isSet && (await this.#isKnownAgain(there))) break;
       await sleep(this.#context.tools.clock, pause);
       pause *= 2;
     }

@@ -94,6 +94,28 @@ async def test_an_observer_that_has_left_meanwhile_is_not_asked_again():
     assert lone.said_of(MessageType.SUBSCRIBE) == [BOB]
 
 
+@pytest.mark.parametrize("code", [404, 408, 503])
+async def test_a_path_that_is_not_set_is_asked_for_again_before_the_owner_is(code, autojump_clock):
+    """I-D4: without it no change comes here, though the owner says that all is well."""
+    lone = await observing(BOB)
+    node, codes = "domain://msg-node.a.ex/sm", iter([code, code])
+    lone.bus.decide = lambda message: next(codes, 200) if message.to == node else 200
+    await lone.run()
+    assert [m.to for m in lone.bus.said] == [*3 * [node], f"{URL}/subscription", BOB]
+
+
+async def test_a_path_of_what_is_observed_no_more_is_not_asked_for_again(autojump_clock):
+    lone = await observing(BOB)
+
+    def decide(message):
+        lone.observed._objects.pop(URL, None)
+        return 503
+
+    lone.bus.decide = decide
+    await lone.run()
+    assert len(lone.bus.said) == 1
+
+
 async def test_an_observer_that_is_not_readmitted_is_notified_and_receives_nothing():
     lone = await observing(BOB, CAROL)
     lone.bus.decide = lambda message: 403 if message.body.get("source") == BOB else 200
