@@ -1,7 +1,7 @@
 """The composition root of a runtime: what it is built of, in which order, and how it ends."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from functools import partial
 from typing import final
 
@@ -112,6 +112,7 @@ class _Plan:
     tracer: StepFeed
     counters: Counters
     monitor: Monitor
+    bus: MessageBus
     dead_mail: DeadMail
     replay: Replay
     store: RuntimeStore
@@ -187,13 +188,16 @@ async def open_runtime(
         identity = own_identity(config)
         own = OwnSender.of(config.runtime)
         judge, policing = _judged(config, own)
+        feed = StepFeed(tracer)
+        bus = MessageBus(own, judge, feed, counters, config.interceptors)
         plan = _Plan(
             config=config,
             network=network,
-            tracer=StepFeed(tracer),
+            tracer=feed,
             counters=counters,
             monitor=monitor,
-            dead_mail=DeadMail(),
+            bus=bus,
+            dead_mail=DeadMail(bus, counters),
             replay=Replay(),
             store=store,
             identity=identity,
@@ -203,12 +207,13 @@ async def open_runtime(
             guard=_guard(config, identity),
             processes=processes,
         )
-        async with (
-            aclosing(plan.guard),
-            serving_health(config, network, plan.tracer, monitor) as health,
-            _running(plan, health) as runtime,
-        ):
-            yield runtime
+        with closing(bus):  # also after a bug: who waits outside for an answer hears of it
+            async with (
+                aclosing(plan.guard),
+                serving_health(config, network, plan.tracer, monitor) as health,
+                _running(plan, health) as runtime,
+            ):
+                yield runtime
 
 
 def own_identity(config: RuntimeConfig) -> OwnIdentity:
@@ -287,9 +292,8 @@ async def _start(
     plan: _Plan, core: Supervisor, isolated: Supervisor, followers: Followers
 ) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
-    bus = MessageBus(plan.own, plan.judge, plan.tracer, plan.counters, config.interceptors)
+    bus = plan.bus
     await core.start_child(ChildSpec("bus", lambda: bus))
-    plan.dead_mail.attach(bus, plan.counters)
     if plan.policing is not None:
         await plan.policing.start(core, CorePort(f"{own}/{PEP}", bus))
     await plan.store.start(core)

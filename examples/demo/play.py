@@ -155,8 +155,10 @@ async def open_child(who: str, *command: str) -> AsyncIterator[dict[str, Any]]:
     async with trio.open_nursery() as nursery:
         try:
             ready = await _first_line(process)
+            if not ready:
+                raise _ended(who, await process.wait())
             nursery.start_soon(watch)
-            yield json.loads(ready or "{}")
+            yield json.loads(ready)
         finally:
             nursery.cancel_scope.cancel()
             status = await _end(process)
@@ -243,9 +245,12 @@ class Alice:
 
     async def sent(self) -> Counter[bool]:
         """Return by which routes all requests so far went, once the trace says so."""
-        while self.traces.sent.total() < self.numbered:
-            await trio.sleep(_LOOK)
+
+        def are_traced() -> bool:
             self.traces.read()
+            return self.traces.sent.total() >= self.numbered
+
+        await until(are_traced, "requests are missing in the trace")
         return self.traces.sent.copy()
 
     async def measure(self, ask: Callable[[], Awaitable[None]], count: int) -> Latencies:
@@ -263,7 +268,7 @@ class Alice:
         times.sort()
         return Latencies(count, times[count // 2], times[count * 99 // 100], count / total)
 
-    async def ask_until(self, enough: Callable[[], bool]) -> None:
+    async def askuntil(self, enough: Callable[[], bool]) -> None:
         """Ask from several tasks at once until it is enough; all answers are awaited."""
 
         async def work() -> None:
@@ -409,12 +414,14 @@ async def _cut(alice: Alice, node: str, note: Callable[..., None]) -> int:
     before = await alice.sent()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(alice.ask_until, enough.is_set)
-        await _until(lambda: alice.answered >= before.total() + _IN_FLIGHT)
+        goal = before.total() + _IN_FLIGHT
+        await until(lambda: alice.answered >= goal, "bob does not answer")
         note("cuts the socket under the link, requests under way", "cut")
         _check(cut_links(node), "there was no socket")
-        await _until(lambda: traces.seen["alice", "link-back"])
+        await until(lambda: traces.seen["alice", "link-back"], "the link did not come back")
         live = traces.sent[True]
-        await _until(lambda: traces.sent[True] >= live + _IN_FLIGHT)
+        goal = live + _IN_FLIGHT
+        await until(lambda: traces.sent[True] >= goal, "no request went by the link again")
         enough.set()
     fell_back = (await alice.sent())[False] - before[False]
     _check(fell_back, "no request fell back to the node")
@@ -424,9 +431,13 @@ async def _cut(alice: Alice, node: str, note: Callable[..., None]) -> int:
     return fell_back
 
 
-async def _until(reached: Callable[[], object]) -> None:
-    while not reached():  # noqa: ASYNC110 - what others write in files sets no event
-        await trio.sleep(_LOOK)
+async def until(reached: Callable[[], object], complaint: str) -> None:
+    """Wait for what others write in files. DemoError: it does not come."""
+    with trio.move_on_after(_PATIENCE):
+        while not reached():  # noqa: ASYNC110 - what others write in files sets no event
+            await trio.sleep(_LOOK)
+        return
+    raise DemoError(complaint)
 
 
 def _check(holds: object, complaint: str) -> None:

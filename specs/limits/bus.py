@@ -41,7 +41,7 @@ DROPS_KEPT: Final = 256
 """Messages not delivered that a process remembers one by one (ours, OBS-06)."""
 
 SUBMITTED: Final = 64
-"""Messages of one hyperty in transit into the Message BUS; more wait (ours, R11)."""
+"""Places of one hyperty at the Message BUS; who has none waits (ours, R11)."""
 
 SUBMIT_RATE: Final = 1000.0
 """Requests and events a second of one hyperty while others submit, too (ours, R11)."""

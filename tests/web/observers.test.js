@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BUSY_PAUSE, GONE_READS, LEAVE_TRIES, QUIET, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { BUSY_PAUSE, GONE_READS, LEAVE_TRIES, QUIET, RECONNECT_TRIES, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
 import { MINE, opened, PATHS, SUBSCRIPTION, URL, whole } from "./object_page.js";
 
@@ -210,6 +210,19 @@ test("a path whose request is lost is asked for again before its owner is", asyn
   node.answers = answers;
   await node.clock.turn(20);
   assert.deepEqual([said(asks), copy.value], [2, { n: 4 }]);
+});
+
+test("without a path the owner is asked at last", async () => {
+  const { node, hyperty, given, done, said } = await opened();
+  const copy = await done(hyperty.observe(URL));
+  node.control = ({ body: { method } }) => (method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "new" } });
+  const { answers } = node;
+  const isPath = ({ to, body }) => to === PATHS && body.resources?.includes(`${URL}/changes`);
+  node.answers = (message) => (isPath(message) ? { code: 503 } : answers(message));
+  given[SUBSCRIPTION] = { code: 200, value: whole(4, { n: 4 }) };
+  node.cut();
+  await node.clock.turn(60);
+  assert.deepEqual([said(asks), copy.value, ofPath(node, "subscribe").length], [2, { n: 4 }, 1 + RECONNECT_TRIES]);
 });
 
 for (const code of [403, 404, 413]) {

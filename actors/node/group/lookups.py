@@ -67,7 +67,7 @@ class Lookups:
         self._read: Final = read
         user_of = exchange.names.user_of
         self._shares: Final = UserShares(_KIND, _EACH, _TOGETHER, user_of, Code.UNAVAILABLE)
-        self._is_answered = False
+        self._settled: str | None = None
         exchange.sought, exchange.look_up = self.sought, self.look_up
 
     def look_up(self, message: Message, by: str | None) -> bool:
@@ -82,7 +82,7 @@ class Lookups:
         Returns:
             False: no node has a row of the receiver that this node does not know.
         """
-        if self._is_answered:
+        if self._settled == message.to:
             return False
         sought = self.sought.get(message.to)
         if sought is None:
@@ -137,10 +137,12 @@ class Lookups:
         is_missing = self._missing(read.address) == read.key
         # Of a later message the answer says nothing: the row may have been written since.
         for number, (message, by, size) in enumerate(sought.messages):
-            self._is_answered = is_missing and number < sought.asked
             self._left(message, by, size)
-            self._exchange.route(message, by)
-        self._is_answered = False
+            self._settled = read.address if is_missing and number < sought.asked else None
+            try:
+                self._exchange.route(message, by)
+            finally:
+                self._settled = None
         if (again := self.sought.get(read.address)) is not None:
             again.asked = len(again.messages)
 

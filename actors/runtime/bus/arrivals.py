@@ -35,7 +35,7 @@ class _CatchingUp:
 
 @final
 class Arrivals:
-    """Hosts the core of pairs at the end that receives; part of the bus's task."""
+    """Hosts the core of pairs at the end that receives; part of the bus."""
 
     def __init__(self, hops: HopTrace, take: Take) -> None:
         self._hops = hops

@@ -24,7 +24,7 @@ __all__ = ["Copies"]
 @final
 @attrs.frozen
 class Copies:
-    """Hosts the forward rules; part of the bus's task.
+    """Hosts the forward rules; part of the bus.
 
     A copy passes the same checks as a message of its sender to its own receiver. Nothing of its
     failure concerns the sender: a requester gets the answer of the first receiver only.

@@ -1,8 +1,8 @@
 """Fair access to the Message BUS: one component does not crowd out the others (R11).
 
-A component has a limited number of messages in transit into the bus. Each gives its place
-back when the bus has taken it. A component that takes more than its share while others wait
-gets its places back later.
+A component has a limited number of places. A message gives its place back when it is routed; one
+that waits for room at a stub keeps it. A component that takes more than its share while others
+wait gets its places back later.
 """
 
 from collections import deque

@@ -6,7 +6,7 @@ It is called directly and never waits. Its task serves timers only.
 import math
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Never, TypeAlias, final
+from typing import Final, Never, TypeAlias, TypeVar, final
 
 import trio
 from typing_extensions import override
@@ -15,6 +15,7 @@ from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
+from actors.kit.supervision.mailbox import Losable
 from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import LinkListener
 from actors.runtime.bus.fair_queue import FairQueue
@@ -45,24 +46,22 @@ __all__ = ["DeadMail", "MessageBus"]
 class DeadMail(DeadLetters):
     """Counts messages of actors that are gone; requests among them are answered 503 (OBS-06)."""
 
-    def __init__(self) -> None:
-        self._bus: MessageBus | None = None
-        self._counters = Counters()
-
-    def attach(self, bus: "MessageBus", counters: Counters) -> None:
-        """Set the bus that answers, and the counters."""
-        self._bus, self._counters = bus, counters
+    def __init__(self, bus: "MessageBus", counters: Counters) -> None:
+        self._bus: Final = bus
+        self._counters: Final = counters
 
     @override
     def lost(self, actor: str, message: object) -> None:
         self._counters.dead_letter(actor)
         if isinstance(message, Delivery):
             lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
-            if self._bus is None or not self._bus.try_tell(lost):
+            if not self._bus.try_tell(lost):
                 self._counters.drop(DropReason.NO_TARGET, message.message, actor)
 
 
 _NAME: Final = "bus"
+
+_R = TypeVar("_R")
 
 News: TypeAlias = (
     Lost | Route | NoRoute | RoutesChanged | PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
@@ -94,6 +93,7 @@ class MessageBus(Actor[Never]):
         self._next_timer = math.inf
         self._is_closed = False
         self._crash: Exception | None = None
+        self._open: Final = set[Losable]()
 
     # ---- messages
 
@@ -163,7 +163,8 @@ class MessageBus(Actor[Never]):
 
     def set_name(self, component: str, name: str | None) -> None:
         """Set the name of a hyperty, for policies; None: it has ended."""
-        self._admission.name(component, name)
+        with self:
+            self._admission.name(component, name)
 
     def listen(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
         """Add a receiver of messages to an address (BUS-02)."""
@@ -224,14 +225,15 @@ class MessageBus(Actor[Never]):
 
     def anonymise(self, stub: str) -> None:
         """Send no identity of a sender by a stub (REG-15)."""
-        self._forwarding.outbound.anonymous.add(stub)
+        with self:
+            self._forwarding.outbound.anonymous.add(stub)
 
     async def caught_up(self, address: str, link: str) -> None:
         """Wait until a link brings the events of an address, and all before have come."""
-        reply = Reply[None]()
+        reply: Reply[None] = Reply()
         with self:
             self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
-        await reply.get()
+        await self.answer(reply)
 
     def add_rule(self, rule: ForwardRule, writer: str) -> None:
         """Copy messages by a rule (BUS-08). Raises ForwardRefusedError."""
@@ -245,7 +247,8 @@ class MessageBus(Actor[Never]):
 
     def join(self, registry: ActorRef[BusQuestion]) -> None:
         """Set the registry that resolves routes."""
-        self._forwarding.outbound.registry = registry
+        with self:
+            self._forwarding.outbound.registry = registry
 
     def release(self, stub: str, domain: str) -> bool:
         """Forget the routes by a stub, unless a request or a subscription depends on it."""
@@ -268,19 +271,24 @@ class MessageBus(Actor[Never]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if isinstance(error, Exception) and not isinstance(error, ForwardRefusedError):
-            # A bug, and not the caller's: this actor fails, and with it the runtime.
-            self._crash = self._crash or error
-            self.wake()
-            return True
-        if error is not None:
+        if error is None:
+            try:
+                self._settle()
+            except Exception as failure:  # noqa: BLE001 - as any other error below
+                error = failure
+        if not isinstance(error, Exception) or isinstance(error, ForwardRefusedError):
             return False
+        # A bug, and not the caller's: this actor fails, and with it the runtime.
+        self._crash = self._crash or error
+        self.wake()
+        return True
+
+    def _settle(self) -> None:
         self._admission.settle()
         due = min(self._forwarding.deadline(), self._turns.deadline())
         if due < self._next_timer:
             self._next_timer = due
             self.wake()
-        return False
 
     @override
     async def handle(self, message: Never) -> None:
@@ -303,6 +311,22 @@ class MessageBus(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        # After a bug, who still calls is stopped with the runtime, and has no error of its own.
-        self._is_closed = self._crash is None
         self._forwarding.leave()
+        if self._crash is None:
+            self.close()
+        # Else the other parts are being stopped, and have no error of their own until then.
+
+    async def answer(self, reply: Reply[_R]) -> _R:
+        """Wait for what the bus answers. ActorStoppedError: the runtime closes before."""
+        self._open.add(reply)
+        try:
+            return await reply.get()
+        finally:
+            self._open.discard(reply)
+            reply.abandon()
+
+    def close(self) -> None:
+        """Take no more calls, and end the waits for answers. Idempotent."""
+        self._is_closed = True
+        for reply in self._open:
+            reply.lose(ActorStoppedError(_NAME))

@@ -77,7 +77,7 @@ _Pair: TypeAlias = tuple[str, str]
 
 @final
 class OpenRequests:
-    """Hosts the core of open requests; part of the bus's task."""
+    """Hosts the core of open requests; part of the bus."""
 
     def __init__(self, handing: Deliveries, hops: HopTrace) -> None:
         self._handing = handing

@@ -249,7 +249,7 @@ class _Window:
 
 @final
 class Outbound:
-    """Routes of one runtime, and the order of what goes by them; part of the bus's task.
+    """Routes of one runtime, and the order of what goes by them; part of the bus.
 
     Attributes:
         routes: The routes out that the registry reported.

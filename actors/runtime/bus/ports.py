@@ -66,6 +66,8 @@ class _Port(MiniBusPort):
 
     @override
     async def insist(self, message: Message, attempts: int) -> Message:
+        # What is refused is answered at once: a loop of such requests can be cancelled here.
+        await trio.lowlevel.checkpoint_if_cancelled()
         return await self._ask(message, _terms(attempts))
 
     def _submit(self, submitted: Submitted) -> None:
@@ -78,12 +80,9 @@ class _Port(MiniBusPort):
         place: Permits | None = None,
         intent: Intent | None = None,
     ) -> Message:
-        reply = Reply[Message]()
+        reply: Reply[Message] = Reply()
         self._submit(Submitted(message, self.url, reply, terms, place, intent))
-        try:
-            return await reply.get()
-        finally:
-            reply.abandon()
+        return await self._bus.answer(reply)
 
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
@@ -129,14 +128,19 @@ class HypertyPort(SandboxPort):
             # It is owed, and no more can come than was asked for.
             self._bus.submit(Submitted(message, by or self.url))
             return
-        await self._enter()
         self._posted += 1
-        if self._posted % _BATCH == 0:
-            await trio.lowlevel.checkpoint()
+        is_turn = self._posted % _BATCH == 0
+        if is_turn:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        await self._enter()
         self._submit(Submitted(message, by or self.url, place=self._places))
+        if is_turn:
+            # Afterwards: a message that has its place goes before those that come later (I-T7).
+            await trio.lowlevel.cancel_shielded_checkpoint()
 
     @override
     async def insist(self, message: Message, attempts: int) -> Message:
+        await trio.lowlevel.checkpoint_if_cancelled()
         await self._enter()
         return await self._ask(message, _terms(attempts), self._places)
 
@@ -193,6 +197,7 @@ class CorePort(_Port):
 
     async def request_direct(self, message: Message) -> Message:
         """Request by the live link only; 503 if there is none or it ends first (P2P-30)."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         return await self._ask(message, intent=Intent.DIRECT)
 
     async def hear_by(self, address: str, link: str | None) -> None:

@@ -265,7 +265,7 @@ async def _in_window(
             index: int | None = 0
             while index is not None:
                 async with places():
-                    # From here to the mailbox of the bus is no checkpoint: chunks keep their order.
+                    # From here until the bus has it no other task runs: chunks keep their order.
                     index = next(left, None)
                     if index is not None:
                         await work(index)

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
@@ -41,6 +42,8 @@ __all__ = ["Observed", "ObservedObjects", "ReporterRequests"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Notifies an object's owner that an observer leaves, and returns the answer."""
+
+_log = get_logger("actors.runtime")
 
 _LATER: Final = frozenset({Code.NOT_FOUND, Code.TIMEOUT, Code.INTERNAL, Code.UNAVAILABLE})
 """Answers after which an owner is asked again: he may not be back yet."""
@@ -87,9 +90,12 @@ class ReporterRequests:
         is asked some times.
         """
         is_set, pause = False, READ_PAUSE
-        for _ in range(RECONNECT_TRIES):
+        for left in reversed(range(RECONNECT_TRIES)):
             is_set = is_set or not self._is_observed(url) or await _is_decided(set_path())
-            if is_set and await self._is_known_again(url):
+            if not is_set and not left:
+                _log.warning("no path for an observed object", url=url)
+            # Without a path the owner is asked at last: its answer brings what was missed so far.
+            if (is_set or not left) and await self._is_known_again(url):
                 return
             await trio.sleep(pause)
             pause *= 2

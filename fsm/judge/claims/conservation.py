@@ -204,11 +204,12 @@ class _Passage:
                 yield stub, times - self.given_back[stub]
 
     def waits_again(self) -> None:
-        """Note that the bus has it once more: a stub of links gave it back, unsent."""
+        """Note that the bus has it once more: one stub of links gave it back, unsent."""
         for bus, stub in self.taken:
             unsent = self.taken[bus, stub] - self.given_back[stub] - self._sent_by(bus)
             if is_p2p_end(stub) and bus == f"{MINI_BUS}{stub}" and unsent > 0:
                 self.given_back[stub] += 1
+                return
 
     @property
     def _is_exempt(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from examples.demo.play import NODE, DemoError, judge
+from examples.demo.play import NODE, DemoError, judge, open_child, until
 from examples.demo.story import ACTS, Line, Narrator, Story, short
 from specs.trace import trace_folder
 from tests.support.command import PYTHON, ROOT
@@ -120,6 +120,18 @@ async def test_a_program_that_is_killed_is_reported_in_one_sentence(tmp_path):
         "Error: the demonstration failed: bob ended with status 137"
     )
     await all_ended(tmp_path)
+
+
+async def test_a_program_that_does_not_become_ready_is_reported_in_one_sentence():
+    with pytest.RaisesGroup(DemoError) as raised:
+        async with open_child("node", "node", "--no-such-option"):
+            pytest.fail("it is ready")
+    assert str(raised.value.exceptions[0]).startswith("node ended with status 2")
+
+
+async def test_what_does_not_come_ends_the_demonstration(autojump_clock):
+    with pytest.raises(DemoError, match="nothing came"):
+        await until(lambda: False, "nothing came")
 
 
 def promised():

@@ -355,7 +355,9 @@ export class ObservedObjects {
     let isSet = false;
     for (let tries = 0; tries < RECONNECT_TRIES; tries += 1) {
       isSet = isSet || there.isClosing || !isOneOf(LATER, await this.#setPath(there));
-      if (isSet && (await this.#isKnownAgain(there))) break;
+      // Without a path the owner is asked at last: its answer brings what was missed so far.
+      const isLast = tries === RECONNECT_TRIES - 1;
+      if ((isSet || isLast) && (await this.#isKnownAgain(there))) break;
       await sleep(this.#context.tools.clock, pause);
       pause *= 2;
     }

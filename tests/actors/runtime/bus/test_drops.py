@@ -117,9 +117,9 @@ class _Full:
 
 async def test_an_unanswerable_message_for_an_ended_actor_is_a_drop():
     """OBS-06: when the bus is gone, too."""
-    counters, mail = Counters(), DeadMail()
+    counters = Counters()
     async with open_bus() as world:
-        mail.attach(world.bus, counters)
+        mail = DeadMail(world.bus, counters)
     delivery = Delivery(event(1), A)
     mail.lost("bob", delivery)
     assert [(drop.id, drop.where) for drop in counters.ledger().last] == [(1, "bob")]

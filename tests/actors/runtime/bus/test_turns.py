@@ -33,7 +33,7 @@ async def flood(port, from_, to, count=10**6):
 
 
 async def test_one_that_floods_has_only_so_many_messages_before_those_of_others(world):
-    """R11: they do not fill the mailbox of the bus, and do not keep the others from running."""
+    """R11: they do not keep the others from running."""
     changes = f"{A}/changes"
     alice = await world.component(A)
     await world.agent.follow(changes, A)

@@ -5,6 +5,7 @@ import trio
 
 from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Route
 from specs.bodies.sync import ObjectName
+from specs.limits.protocol import RECONNECT_TRIES
 from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
 from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
@@ -102,6 +103,19 @@ async def test_a_path_that_is_not_set_is_asked_for_again_before_the_owner_is(cod
     lone.bus.decide = lambda message: next(codes, 200) if message.to == node else 200
     await lone.run()
     assert [m.to for m in lone.bus.said] == [*3 * [node], f"{URL}/subscription", BOB]
+
+
+async def test_without_a_path_the_owner_is_asked_at_last(autojump_clock, caplog):
+    lone = await observing(BOB)
+    node = "domain://msg-node.a.ex/sm"
+    lone.bus.decide = lambda message: 503 if message.to == node else 200
+    await lone.run()
+    assert [m.to for m in lone.bus.said] == [
+        *RECONNECT_TRIES * [node], f"{URL}/subscription", BOB,
+    ]  # fmt: skip
+    assert [record.getMessage() for record in caplog.records] == [
+        f"no path for an observed object url={URL}"
+    ]
 
 
 async def test_a_path_of_what_is_observed_no_more_is_not_asked_for_again(autojump_clock):

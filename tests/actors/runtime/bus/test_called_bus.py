@@ -1,0 +1,124 @@
+"""The Message BUS is called by others: their waits, their cancellations, and its own errors."""
+
+import pytest
+import trio
+import trio.testing
+
+from actors.kit.errors import ActorStoppedError, RestartLimitError
+from specs.limits.bus import SUBMITTED
+from specs.message import Message, MessageType
+from tests.actors.runtime.bus.test_turns import hyperty_port
+from tests.support.runtime.domain import open_domain
+from tests.support.runtime.runtime_parts import PermitAll, open_bus
+from tests.support.wire.wire import A, B, ask, event
+
+BATCH = 64
+
+
+class DenyAll(PermitAll):
+    def refusal(self, message, by):
+        return "no"
+
+
+async def waits(ends, call, *args):
+    """Note how a call ends, in a task that no runtime stops."""
+    try:
+        await call(*args)
+    except ActorStoppedError as error:
+        ends.append(str(error))
+
+
+async def test_who_waits_outside_hears_that_the_runtime_closes():
+    ends = []
+    async with trio.open_nursery() as outside, open_bus() as world:
+        await world.component(B)
+        port = await hyperty_port(world, A)
+        await world.component(A)
+        outside.start_soon(waits, ends, port.request, ask(1))
+        outside.start_soon(waits, ends, world.port(A).caught_up, f"{B}/changes", "link")
+        await world.settle()
+        assert not ends
+    assert ends == ["actor 'bus' has stopped"] * 2
+
+
+@pytest.mark.parametrize("broken", ["submit", "settle"])
+async def test_an_error_in_the_bus_ends_the_runtime_and_the_waits_of_others(
+    broken, autojump_clock, monkeypatch
+):
+    """Not the hyperty whose message it was: it has done nothing wrong."""
+
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    ends = []
+    async with trio.open_nursery() as outside:
+        with pytest.RaisesGroup(RestartLimitError, flatten_subgroups=True):
+            async with open_domain("ra", "rb") as domain:
+                one, other = domain["ra"], domain["rb"]
+                outside.start_soon(waits, ends, one.hyperty.request, "hyperty://a.example/nobody")
+                await trio.lowlevel.checkpoint()
+                bus = one.runtime._parts.bus
+                where = bus._forwarding if broken == "submit" else bus._admission
+                monkeypatch.setattr(where, broken, fails)
+                outside.start_soon(waits, ends, one.hyperty.request, other.address)
+                await trio.sleep(1)
+                monkeypatch.undo()
+                await trio.sleep_forever()
+    assert len(ends) == 2
+    assert set(ends) == {"actor 'bus' has stopped"}
+
+
+async def test_a_loop_of_refused_requests_can_be_cancelled():
+    async with open_bus(DenyAll()) as world:
+        await world.component(A)
+        port = await hyperty_port(world, A)
+        codes = set()
+        with trio.move_on_after(0.05) as scope:
+            while True:
+                codes.add((await port.request(ask(1))).code)
+    assert (codes, scope.cancelled_caught) == ({403}, True)
+
+
+async def test_what_is_asked_after_the_cancellation_is_not_sent(world):
+    heard = await world.component(B)
+    await world.component(A)
+    port = await hyperty_port(world, A)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await port.request(ask(1))
+    await world.settle()
+    assert not heard
+
+
+async def test_a_cancelled_post_leaves_no_place_taken(world):
+    await world.component(A)
+    port = await hyperty_port(world, A)
+    posted = 0
+    for number in range(1, (SUBMITTED + 1) * BATCH + 1):
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await port.post(event(number, A, f"{A}/changes"))
+            posted += 1
+        await trio.lowlevel.cancel_shielded_checkpoint()
+    with trio.fail_after(5):
+        await port.post(event(number + 1, A, f"{A}/changes"))
+
+
+async def test_messages_of_two_tasks_keep_the_order_in_which_they_are_posted(world):
+    """I-T7: also the one after which the poster lets others run."""
+    heard = await world.component(B)
+    await world.component(A)
+    port = await hyperty_port(world, A)
+    numbers = iter(range(1, 4 * BATCH + 1))
+
+    async def post():
+        for number in numbers:
+            await port.post(Message(number, MessageType.CREATE, A, B, {}))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(post)
+        nursery.start_soon(post)
+    await world.settle()
+    came = [delivery.message.id for delivery in heard]
+    assert came == sorted(came)
+    assert len(came) == 4 * BATCH
