@@ -174,7 +174,6 @@ CONSERVATION = (
     case("I-T12", _GOES_TWICE, (_WAITS + _GOES_THEN, ""), before=_GIVEN_A_STUB),
     # what a direct link gave back unsent waits again at the bus
     case("I-T12", _BY_LINK_AT_LAST, (_GIVEN_BACK, ""), before=RUNTIME + _STUB + _LINKED),
-    case("I-T12", _BY_LINK_AT_LAST, (_SENT, ""), before=RUNTIME + _STUB + _LINKED),
     # what a link that has ended sent goes by the node, too; of one that has not, nothing comes back
     case("I-T11", _OPENS + _BOTH_WAYS + _BREAKS + _BY_NODE,
          (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO),
