@@ -268,7 +268,7 @@ class Alice:
         times.sort()
         return Latencies(count, times[count // 2], times[count * 99 // 100], count / total)
 
-    async def askuntil(self, enough: Callable[[], bool]) -> None:
+    async def ask_until(self, enough: Callable[[], bool]) -> None:
         """Ask from several tasks at once until it is enough; all answers are awaited."""
 
         async def work() -> None:
