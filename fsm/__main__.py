@@ -9,6 +9,7 @@ from fsm.commands.judge import judge_traces
 from fsm.commands.shared import (
     UsageError,
     echo,
+    enter,
     json_option,
     machine_named,
     machines_named,
@@ -103,4 +104,4 @@ cli.add_command(check_machines)
 cli.add_command(judge_traces)
 
 if __name__ == "__main__":
-    cli(prog_name="python -m fsm")
+    enter(cli, "python -m fsm")

@@ -12,6 +12,7 @@ from typing import Final, NoReturn, final
 
 import click
 
+from fsm.commands.shared import enter
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.claims.fold import Fold, GroupKey
 from fsm.judge.manifest import ManifestError, read_manifest
@@ -446,4 +447,4 @@ def _fail(error: ProtoflyError, code: Exit) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark")
+    enter(main, "python -m spark")

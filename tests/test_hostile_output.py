@@ -2,13 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
 from base64 import urlsafe_b64encode
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 
-from tests.support.command import call, typed
+from tests.support.command import ROOT, Ended, call, typed
 from tests.test_plain_output import ACTIVE, ODD
 from transports.errors import LinkError
 from transports.link import Kind
@@ -94,20 +96,69 @@ async def test_the_log_of_a_runtime_that_is_refused(style):
     assert SPELT in assert_clean(ended)
 
 
+def jws(*parts):
+    """Return parts as a signed text; its signature is none."""
+    texts = [urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*texts, "AA"])
+
+
 def test_texts_in_files(tmp_path):
     """Policies, options, tokens and traces that others wrote."""
     policy = {"id": EVIL, "rules": [{"id": EVIL, "effect": EVIL}]}
     (tmp_path / "policy").write_text(json.dumps(policy))
     (tmp_path / "options.toml").write_text(f"{json.dumps(EVIL)} = {json.dumps(EVIL)}\n")
     claims = [{"alg": "EdDSA", "kid": EVIL}, {"iss": EVIL, "sub": EVIL, EVIL: EVIL}]
-    parts = [urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in claims]
     odd = str(tmp_path / f"no{ODD.replace(chr(0), '')}file\nforged")
     for arguments in (
         ("policy", "check", str(tmp_path / "policy")),
         ("policy", "check", odd),
         ("config", "check", str(tmp_path / "options.toml")),
-        ("token", "show", ".".join([*parts, "AA"])),
+        ("token", "show", jws(*claims)),
         ("stub", "verify", odd),
         ("fsm", "judge", odd),
     ):
         assert_clean(typed(*arguments))
+
+
+@pytest.mark.parametrize("listed", ["default", EVIL])
+def test_what_a_catalogue_offers(tmp_path, listed):
+    place = tmp_path / ".well-known"
+    (place / "protocolstub").mkdir(parents=True)
+    entries = {"entries": [{"type": "protocolstub", "name": listed}]}
+    (place / "actors-catalogue.json").write_text(json.dumps(entries))
+    cguid = "hyperty-catalogue://a.example/.well-known/protocolstub/default"
+    content = {"cguid": cguid, "type": "protocolstub", "objectName": "default", "counter": 1}
+    content |= {"expires": 9_000_000_000, "version": EVIL, "description": EVIL, EVIL: EVIL}
+    sealed = jws({"alg": "EdDSA", "typ": "protofly-descriptor+jws", "kid": "k" + EVIL}, content)
+    (place / "protocolstub" / "default").write_text(sealed)
+    for more in ([], ["--json"]):
+        assert "u202e" in assert_clean(typed("stub", "list", str(tmp_path), *more))
+
+
+ARGUMENT = EVIL.replace("\0", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dev", ARGUMENT),
+        ("dev", "--hyperty", ARGUMENT),
+        ("stub", "list", "x", ARGUMENT),
+        ("node", "--listen", ARGUMENT),
+        ("node", f"--{ARGUMENT}"),
+        ("find", "--address", ARGUMENT),
+        ("fsm", "check", f"--{ARGUMENT}"),
+        ("spark", "watch", ARGUMENT),
+        (ARGUMENT,),
+    ],
+)
+def test_a_wrong_command_line(arguments):
+    assert "\\u202e" in assert_clean(typed(*arguments))
+
+
+@pytest.mark.parametrize("program", ["fsm", "spark"])
+def test_a_wrong_command_line_of_a_program_of_its_own(program):
+    command = [sys.executable, "-m", program, "claims" if program == "spark" else "list", ARGUMENT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603
+    assert done.returncode == 2
+    assert "\\u202e" in assert_clean(Ended(2, [done.stdout], [done.stderr]))

@@ -8,6 +8,7 @@ import click
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import misconfigured
 from actors.cli.echo import echo
+from specs.plain_text import one_line
 
 __all__ = ["enter"]
 
@@ -24,6 +25,7 @@ def enter(command: click.Command, given: object = None) -> NoReturn:
     except click.ClickException as error:
         explained = misconfigured(error)
         if explained is None:
+            vars(error)["message"] = one_line(error.message)  # values that may be anybody's
             error.show()
             sys.exit(error.exit_code)
         _fail(explained)

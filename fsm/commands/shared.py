@@ -1,7 +1,8 @@
 """Common parts of the commands of `python -m fsm`: machines by name, and JSON lines."""
 
 import json
-from typing import Final, final
+import sys
+from typing import Final, NoReturn, final
 
 import click
 
@@ -9,9 +10,12 @@ from fsm.errors import UnknownMachineError
 from fsm.machine_list import MACHINES, table_named
 from fsm.table import Table
 from specs.jsonvalue import JsonObject
-from specs.plain_text import visible
+from specs.plain_text import one_line, visible
 
-__all__ = ["UsageError", "counted", "json_option", "machine_named", "machines_named", "print_json"]
+__all__ = [
+    "UsageError", "counted", "enter", "json_option", "machine_named", "machines_named",
+    "print_json",
+]  # fmt: skip
 
 _USAGE: Final = 2
 """Exit status of a wrong command line."""
@@ -72,3 +76,21 @@ def print_json(*values: JsonObject) -> None:
     """Print one JSON object per line."""
     for value in values:
         echo(json.dumps(value, ensure_ascii=False))
+
+
+def enter(command: click.Command, name: str) -> NoReturn:
+    """Run a program with the arguments of this process and exit with its status.
+
+    Args:
+        command: The program.
+        name: How it is called.
+    """
+    try:
+        code = command.main(prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        vars(error)["message"] = one_line(error.message)  # values that may be anybody's
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
