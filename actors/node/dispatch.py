@@ -48,7 +48,7 @@ class Dispatch:
         self._routing = exchange.tables.routing
         self._remembered = exchange.tables.remembered
         self._node = exchange.tables.addresses
-        self._sought = exchange.sought
+        self._lookups = exchange.lookups
         exchange.route = self.route
 
     def route(self, message: Message, by: str | None) -> None:
@@ -58,7 +58,7 @@ class Dispatch:
             message: The message.
             by: Address of the sending session; None: the node itself.
         """
-        if message.to in self._sought and self._exchange.look_up(message, by):
+        if message.to in self._lookups and self._exchange.look_up(message, by):
             return
         runtime = self._log_of(message)
         if runtime is not None and runtime != by:

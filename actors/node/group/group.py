@@ -123,7 +123,7 @@ class Group(OtherNodes):
                 self._rows.came(news)
                 self._look_current()
                 if asked is not None:
-                    self._lookups.answered(asked, is_read=bool(news))
+                    self._lookups.on_row_read(asked, is_read=bool(news))
             case RowsAnswered(answers):
                 self._rows.answered(answers)
             case EngineBack():
@@ -372,7 +372,7 @@ class Group(OtherNodes):
     def _has_sent_all(self) -> bool:
         is_kept = (durable := self._exchange.durable) is None or durable.is_settled
         is_kept = is_kept and self._rows.core.is_settled
-        return is_kept and self._carrier.is_settled and not self._lookups.sought
+        return is_kept and self._carrier.is_settled and not self._lookups.pending
 
     @override
     def read_out(self) -> None:

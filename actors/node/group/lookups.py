@@ -35,40 +35,40 @@ _EACH: Final = Share(GROUP_LOOKUPS // 8, GROUP_LOOKUP_BYTES // 4)
 
 @final
 @attrs.define
-class _Sought:
+class _Lookup:
     """An address that is looked up.
 
     Attributes:
         messages: What waits: each with the session that brought it, and its bytes.
-        asked: How many of them had come before the row was read: for them the answer counts.
+        counted: How many of them had come before the row was read: the answer is about them.
     """
 
     read: LookUp
     messages: list[tuple[Message, str | None, int]] = attrs.field(factory=list)
-    asked: int = 1
+    counted: int = 1
 
 
 @final
 class Lookups:
-    """Looks receivers up in the engine; part of the bus's task.
+    """Looks receivers up in the engine; part of the bus of the node.
 
     Args:
         exchange: The sessions of this node.
-        read: Has a row read, and `answered` called then; returns why that is not possible.
+        read: Has a row read, and `on_row_read` called then; returns why that is not possible.
 
     Attributes:
-        sought: The addresses that are looked up, and what waits.
+        pending: The addresses that are looked up, and what waits.
     """
 
     def __init__(self, exchange: Exchange, read: Callable[[LookUp], Refused | None]) -> None:
-        self.sought: Final[dict[str, _Sought]] = {}
+        self.pending: Final[dict[str, _Lookup]] = {}
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._read: Final = read
         user_of = exchange.names.user_of
         self._shares: Final = UserShares(_KIND, _EACH, _TOGETHER, user_of, Code.UNAVAILABLE)
         self._settled: str | None = None
-        exchange.sought, exchange.look_up = self.sought, self.look_up
+        exchange.lookups, exchange.look_up = self.pending, self.look_up
 
     def look_up(self, message: Message, by: str | None) -> bool:
         """Have a message wait until its receiver is looked up; then it is routed again.
@@ -84,23 +84,23 @@ class Lookups:
         """
         if self._settled == message.to:
             return False
-        sought = self.sought.get(message.to)
-        if sought is None:
+        lookup = self.pending.get(message.to)
+        if lookup is None:
             key = None if is_published(message) else self._missing(message.to)
             if key is None:
                 return False
-            sought = _Sought(LookUp(message.to, key))
+            lookup = _Lookup(LookUp(message.to, key))
         size = len(encode(message))
         refused, reason = self._shares.refusal(by or "", 1, size), DropReason.OVERFLOW
-        if refused is None and not sought.messages:
-            refused, reason = self._read(sought.read), DropReason.NO_TARGET
+        if refused is None and not lookup.messages:
+            refused, reason = self._read(lookup.read), DropReason.NO_TARGET
         if refused is not None:
             self._exchange.undeliverable(message, refused.code, refused.why, reason)
             return True
         self._shares.take(by or "", 1, size)
         self._exchange.trace.hop(Op.QUEUE, message)
-        sought.messages.append((message, by, size))
-        self.sought[message.to] = sought
+        lookup.messages.append((message, by, size))
+        self.pending[message.to] = lookup
         return True
 
     def _missing(self, address: str) -> str | None:
@@ -120,40 +120,40 @@ class Lookups:
             key = session_key(runtime)
         return key if len(key.encode()) <= ROW_KEY else None
 
-    def answered(self, read: LookUp, *, is_read: bool) -> None:
+    def on_row_read(self, read: LookUp, *, is_read: bool) -> None:
         """Route what has waited for a row again; it waits again if another row is missing now.
 
         Args:
             read: What was to be read; its row is applied already.
             is_read: Whether the engine has answered.
         """
-        sought = self.sought.get(read.address)
-        if sought is None or sought.read is not read:
+        lookup = self.pending.get(read.address)
+        if lookup is None or lookup.read is not read:
             return
         if not is_read:
-            self.give_up(DOWN, sought)
+            self.give_up(DOWN, lookup)
             return
-        del self.sought[read.address]
+        del self.pending[read.address]
         is_missing = self._missing(read.address) == read.key
         # Of a later message the answer says nothing: the row may have been written since.
-        for number, (message, by, size) in enumerate(sought.messages):
-            self._left(message, by, size)
-            self._settled = read.address if is_missing and number < sought.asked else None
+        for number, (message, by, size) in enumerate(lookup.messages):
+            self._release(message, by, size)
+            self._settled = read.address if is_missing and number < lookup.counted else None
             try:
                 self._exchange.route(message, by)
             finally:
                 self._settled = None
-        if (again := self.sought.get(read.address)) is not None:
-            again.asked = len(again.messages)
+        if (again := self.pending.get(read.address)) is not None:
+            again.counted = len(again.messages)
 
-    def _left(self, message: Message, by: str | None, size: int) -> None:
+    def _release(self, message: Message, by: str | None, size: int) -> None:
         self._shares.take(by or "", -1, -size)
         self._exchange.trace.hop(Op.FLUSH, message)
 
-    def give_up(self, why: Refused, *given_up: _Sought) -> None:
+    def give_up(self, why: Refused, *lookups: _Lookup) -> None:
         """Refuse what waits for some addresses, or for all: no read is answered any more."""
-        for sought in given_up or tuple(self.sought.values()):
-            del self.sought[sought.read.address]
-            for message, by, size in sought.messages:
-                self._left(message, by, size)
+        for lookup in lookups or tuple(self.pending.values()):
+            del self.pending[lookup.read.address]
+            for message, by, size in lookup.messages:
+                self._release(message, by, size)
                 self._exchange.undeliverable(message, why.code, why.why, DropReason.NO_TARGET)

@@ -202,7 +202,7 @@ class Exchange:
         returning: Whether runtimes of an earlier process of the node may be on their way back.
         others: The other nodes of the domain; None: there are none.
         durable: What keeps durable messages; None: nothing does.
-        sought: By address, receivers that are looked up; each message to one is for `look_up`.
+        lookups: The receivers that are looked up, by address; `look_up` takes messages to them.
         look_up: Has a message wait until its receiver is looked up at other nodes, then routes it
             again; returns False if they have no receiver that this node does not know.
         route: Routes an admitted message, which the session of a runtime has brought.
@@ -240,7 +240,7 @@ class Exchange:
         self.returning = ReturnTime(trio.current_time())
         self.others: OtherNodes | None = None
         self.durable: DurableMessages | None = None
-        self.sought: Mapping[str, object] = {}
+        self.lookups: Mapping[str, object] = {}
         self.look_up: Callable[[Message, str | None], bool] = lambda *_: False
         self.state = StateChanges(None)
         self.names = UserNames(self.state.note, trio.current_time)

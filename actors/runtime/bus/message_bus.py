@@ -63,6 +63,11 @@ _NAME: Final = "bus"
 
 _R = TypeVar("_R")
 
+_LOOK: Final = 0.05
+"""Seconds from one look for what is due next to another, while messages come: to look for each
+message takes as long as to route it, or longer where many wait. All waits but turns last seconds.
+"""
+
 News: TypeAlias = (
     Lost | Route | NoRoute | RoutesChanged | PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
 )
@@ -91,6 +96,8 @@ class MessageBus(Actor[Never]):
         self._admission = self._forwarding.admission
         self._routing = self._forwarding.routing
         self._next_timer = math.inf
+        self._look_at = -math.inf
+        self._is_to_look = False
         self._is_closed = False
         self._crash: Exception | None = None
         self._open: Final = set[Losable]()
@@ -99,8 +106,14 @@ class MessageBus(Actor[Never]):
 
     def submit(self, submitted: Submitted) -> None:
         """Take a message from a component."""
-        with self:
-            self._forwarding.submit(submitted, trio.current_time())
+        if self._is_closed:
+            raise ActorStoppedError(_NAME)
+        try:  # as `with self`, for each message
+            now = trio.current_time()
+            self._forwarding.submit(submitted, now)
+            self._settle(now)
+        except Exception as error:  # noqa: BLE001 - see `_fail`
+            self._fail(error)
 
     def hand_back(self, messages: tuple[Message, ...], by: str) -> None:
         """Route again what a stub could not deliver."""
@@ -233,7 +246,7 @@ class MessageBus(Actor[Never]):
         reply: Reply[None] = Reply()
         with self:
             self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
-        await self.answer(reply)
+        await self.wait_for(reply)
 
     def add_rule(self, rule: ForwardRule, writer: str) -> None:
         """Copy messages by a rule (BUS-08). Raises ForwardRefusedError."""
@@ -273,19 +286,28 @@ class MessageBus(Actor[Never]):
     ) -> bool:
         if error is None:
             try:
-                self._settle()
-            except Exception as failure:  # noqa: BLE001 - as any other error below
+                self._settle(trio.current_time())
+            except Exception as failure:  # noqa: BLE001 - see `_fail`
                 error = failure
         if not isinstance(error, Exception) or isinstance(error, ForwardRefusedError):
             return False
-        # A bug, and not the caller's: this actor fails, and with it the runtime.
-        self._crash = self._crash or error
-        self.wake()
+        self._fail(error)
         return True
 
-    def _settle(self) -> None:
+    def _fail(self, error: Exception) -> None:
+        """Have this actor fail, and with it the runtime: it is a bug, and not the caller's."""
+        self._crash = self._crash or error
+        self.wake()
+
+    def _settle(self, now: float) -> None:
         self._admission.settle()
-        due = min(self._forwarding.deadline(), self._turns.deadline())
+        due = self._turns.deadline()
+        if now >= self._look_at:
+            self._look_at = now + _LOOK
+            due = min(due, self._forwarding.deadline())
+        else:
+            self._is_to_look = True
+            due = min(due, self._look_at)
         if due < self._next_timer:
             self._next_timer = due
             self.wake()
@@ -297,6 +319,8 @@ class MessageBus(Actor[Never]):
     @override
     def deadline(self) -> float:
         due = min(self._forwarding.deadline(), self._turns.deadline())
+        if self._is_to_look:
+            due = min(due, self._look_at)
         self._next_timer = due if self._crash is None else -math.inf
         return self._next_timer
 
@@ -305,6 +329,7 @@ class MessageBus(Actor[Never]):
         if self._crash is not None:
             raise self._crash
         now = trio.current_time()
+        self._is_to_look = self._is_to_look and now < self._look_at
         self._turns.tick(now)
         self._forwarding.tick(now)
         self._admission.settle()
@@ -316,7 +341,7 @@ class MessageBus(Actor[Never]):
             self.close()
         # Else the other parts are being stopped, and have no error of their own until then.
 
-    async def answer(self, reply: Reply[_R]) -> _R:
+    async def wait_for(self, reply: Reply[_R]) -> _R:
         """Wait for what the bus answers. ActorStoppedError: the runtime closes before."""
         self._open.add(reply)
         try:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from actors.runtime.bus.message_bus import MessageBus
 
 _BATCH: Final = 64
-"""Messages that a hyperty posts between two checkpoints."""
+"""Messages that a hyperty or stub posts before other tasks run."""
 
 
 def _terms(attempts: int) -> Terms:
@@ -82,7 +82,7 @@ class _Port(MiniBusPort):
     ) -> Message:
         reply: Reply[Message] = Reply()
         self._submit(Submitted(message, self.url, reply, terms, place, intent))
-        return await self._bus.answer(reply)
+        return await self._bus.wait_for(reply)
 
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
@@ -103,6 +103,7 @@ class SandboxPort(_Port):
     def __init__(self, url: str, bus: "MessageBus", mini_bus: ActorRef[MiniBusMessage]) -> None:
         super().__init__(url, bus)
         self._mini_bus = mini_bus
+        self._posted = 0
 
     @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
@@ -112,6 +113,20 @@ class SandboxPort(_Port):
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
         await self._mini_bus.ask(lambda done: ListenerRemoved(address, ref, self.url, done))
 
+    @override
+    async def post(self, message: Message, by: str | None = None) -> None:
+        self._posted += 1
+        is_turn = self._posted % _BATCH == 0
+        if is_turn:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        await self._put(Submitted(message, by or self.url))
+        if is_turn:
+            # Afterwards: a message that has its place goes before those that come later (I-T7).
+            await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async def _put(self, submitted: Submitted) -> None:
+        self._submit(submitted)
+
 
 @final
 class HypertyPort(SandboxPort):
@@ -120,29 +135,20 @@ class HypertyPort(SandboxPort):
     def __init__(self, url: str, bus: "MessageBus", mini_bus: ActorRef[MiniBusMessage]) -> None:
         super().__init__(url, bus, mini_bus)
         self._places = Permits()
-        self._posted = 0
-
-    @override
-    async def post(self, message: Message, by: str | None = None) -> None:
-        if message.is_response:
-            # It is owed, and no more can come than was asked for.
-            self._bus.submit(Submitted(message, by or self.url))
-            return
-        self._posted += 1
-        is_turn = self._posted % _BATCH == 0
-        if is_turn:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        await self._enter()
-        self._submit(Submitted(message, by or self.url, place=self._places))
-        if is_turn:
-            # Afterwards: a message that has its place goes before those that come later (I-T7).
-            await trio.lowlevel.cancel_shielded_checkpoint()
 
     @override
     async def insist(self, message: Message, attempts: int) -> Message:
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._enter()
         return await self._ask(message, _terms(attempts), self._places)
+
+    @override
+    async def _put(self, submitted: Submitted) -> None:
+        # An answer needs no place: it is owed, and no more can come than was asked for.
+        if not submitted.message.is_response:
+            await self._enter()
+            submitted.place = self._places
+        self._submit(submitted)
 
     async def _enter(self) -> None:
         if not self._places.enter_nowait():
@@ -153,7 +159,8 @@ class HypertyPort(SandboxPort):
         try:
             self._bus.submit(submitted)
         except ActorStoppedError:
-            self._places.give_back()
+            if submitted.place is not None:
+                submitted.place.give_back()
             raise
 
 

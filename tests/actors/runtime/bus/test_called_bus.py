@@ -1,15 +1,22 @@
 """The Message BUS is called by others: their waits, their cancellations, and its own errors."""
 
+from functools import partial
+
 import pytest
 import trio
 import trio.testing
 
 from actors.kit.errors import ActorStoppedError, RestartLimitError
+from actors.kit.supervision.supervisor import ChildSpec
+from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.bus.ports import SandboxPort
 from specs.limits.bus import SUBMITTED
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.actors.runtime.bus.test_turns import hyperty_port
 from tests.support.runtime.domain import open_domain
-from tests.support.runtime.runtime_parts import PermitAll, open_bus
+from tests.support.runtime.runtime_parts import PermitAll, R, open_bus
 from tests.support.wire.wire import A, B, ask, event
 
 BATCH = 64
@@ -122,3 +129,62 @@ async def test_messages_of_two_tasks_keep_the_order_in_which_they_are_posted(wor
     came = [delivery.message.id for delivery in heard]
     assert came == sorted(came)
     assert len(came) == 4 * BATCH
+
+
+async def test_what_is_due_next_is_not_looked_for_with_each_message(
+    world, monkeypatch, autojump_clock
+):
+    """Where many messages wait, a look takes longer than to route a message."""
+    await world.component(A)
+    port, looks = await hyperty_port(world, A), []
+    deadline = world.bus._forwarding.deadline
+
+    def counted():
+        looks.append(1)
+        return deadline()
+
+    monkeypatch.setattr(world.bus._forwarding, "deadline", counted)
+    await trio.sleep(1)
+    for number in range(1, 1001):
+        await port.post(event(number, A, f"{A}/changes"))
+    assert len(looks) < 10
+
+
+async def test_waits_that_begin_between_two_looks_end_in_time(world, autojump_clock):
+    """MSG-06."""
+    await world.component(B)
+    await world.component(A)
+    port, ends = await hyperty_port(world, A), []
+
+    async def request(number, start):
+        await trio.sleep(start)
+        answer = await port.request(ask(number))
+        ends.append((number, answer.code, round(trio.current_time() - begun - start, 6)))
+
+    begun = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for number, start in enumerate((0, 0, 0.01, 0.049, 0.05, 0.07), start=1):
+            nursery.start_soon(request, number, start)
+    assert sorted(ends) == [(number, 408, REPLY_TIMEOUT) for number in range(1, 7)]
+
+
+async def test_a_stub_that_brings_many_messages_lets_others_run(world):
+    stub = f"{R}/protostub/1"
+    await world.component(stub, Origin.NODE_STUB)
+    await world.component(A)
+    make = partial(MiniBus, lambda lost: True, world.hops("minibus"))
+    mini_bus = await world.supervisor.start_child(ChildSpec("minibus:stub", make))
+    port, turns = SandboxPort(stub, world.bus, mini_bus), []
+    is_over = False
+
+    async def other():
+        while not is_over:
+            turns.append(1)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        for number in range(1, 20 * BATCH + 1):
+            await port.post(event(number, B, f"{A}/changes"))
+        is_over = True
+    assert len(turns) > 10
