@@ -110,6 +110,17 @@ _SENT = "PQ xmit update 1 HB>HB/changes stub=PQ link=K via=PQ\n"
 _BY_LINK_ONLY = "bus take update 1 HB>HB/changes\n" + _BY_LINK + _SENT
 _GIVEN_BACK = "bus queue update 1 HB>HB/changes\nbus flush update 1 HB>HB/changes\n"
 _BY_LINK_AT_LAST = "bus take update 1 HB>HB/changes\n" + _BY_LINK + _GIVEN_BACK + _BY_LINK + _SENT
+_LOST_AT_LAST = _BY_LINK_AT_LAST.removesuffix(_SENT)
+_NEXT_BY_LINK = _BY_LINK_ONLY.replace("update 1", "update 2")
+_BY_OTHER_LINK = """
+bus deliver update 1 HB>HB/changes listener=minibus:PH
+minibus:PH deliver update 1 HB>HB/changes listener=PH
+"""
+_SENT_BY_OTHER = "PH xmit update 1 HB>HB/changes stub=PH link=J via=PH\n"
+_OTHER_LINK = "bus add components PH PH writer=p2p-stub\nbus add listeners HB/changes minibus:PH\n"
+_BY_BOTH = "bus take update 1 HB>HB/changes\n" + _BY_LINK + _BY_OTHER_LINK
+_TWO_LINKS = _BY_BOTH + _GIVEN_BACK + _BY_OTHER_LINK + _SENT + _SENT_BY_OTHER
+_NEXT_BY_BOTH = (_BY_BOTH + _SENT_BY_OTHER + _SENT).replace("update 1", "update 2")
 _LOCAL = "bus deliver update 1 HB>HB/changes listener=loader\n"
 _HERE_TOO = "bus add listeners HB/changes loader\n"
 _FIRST = """
@@ -174,6 +185,10 @@ CONSERVATION = (
     case("I-T12", _GOES_TWICE, (_WAITS + _GOES_THEN, ""), before=_GIVEN_A_STUB),
     # what a direct link gave back unsent waits again at the bus
     case("I-T12", _BY_LINK_AT_LAST, (_GIVEN_BACK, ""), before=RUNTIME + _STUB + _LINKED),
+    case("I-T12", _TWO_LINKS + _NEXT_BY_BOTH, (_SENT, ""),
+         before=RUNTIME + _STUB + _LINKED + _OTHER_LINK),
+    case("I-T12", _BY_LINK_AT_LAST + _NEXT_BY_LINK, (_BY_LINK_AT_LAST, _LOST_AT_LAST),
+         before=RUNTIME + _STUB + _LINKED),
     # what a link that has ended sent goes by the node, too; of one that has not, nothing comes back
     case("I-T11", _OPENS + _BOTH_WAYS + _BREAKS + _BY_NODE,
          (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO),
