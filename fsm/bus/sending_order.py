@@ -173,8 +173,8 @@ class _Path:
         while self.sent and next(iter(self.sent.values())).at + REPLY_TIMEOUT <= now:
             self.sent.popitem(last=False)  # nobody waits for it any more
         key = key_of(message)
-        self.sent[key] = _Sent(now, message.id if message.is_response else None)
-        self.sent.move_to_end(key)
+        # A second copy follows what the first one precedes.
+        self.sent.setdefault(key, _Sent(now, message.id if message.is_response else None))
         if len(self.sent) > ORDER_SENT:
             # Requests do not displace answers: an announcement names these only.
             alike = [one for one in self.sent if isinstance(one, str) == message.is_response]
@@ -265,12 +265,13 @@ class PairPathCore:
         path.queued.discard(key)
         return [*effects, *self._release(pair, now)]
 
-    def returned(self, messages: tuple[Message, ...], now: float) -> dict[str, str]:
+    def returned(self, messages: tuple[Message, ...], now: float, by: str = "") -> dict[str, str]:
         """Note that messages will be routed again: no message that was not sent yet may pass them.
 
         Args:
             messages: The messages, in their order.
             now: Seconds on the host's clock.
+            by: The stub that gives them back; empty: they have been given to none.
 
         Returns:
             By instance, the new routes of the messages that a stub has drained.
@@ -279,7 +280,9 @@ class PairPathCore:
         for message in messages:
             pair, key = (message.from_, message.to), key_of(message)
             path = self._path(pair, now)
-            path.sent.pop(key, None)
+            if not is_p2p_part(by):
+                # Of what a link gives back, another copy may be under way by the node.
+                path.sent.pop(key, None)
             path.give_back(key)
             if key == path.draining or is_below(message.to, message.from_):
                 path.route = ""

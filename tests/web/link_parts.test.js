@@ -239,6 +239,17 @@ test("a link announces the youngest request and the last answers that may be und
   assert.equal(behind().last, undefined);
 });
 
+test("a second copy of an answer is not what later messages of a link follow", () => {
+  const order = new PairOrder(new FakeClock());
+  const sent = (id) => order.sent({ id, type: "response", from: PEER, to: OWN, body: { code: 200 } });
+  for (const id of [1, 2, 3]) sent(id);
+  const { last } = order.behind(PEER, OWN);
+  sent(1);
+  assert.deepEqual(order.behind(PEER, OWN).last, last);
+  sent(4);
+  assert.notEqual(order.behind(PEER, OWN).last, last);
+});
+
 test("what has come makes room for what waits next, and what is younger than it is waited for does, too", async () => {
   const clock = new FakeClock();
   const order = new PairOrder(clock);

@@ -495,7 +495,7 @@ class Outbound:
         Returns:
             The routes of those that a link was given for that, by their instance.
         """
-        routes = self._paths.returned(messages, now)
+        routes = self._paths.returned(messages, now, by)
         if len(routes) < len(messages) or not messages:
             self.routes.forget_stub(by)
             self._paths.link_ended(by, now)

@@ -13,7 +13,7 @@ from fsm.bus.transactions import DeduplicationWindow
 from fsm.p2p.transfer import Behind
 from specs.limits.p2p import HELD_BYTES, ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, instance_id
 from tests.support.chance import examples
 from tests.support.wire.wire import A, B, answer, ask
 
@@ -120,6 +120,22 @@ def test_a_message_of_which_two_copies_were_returned_waits_once():
         assert paths.send(second, NODE, 0.0) == []
         assert paths.waits(second)
     assert [one.message for one in paths.send(first, NODE, 0.0)] == [first]
+
+
+def test_a_second_copy_that_a_link_gave_back_is_not_what_others_follow():
+    """I-B7: its first copy comes before the answers that were sent between both."""
+    paths, answers = PairPathCore(), [answer(ask(number)) for number in range(1, 5)]
+    for message in answers[:3]:
+        paths.send(message, NODE, 0.0)
+    paths.send(answers[0], LINK, 0.0)
+    paths.returned(tuple(answers[:1]), 0.0, by=LINK)
+    (drained,) = paths.send(answers[0], NODE, 0.0)
+    assert drained.then == NODE
+    paths.returned(tuple(answers[:1]), 0.0, by=LINK)
+    (again,) = paths.send(answers[0], NODE, 0.0)
+    assert again.route == NODE
+    (forward,) = paths.send(answers[3], LINK, 0.0)
+    assert forward.behind.last == instance_id(answers[2])
 
 
 def test_a_message_that_waits_at_the_stub_of_a_lost_link_is_not_passed():

@@ -61,7 +61,7 @@ class Pairs {
 /** What went by the node, and what has come by it. */
 export class PairOrder {
   #clock;
-  /** @type {Pairs<{top: number, asked: number, answer: string, answered: number, answers: number[]}>} */
+  /** @type {Pairs<{top: number, asked: number, answer: string, answered: number, answers: {id: number, instance: string}[]}>} */
   #sent = new Pairs();
   /** @type {Pairs<{best: number, answers: string[]}>} */
   #came = new Pairs();
@@ -82,10 +82,17 @@ export class PairOrder {
     const pair = `${message.from} ${message.to}`;
     const known = this.#sent.get(pair) ?? { top: 0, asked: -Infinity, answer: "", answered: -Infinity, answers: [] };
     const now = this.#clock.now();
-    const latest = isResponse(message)
-      ? { answer: instanceId(message), answered: now, answers: [...known.answers, message.id].slice(-ORDER_SENT) }
-      : { top: Math.max(known.top, message.id), asked: now };
-    this.#sent.keep(pair, { ...known, ...latest });
+    if (!isResponse(message)) {
+      this.#sent.keep(pair, { ...known, top: Math.max(known.top, message.id), asked: now });
+      return;
+    }
+    const { id } = message;
+    const instance = instanceId(message);
+    const isUnderWay = known.answered > now - REPLY_TIMEOUT;
+    // A second copy follows what the first one precedes.
+    if (isUnderWay && known.answers.some((answer) => answer.instance === instance)) return;
+    const answers = [...known.answers, { id, instance }].slice(-ORDER_SENT);
+    this.#sent.keep(pair, { ...known, answer: instance, answered: now, answers });
   }
 
   /**
@@ -103,7 +110,7 @@ export class PairOrder {
     const last = known.answered > since ? known.answer : top;
     if (!last) return line;
     const age = Math.round((this.#clock.now() - Math.max(known.asked, known.answered)) * 1000) / 1000;
-    const answers = known.answered > since ? [...new Set(known.answers)].sort((a, b) => a - b) : [];
+    const answers = known.answered > since ? [...new Set(known.answers.map(({ id }) => id))].sort((a, b) => a - b) : [];
     return { ...line, last, top, age, answers };
   }
 
