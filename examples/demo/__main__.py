@@ -101,7 +101,10 @@ def main(
             "install protofly with its extra 'spark'"
         )
     folder = trace or Path(tempfile.mkdtemp(prefix="protofly-demo-"))
-    folder.mkdir(0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(f"{folder}: {error.strerror}", param_hint="--trace") from error
     kinds = tuple(actors.Kind(kind) for kind in ((p2p,) if p2p else _KINDS[:2]))
     story = Story(show_json if as_json else show)
     play = Play(kinds, requests or _REQUESTS, folder, story)

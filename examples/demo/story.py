@@ -39,13 +39,13 @@ class Act:
 
     Attributes:
         events: What each process has to show, in this order.
-        beside: What it has to show, too, in an order of its own.
+        unordered: What it has to show, too, in an order of its own.
         also: What belongs here, but need not happen.
     """
 
     title: str
     events: Mapping[str, str]
-    beside: Mapping[str, str] = attrs.field(factory=dict)
+    unordered: Mapping[str, str] = attrs.field(factory=dict)
     also: str = ""
 
 
@@ -88,7 +88,7 @@ ACTS = (
             "bob": "link-lost link-back",
         },
         # Alice may dial again before Bob's registry has heard of the loss.
-        beside={"bob": "row-lost row-live"},
+        unordered={"bob": "row-lost row-live"},
     ),
     Act(
         "All processes leave in order",
@@ -104,7 +104,7 @@ ACTS = (
 
 def _first_act(line: Line) -> int:
     for number, act in enumerate(ACTS):
-        there = f"{act.events.get(line.who, '')} {act.beside.get(line.who, '')} {act.also}"
+        there = f"{act.events.get(line.who, '')} {act.unordered.get(line.who, '')} {act.also}"
         if line.event in there.split():
             return number
     return 0
@@ -132,7 +132,7 @@ class Story:
         """
         self._act += 1
         act = ACTS[self._act] if not title else Act(title, {})
-        expected = (*act.events.items(), *act.beside.items())
+        expected = (*act.events.items(), *act.unordered.items())
         self._expected = [(who, deque(events.split())) for who, events in expected]
         self._show(Line("demo", act.title, style="act"), self._act + 1)
         held, self._held = self._held, []

@@ -195,8 +195,9 @@ test("a session that is new gets the path again, and the copy what it missed", a
   assert.deepEqual([ofPath(node, "subscribe").length, copy.value, said(asks)], [2, { n: 4 }, 2]);
 });
 
-test("a path whose request is lost is asked for again before its owner is", async () => {
-  const { node, hyperty, given, done, said } = await opened();
+const withoutPath = async () => {
+  const page = await opened();
+  const { node, hyperty, given, done } = page;
   const copy = await done(hyperty.observe(URL));
   node.control = ({ body: { method } }) => (method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "new" } });
   const { answers } = node;
@@ -204,6 +205,11 @@ test("a path whose request is lost is asked for again before its owner is", asyn
   node.answers = (message) => (isPath(message) ? { code: 503 } : answers(message));
   given[SUBSCRIPTION] = { code: 200, value: whole(4, { n: 4 }) };
   node.cut();
+  return { ...page, copy, answers };
+};
+
+test("a path whose request is lost is asked for again before its owner is", async () => {
+  const { node, said, copy, answers } = await withoutPath();
   await node.clock.turn(5);
   assert.ok(ofPath(node, "subscribe").length > 2);
   assert.deepEqual([said(asks), copy.value], [1, { n: 1 }]);
@@ -213,14 +219,7 @@ test("a path whose request is lost is asked for again before its owner is", asyn
 });
 
 test("without a path the owner is asked at last", async () => {
-  const { node, hyperty, given, done, said } = await opened();
-  const copy = await done(hyperty.observe(URL));
-  node.control = ({ body: { method } }) => (method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "new" } });
-  const { answers } = node;
-  const isPath = ({ to, body }) => to === PATHS && body.resources?.includes(`${URL}/changes`);
-  node.answers = (message) => (isPath(message) ? { code: 503 } : answers(message));
-  given[SUBSCRIPTION] = { code: 200, value: whole(4, { n: 4 }) };
-  node.cut();
+  const { node, said, copy } = await withoutPath();
   await node.clock.turn(60);
   assert.deepEqual([said(asks), copy.value, ofPath(node, "subscribe").length], [2, { n: 4 }, 1 + RECONNECT_TRIES]);
 });

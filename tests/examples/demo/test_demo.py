@@ -36,6 +36,10 @@ async def said_by(*options):
         (("--http", "127.0.0.1:0"), b"--http applies only to"),
         (("--p2p", "carrier-pigeon"), b"Invalid value for '--p2p'"),
         (("--requests", "1"), b"Invalid value for '--requests'"),
+        (
+            ("--trace", "/dev/null/traces"),
+            b"Invalid value for --trace: /dev/null/traces: Not a dir",
+        ),
     ],
 )
 async def test_an_option_without_effect_or_meaning_is_refused(options, said):
