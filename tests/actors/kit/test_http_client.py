@@ -3,6 +3,7 @@
 import orjson
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.http_client import HttpClient, HttpError, HttpUrlError, ServerUrl, path_of
 from specs.limits.node import BACKEND_CONNECTIONS
@@ -129,11 +130,16 @@ async def test_a_cancelled_request_leaves_a_client_that_works(asked):
 
 
 async def test_no_more_requests_run_than_there_may_be_connections(asked):
-    async def slow(_):
-        await trio.sleep(0.01)
+    full = trio.Event()
+
+    async def answered_when_full(_):
+        if server.busy == BACKEND_CONNECTIONS:
+            await wait_all_tasks_blocked(0.05)  # a request too many would come meanwhile
+            full.set()
+        await full.wait()
         return Said()
 
-    async with open_http_server(slow) as server, trio.open_nursery() as nursery:
+    async with open_http_server(answered_when_full) as server, trio.open_nursery() as nursery:
         client = asked(server)
         for _ in range(3 * BACKEND_CONNECTIONS):
             nursery.start_soon(client.ask, "GET", "/")
