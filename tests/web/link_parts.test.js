@@ -13,6 +13,7 @@ import { FakeClock, PEER, RUNTIME, settle } from "./fake_node.js";
 
 const OWN = "hyperty://a.ex/own";
 const REFUSAL = [3, 1008 >> 8, 1008 & 0xff];
+const TOO_LARGE = [3, 1009 >> 8, 1009 & 0xff];
 
 class FakeDataChannel {
   sent = [];
@@ -55,12 +56,15 @@ test("frames that nobody has taken wait in order, and the peer gets no credit fo
 });
 
 test("no number of tiny frames or chunks fills the memory", () => {
-  for (const [data, most] of [["", CHANNEL_FRAMES], [chunk(1), CHANNEL_FRAMES], [chunk(0), 256], [chunk(0, 1), 256]]) {
+  for (const [data, most, farewell] of [
+    ["", CHANNEL_FRAMES, REFUSAL], [chunk(1), CHANNEL_FRAMES, REFUSAL],
+    [chunk(0), 256, TOO_LARGE], [chunk(0, 1), 256, TOO_LARGE],
+  ]) {
     const { raw } = channel();
     for (let count = 0; count < most; count += 1) raw.onmessage({ data });
     assert.deepEqual([raw.isClosed, raw.sent], [false, []]);
     raw.onmessage({ data });
-    assert.deepEqual([raw.isClosed, raw.sent], [true, [REFUSAL]]);
+    assert.deepEqual([raw.isClosed, raw.sent], [true, [farewell]]);
   }
 });
 

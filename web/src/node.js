@@ -369,6 +369,11 @@ export class NodeStub {
    * @param {Link} link
    */
   #read(frame, link) {
+    if (frame.length > MAX_FRAME_BYTES) {
+      this.#tools.counters.drop(DROPS.MALFORMED, this.#actor);
+      link.hangUp();
+      return this.#lost("the node sends a frame that is too large");
+    }
     this.#feed({ on: "heard" });
     for (const line of readFrame(frame)) {
       if (this.#link !== link) return;
@@ -538,7 +543,6 @@ class Link {
     socket.onmessage = ({ data }) => {
       if (this.#isOver) return;
       if (typeof data !== "string") this.#end("the node sends what is no text");
-      else if (data.length > MAX_FRAME_BYTES) this.#end("the node sends a frame that is too large");
       else this.#events.read(data);
     };
     socket.onclose = ({ code, reason }) => this.#end(reason || `the link was closed (${code})`);

@@ -43,7 +43,7 @@ from specs.message import Message, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
-from transports.errors import LinkError
+from transports.errors import CloseReason, FrameTooLargeError, LinkError
 from transports.tls import PinnedTls
 
 __all__ = [
@@ -102,6 +102,7 @@ class P2PLink:
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self._why = ""
+        self._close_reason = CloseReason.DONE
         self._hops = {
             op: Hop(use.actor, (op,), {"stub": use.stub, "link": self.name})
             for op in (Op.XMIT, Op.RCV)
@@ -196,7 +197,7 @@ class P2PLink:
         finally:
             self._ended.set()
             with trio.CancelScope(shield=True):
-                await self._pipe.aclose()
+                await self._pipe.aclose(self._close_reason)
         loss = Loss.ORDERLY if self._core.end is TransferEnd.BYE else Loss.BROKEN
         return LinkLost(self.name, loss, self._why or "closed")
 
@@ -207,6 +208,9 @@ class P2PLink:
             try:
                 frame = await self._pipe.receive()
             except LinkError as exc:
+                if isinstance(exc, FrameTooLargeError):
+                    self._close_reason = CloseReason.TOO_LARGE
+                    self._break(DropReason.MALFORMED, str(exc))
                 self._end(str(exc))
                 return
             if self._scope.cancel_called:

@@ -15,7 +15,7 @@ from actors.runtime.stubs.credentials import CredentialsError
 from actors.runtime.stubs.wire import (
     NodeWire,
 )
-from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
+from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError, LinkError
 from transports.link import Link
 
 __all__ = [
@@ -47,11 +47,13 @@ class Unavailable:
         attempt: Number of the attempt.
         why: Reason for people.
         is_left: Whether the node has closed it because it goes down in order.
+        is_too_large: Whether the node has sent a frame over the limit.
     """
 
     attempt: int
     why: str
     is_left: bool = False
+    is_too_large: bool = False
 
 
 @final
@@ -134,6 +136,7 @@ class NodeLink:
         self._lines: deque[bytes] = deque()
         self._messages = 0
         self._is_left = False
+        self._is_too_large = False
         self._wake = trio.Event()
 
     async def run(self) -> None:
@@ -153,7 +156,7 @@ class NodeLink:
                 why = await self._live(await self.wire.dial())
             except (DialError, LinkError) as error:
                 why = str(error)
-        await self._report(Unavailable(self.attempt, why, self._is_left))
+        await self._report(Unavailable(self.attempt, why, self._is_left, self._is_too_large))
 
     async def login(self, login: Login) -> None:
         """Get a login token while the link is open; the stub gets `Obtained`.
@@ -180,7 +183,8 @@ class NodeLink:
             return why
         finally:
             with trio.CancelScope(shield=True):
-                await link.aclose()
+                reason = CloseReason.TOO_LARGE if self._is_too_large else CloseReason.DONE
+                await link.aclose(reason)
 
     async def _read(self, link: Link) -> str:
         try:
@@ -190,6 +194,7 @@ class NodeLink:
         except LinkError as error:
             left = isinstance(error, LinkBrokenError) and error.close_reason
             self._is_left = left is CloseReason.GOING_AWAY
+            self._is_too_large = isinstance(error, FrameTooLargeError)
             return str(error)
 
     async def _write(self, link: Link, scope: trio.CancelScope) -> None:

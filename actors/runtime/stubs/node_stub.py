@@ -171,8 +171,11 @@ class NodeStub(Actor[NodeStubMessage]):
         match happened:
             case Opened():
                 await self._feed(ev.Dialled())
-            case Unavailable(_, why, is_left):
+            case Unavailable(_, why, is_left, is_too_large):
                 self._link = None
+                if is_too_large:
+                    self._context.counters.drop(DropReason.MALFORMED)
+                    _log.warning("frame too large", domain=self._context.config.domain, why=why)
                 if self._core.state is State.LIVE:  # else it is an attempt in vain
                     self._is_left = is_left
                 await self._feed(ev.LinkLost(why))

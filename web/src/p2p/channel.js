@@ -10,6 +10,7 @@ const FAREWELL = 3;
 const ROUND = 2 ** 32;
 const DONE = 1000;
 const REFUSED = 1008;
+const TOO_LARGE = 1009;
 /** Chunks of a frame at most: each takes memory beside its bytes; a frame of full ones has 17. */
 const CHUNKS = 256;
 
@@ -148,7 +149,7 @@ export class Channel {
     this.#chunks.push(bytes.subarray(1));
     this.#inFrame += bytes.length;
     const isLarge = this.#inFrame - this.#chunks.length > MAX_FRAME_BYTES || this.#chunks.length > CHUNKS;
-    if (isLarge) return this.#refuse("a frame is too large, or in too many chunks");
+    if (isLarge) return this.#refuse("a frame is too large, or in too many chunks", TOO_LARGE);
     if (bytes[0] === MORE) return;
     const whole = new Uint8Array(this.#inFrame - this.#chunks.length);
     let at = 0;
@@ -202,9 +203,12 @@ export class Channel {
     this.#flush();
   }
 
-  /** @param {string} why */
-  #refuse(why) {
-    this.#post(control(FAREWELL, REFUSED, 2));
+  /**
+   * @param {string} why
+   * @param {number} [code]
+   */
+  #refuse(why, code = REFUSED) {
+    this.#post(control(FAREWELL, code, 2));
     this.end(why);
   }
 

@@ -6,6 +6,8 @@ import pytest
 import trio
 
 from specs.limits.protocol import MAX_FRAME_BYTES
+from specs.reply_code import DropReason, LinkEnd
+from tests.support.log import captured_log
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.wire.raw_websocket import handshake, head, text
 from transports.errors import DialError, ListenError
@@ -45,6 +47,13 @@ async def test_a_place_that_is_taken_is_reported():
 
 
 async def test_a_frame_over_the_limit_gets_413_and_ends_that_session_only():
+    with captured_log() as log:
+        await large_frame()
+    warned = [line for line in log if line["event"] == "frame too large"]
+    assert [(line["runtime"], line["log_level"]) for line in warned] == [(RA, "warning")]
+
+
+async def large_frame():
     async with open_system_network() as network, open_world(network) as world:
         rb = await world.peer(RB)
         host, port = world.node.url.removeprefix("ws://").removesuffix("/link").split(":")
@@ -62,5 +71,8 @@ async def test_a_frame_over_the_limit_gets_413_and_ends_that_session_only():
                     heard += data
 
         assert b'"code":413' in heard
+        assert heard.endswith(b"\x88\x0b\x03\xf1too-large")
+        assert world.ended() == {LinkEnd.TOO_LARGE: 1}
+        assert world.node.counters.drops == {DropReason.MALFORMED: 1}
         assert await world.states() == {RB: "open"}
         assert (await rb.control("ping")).code == 200

@@ -29,7 +29,7 @@ from fsm.sync.value.value import changed
 from specs.bodies.sync import Candidate, ChangeObject, ConnectionData, LinkSecurity
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
-from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
+from specs.limits.protocol import MAX_FRAME_BYTES, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
@@ -38,9 +38,10 @@ from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
 from transports.bodies import read_body
 from transports.codec import decode_frame, encode
-from transports.errors import DialError, LinkError
+from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.link import Kind
 from transports.memory import MemoryNetwork
+from transports.system import open_system_network
 
 PQ, PC = "hyperty-runtime://a.ex/ra/p2prequester/1", "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
 OBJECT = "connection://a.ex/c1"
@@ -285,6 +286,37 @@ async def test_a_peer_that_writes_nonsense_is_given_up(autojump_clock):
         await pair.network.wires[-1].dialler.send(b'{"p2p":"dance"}')
         await trio.sleep(1)
         assert len(ends) == 2
+
+
+async def read_on(pipe):
+    while True:
+        await pipe.receive()
+
+
+async def test_a_frame_over_the_limit_ends_the_link_with_the_code_that_says_so():
+    random, meeting, proven = entropy(), Meeting(POLICY, RB, own_tls()), []
+    async with (
+        open_system_network() as network,
+        open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,),
+        trio.open_nursery() as nursery,
+    ):
+
+        async def serve():
+            pipe = await offered.listener.accept()
+            ours = end(await welcome(pipe, offered.candidate.secret, meeting.tls, random), PC)
+            proven.append((ours, await ours.link.run()))
+
+        nursery.start_soon(serve)
+        dialled = await dial_candidate(network, offered.candidate, peer_tls(), random)
+        dialled.pipe.write_wrapped((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+        with trio.fail_after(10), pytest.raises(LinkBrokenError) as broken:
+            await read_on(dialled.pipe)
+        await dialled.pipe.aclose()
+    ((ours, lost),) = proven
+    assert broken.value.close_reason is CloseReason.TOO_LARGE
+    assert lost.loss is Loss.BROKEN
+    assert "larger than" in lost.why
+    assert ours.counters.drops == {DropReason.MALFORMED: 1}
 
 
 async def test_a_malformed_answer_ends_the_request_and_is_acknowledged(autojump_clock):
