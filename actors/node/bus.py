@@ -473,6 +473,7 @@ class NodeBus(Actor[BusMessage]):
         self._trace.counters.drop(DropReason.MALFORMED)
         if port is None:
             return
+        _log.warning("frame too large", runtime=port.runtime, link=port.name)
         port.close_reason = CloseReason.TOO_LARGE
         self._control.refuse_size(port)
         if session is not None:

@@ -219,9 +219,7 @@ class Connection(Actor[Nudge]):
                 pause = self._pause(len(items) or 1)
                 if pause:
                     await self._link.rest(pause)
-        except FrameTooLargeError as exc:
-            about = {"runtime": self._port.runtime, "link": self._link.name}
-            _log.warning("frame too large", **about, why=exc.reason)
+        except FrameTooLargeError:
             await self._bus.tell(TooLarge(self._number))
         except FrameTooSlowError as exc:
             self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
