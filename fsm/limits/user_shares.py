@@ -5,7 +5,7 @@ when the runtime took something first, until it holds nothing any more.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar, final
 
 import attrs
@@ -15,7 +15,7 @@ from specs.addresses.address import domain_of
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = ["Share", "UserQueue", "UserShares", "own_user", "user_of"]
+__all__ = ["Share", "UserQueue", "UserShares", "UserTurns", "own_user", "user_of"]
 
 T = TypeVar("T")
 
@@ -195,3 +195,38 @@ class UserQueue(Generic[T]):
             self._shares.take(user, -1, -size)
             taken.append(item)
         return taken
+
+
+@final
+class UserTurns(Generic[T]):
+    """What waits in one place, in order for each user; the users take turns.
+
+    Args:
+        most: How much waits at most, of all users together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most: Final = most
+        self._items: Final[dict[Hashable, deque[T]]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, item: T, user: Hashable) -> bool:
+        """Have an item of a user wait; return whether there is room for it."""
+        if self._count == self._most:
+            return False
+        self._count += 1
+        self._items.setdefault(user, deque()).append(item)
+        return True
+
+    def take(self) -> T:
+        """Take out the first item of the user whose turn it is."""
+        user = next(iter(self._items))
+        items = self._items.pop(user)
+        item = items.popleft()
+        self._count -= 1
+        if items:
+            self._items[user] = items
+        return item

@@ -5,6 +5,7 @@ of it (I-G3). If that fails, all of it is as if it had not been asked: every ask
 503, and until the file can be written again changes are refused, while reads go on (R13).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -32,6 +33,7 @@ from actors.node.registry.record_file import (
 )
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
+from fsm.limits.user_shares import UserTurns
 from fsm.registry.records import (
     UNKNOWN,
     Answered,
@@ -53,6 +55,7 @@ from fsm.session.restart import RESTARTED
 from specs.errors import BadMessageError
 from specs.limits.group import GROUP_LOOKUPS
 from specs.limits.node import STORE_RETRY
+from specs.limits.protocol import MAILBOX
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
@@ -142,6 +145,7 @@ _Message: TypeAlias = Asked | RuntimeLeft | _Mirrored
 
 _log = get_logger("actors.node")
 
+_MANY: Final = "too many searches wait"
 _NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
@@ -154,6 +158,8 @@ class RegistryParts:
     Attributes:
         clock_offset: Seconds from the Trio clock to the epoch.
         news: Follows what other nodes of the domain write; None: there are none.
+        searches: Searches that wait, as each takes as long as many other requests; one is made
+            after each batch of others.
     """
 
     address: str
@@ -164,6 +170,7 @@ class RegistryParts:
     ids: IdSource
     clock_offset: float
     news: "RecordNews | None" = None
+    searches: UserTurns[tuple[Find, Asked]] = attrs.field(factory=lambda: UserTurns(MAILBOX))
 
 
 @final
@@ -243,6 +250,11 @@ class DomainRegistry(Actor[_Message]):
             await self.me.tell(_Mirrored(records, asked))
 
     @override
+    async def closing(self) -> None:
+        while self._parts.searches:
+            await self.drained()
+
+    @override
     async def stop(self) -> None:
         for step in () if self._parts.news is None else self._core.rest():
             self._parts.trace.step(step)
@@ -250,13 +262,15 @@ class DomainRegistry(Actor[_Message]):
 
     @override
     def deadline(self) -> float:
+        if self._parts.searches:
+            return -math.inf
         if self._retry_at is not None:
             return self._retry_at
         return self._core.deadline() - self._parts.clock_offset
 
     @override
     async def timed_out(self) -> None:
-        if self._retry_at is not None:
+        if self._retry_at is not None and self._retry_at <= trio.current_time():
             await self._recover()
         if self._retry_at is None:
             self._feed(Tick())
@@ -264,6 +278,8 @@ class DomainRegistry(Actor[_Message]):
     @override
     async def drained(self) -> None:
         """Make durable what came in, then say it."""
+        if self._parts.searches:
+            self._feed(*self._parts.searches.take())
         batch, self._batch = self._batch, _Batch()
         if batch.changes:
             changes = tuple(batch.changes)
@@ -289,6 +305,10 @@ class DomainRegistry(Actor[_Message]):
         if isinstance(happened, Find) and happened.search.by is By.RUNTIME:
             # A runtime looks for its own: nobody else is on the way back with them.
             asked = attrs.evolve(asked, is_returning=False)
+        if isinstance(happened, Find):
+            if not self._parts.searches.put((happened, asked), asked.users or asked.by):
+                self._batch.anyway.append(_not_now(asked, _MANY))
+            return
         news = None if is_looked_up else self._parts.news
         if news is not None and isinstance(happened, Read) and not self._core.row(happened.url):
             if self._lookups < GROUP_LOOKUPS:

@@ -1,13 +1,16 @@
 """Searches of a domain registry come in pages that no session fills (M-26..M-28, REG-08)."""
 
 import pytest
+import trio
 
-from specs.limits.protocol import SEARCH_PAGE
+from specs.limits.protocol import FRAME_MESSAGES, MAILBOX, SEARCH_PAGE
+from specs.message import Message, MessageType
 from tests.support.node.issuer import ALICE, BOB, Issuer, login_by, opened
 from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import DR, RA, RB, open_world
 from tests.support.node.upstream import OLD
 from tests.support.trace.records import create, read, record, update
+from transports.codec import encode
 
 ROOM = "/hyperty/name/room"
 
@@ -179,3 +182,67 @@ async def test_with_logins_nobody_registers_beside_a_user(autojump_clock):
             assert (await create(thief, record(mine, RB, **claim))).code == 403
         await fill(thief, 40, user=BOB)
         assert await all_pages(thief, f"/hyperty/user/{ALICE}") == [[url]]
+
+
+BUSY = [f"hyperty-runtime://a.ex/busy{number}" for number in range(5)]
+EACH = 40
+
+
+async def logged_in(world, issuer, runtime, user):
+    peer = await world.outsider(runtime)
+    assert (await opened(peer, issuer.token(sub=user))).code == 200
+    return peer
+
+
+@pytest.mark.parametrize("resource", ["record", ROOM], ids=["read", "search"])
+async def test_searches_of_one_user_keep_no_other_user_waiting(resource, autojump_clock):
+    """The other one waits for a few of them, however many there are."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world, trio.open_nursery() as nursery:
+        busy = [await logged_in(world, issuer, runtime, BOB) for runtime in BUSY]
+        alice = await logged_in(world, issuer, RA, ALICE)
+        (url,) = await fill(alice, 1, user=ALICE)
+        answered = 0
+
+        async def count(peer):
+            nonlocal answered
+            for _ in range(EACH):
+                assert (await peer.hear()).code == 200
+                answered += 1
+
+        for peer in busy:
+            asker, search = f"{peer.runtime}/registry", {"resource": ROOM}
+            numbers = range(100, 100 + EACH)
+            searches = [Message(each, MessageType.READ, asker, DR, search) for each in numbers]
+            await peer.link.send(b"\n".join(map(encode, searches)))
+            nursery.start_soon(count, peer)
+        asked = url if resource == "record" else resource
+        request = await alice.post("read", f"{RA}/registry", DR, resource=asked)
+        answer = await alice.hear()
+        assert (answer.id, answer.code) == (request.id, 200)
+        before = answered
+    assert answered == EACH * len(busy)
+    assert before < answered // 4
+
+
+async def test_more_searches_than_may_wait_are_refused_one_by_one(autojump_clock):
+    async with open_world() as world, trio.open_nursery() as nursery:
+        alice = await world.peer(RA)
+        (url,) = await fill(alice, 1)
+        codes = []
+
+        async def ask(runtime):
+            peer = await world.peer(runtime)
+            asker, search = f"{runtime}/registry", {"resource": ROOM}
+            for first in range(100, 100 + MAILBOX // 2, FRAME_MESSAGES):
+                numbers = range(first, first + FRAME_MESSAGES)
+                searches = [Message(each, MessageType.READ, asker, DR, search) for each in numbers]
+                await peer.link.send(b"\n".join(map(encode, searches)))
+            codes.extend([(await peer.hear()).code for _ in range(MAILBOX // 2)])
+
+        for runtime in BUSY[:3]:
+            nursery.start_soon(ask, runtime)
+        assert (await read(alice, url)).code == 200
+    assert len(codes) == 3 * MAILBOX // 2
+    assert set(codes) == {200, 503}
+    assert codes.count(200) >= MAILBOX
