@@ -14,6 +14,7 @@ from actors.kit.counters import Counters, DropLedger
 from actors.kit.log import get_logger
 from actors.kit.plain_urls import check_plain
 from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.background import BackgroundTasks
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
@@ -31,7 +32,13 @@ from actors.runtime.bus.transfers import Transfers
 from actors.runtime.capabilities import hyperty_capabilities, protocol_capabilities
 from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.discovery.parts import DISCOVERY, PartClient, PartServices, start_parts
+from actors.runtime.discovery.parts import (
+    DISCOVERY,
+    PartClient,
+    PartServices,
+    RefusingPart,
+    start_parts,
+)
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.health import RuntimeHealth, serving_health
 from actors.runtime.hop_trace import HopTrace
@@ -44,7 +51,7 @@ from actors.runtime.p2p.profile import LINK_MAKERS
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.policing import PEP, Policing, RuntimeUser
 from actors.runtime.policy import Judge
-from actors.runtime.registry.allocation import AddressAllocation, AllocationMessage
+from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.registry.status import RuntimeStatus
@@ -294,6 +301,8 @@ async def _start(
     config, own = plan.config, plan.config.runtime
     bus = plan.bus
     await core.start_child(ChildSpec("bus", lambda: bus))
+    tasks = BackgroundTasks()
+    await core.start_child(ChildSpec("background", lambda: tasks))
     if plan.policing is not None:
         await plan.policing.start(core, CorePort(f"{own}/{PEP}", bus))
     await plan.store.start(core)
@@ -313,7 +322,10 @@ async def _start(
     registrar = await core.start_child(ChildSpec("registrar", partial(Registrar, port, config.ids)))
     status = RuntimeStatus(own, port, config.ids, is_published=config.publish_status)
     registry = await _registry(plan, core, status, bus, loader)
-    allocation = await _allocation(plan, core, bus)
+    port = CorePort(f"{own}/address-allocation", bus)
+    refusing = partial(RefusingPart, port, "addresses are allocated by the node")
+    await core.start_child(ChildSpec("address-allocation", refusing))
+    allocation = AddressAllocation(config.domain, port, config.ids, tasks)
     sync_manager = await _sync_manager(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
     )
@@ -421,22 +433,13 @@ async def _registry(
     return registry
 
 
-async def _allocation(
-    plan: _Plan, core: Supervisor, bus: MessageBus
-) -> ActorRef[AllocationMessage]:
-    config = plan.config
-    port = CorePort(f"{config.runtime}/address-allocation", bus)
-    make = partial(AddressAllocation, config.domain, port, config.ids)
-    return await core.start_child(ChildSpec("address-allocation", make))
-
-
 @final
 @attrs.frozen
 class _SyncHelpers:
     """The actors that the sync manager works with."""
 
     bus: MessageBus
-    allocation: ActorRef[AllocationMessage]
+    allocation: AddressAllocation
     registrar: ActorRef[RegistrarMessage]
     registry: ActorRef[RegistryMessage]
     catalogue: Catalogue

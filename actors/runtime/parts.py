@@ -23,7 +23,7 @@ from actors.runtime.objects.windows import RequestWindows
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
-from actors.runtime.registry.allocation import AllocationMessage, ClaimsWanted
+from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
 from actors.runtime.registry.status import RuntimeStatus
@@ -88,7 +88,7 @@ class RuntimeParts:
     loader: ActorRef[LoaderMessage]
     registrar: ActorRef[RegistrarMessage]
     registry: ActorRef[RegistryMessage]
-    allocation: ActorRef[AllocationMessage]
+    allocation: AddressAllocation
     sync_manager: ActorRef[SyncMessage]
     store: RuntimeStore
     followers: Followers
@@ -221,7 +221,7 @@ class Presence:
             nursery.start_soon(parts.sync_manager.ask, partial(PathsForgotten, domain))
             if domain != parts.config.domain:
                 return
-            await parts.allocation.ask(ClaimsWanted)
+            await parts.allocation.claim_all()
             nursery.start_soon(parts.registrar.ask, ReplayWanted)
             if self.handler is not None:
                 nursery.start_soon(self._set_path, self.handler, MessageType.SUBSCRIBE)

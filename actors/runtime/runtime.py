@@ -339,7 +339,7 @@ class Runtime:
             await deployment.life.ended()
         with trio.move_on_after(GOODBYE_TIMEOUT):
             if removal.keeps:
-                await self._addresses.keep(url, deployment.profile)
+                self._addresses.keep(url, deployment.profile)
             else:
                 await self._addresses.free((url,))
 

@@ -50,6 +50,7 @@ __all__ = [
     "PartClient",
     "PartServices",
     "ReadablePart",
+    "RefusingPart",
     "start_parts",
 ]
 
@@ -166,6 +167,29 @@ class ReadablePart(Actor[Delivery]):
             await self._port.post(answer)
         finally:
             self._next.release()
+
+
+@final
+class RefusingPart(Actor[Delivery]):
+    """The address of a part that sends requests, and refuses those that are sent to it.
+
+    Args:
+        port: Its port.
+        why: The reason.
+    """
+
+    def __init__(self, port: CorePort, why: str) -> None:
+        self._port: Final = port
+        self._why: Final = why
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        if message.message.is_request:
+            await self._port.post(refuse(message.message, Code.MALFORMED, self._why))
 
 
 @final

@@ -9,13 +9,7 @@ import trio
 from actors.runtime.discovery.search import RecordSearch, SearchError
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.parts import RuntimeParts
-from actors.runtime.registry.allocation import (
-    AddressGiven,
-    AddressKept,
-    AddressWanted,
-    AllocationError,
-    FreeWanted,
-)
+from actors.runtime.registry.allocation import AddressGiven, AllocationError
 from fsm.registry.addresses import Purpose
 from fsm.registry.records import By
 from specs.addresses.address import subscription_manager
@@ -94,7 +88,7 @@ class HypertyAddresses:
         answer = await agent.request(asked)
         is_claimed = answer.code <= LAST_SUCCESS
         if is_claimed:
-            await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
+            self._allocation.keep(url, Purpose(_HYPERTY, descriptor))
         return is_claimed
 
     # --- registered -----------------------------------------------------------------------
@@ -148,27 +142,20 @@ class HypertyAddresses:
         purpose, exactly = _purpose(profile), profile.address
         if exactly is None:
             await self._recall(purpose)
-        given: AddressGiven = await self._allocation.ask(
-            lambda reply: AddressWanted(purpose, exactly, reply)
-        )
+        given = await self._allocation.address_for(purpose, exactly)
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             # If cancelled from here on, the caller knows the address, and gives it back.
             await self._store.keep_home(given.address, purpose.descriptor)
         return given
 
-    async def keep(self, url: str, profile: Profile) -> None:
+    def keep(self, url: str, profile: Profile) -> None:
         """Keep an address that no hyperty uses now for the next one with the same profile.
 
         Args:
             url: The address.
             profile: The profile of the hyperty that had it.
-
-        If cancelled, the address may not be kept.
-
-        Raises:
-            ActorStoppedError: The runtime has closed.
         """
-        await self._allocation.tell(AddressKept(url, _purpose(profile)))
+        self._allocation.keep(url, _purpose(profile))
 
     async def free(self, urls: tuple[str, ...]) -> None:
         """Give addresses back to the node. Idempotent.
@@ -180,7 +167,7 @@ class HypertyAddresses:
         if not freed:
             return
         try:
-            await self._allocation.ask(lambda reply: FreeWanted(tuple(freed), reply))
+            await self._allocation.free(tuple(freed))
         except AllocationError:
             # The node frees what a session leaves (I-A7).
             return
@@ -190,7 +177,7 @@ class HypertyAddresses:
         if descriptor is None:
             await self._store.forget_home(url)
             return False
-        await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
+        self._allocation.keep(url, Purpose(_HYPERTY, descriptor))
         return True
 
 

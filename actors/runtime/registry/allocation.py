@@ -1,38 +1,23 @@
 """Address allocation, R/address-allocation: addresses of the own node (ALC-01..ALC-03)."""
 
-from typing import TypeAlias, assert_never, final
+from typing import final
 
 import attrs
 import trio
-from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, Reply
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Reply
+from actors.kit.supervision.background import BackgroundTasks
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.addresses import AddressReuse, Purpose
 from specs.addresses.address import address_allocation, subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.registry import Allocate, Allocated, AllocationRequest, Free
 from specs.errors import BadMessageError, ProtoflyError
-from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_LIST, RENEW_TIMEOUT, RETRY_AFTER
-from specs.message import Message, MessageType, reason_in, refuse
+from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
-
-__all__ = [
-    "AddressAllocation",
-    "AddressGiven",
-    "AddressKept",
-    "AddressWanted",
-    "AddressesWanted",
-    "AllocationError",
-    "AllocationMessage",
-    "ClaimsWanted",
-    "FreeWanted",
-    "NotKeptError",
-]
 
 
 @final
@@ -80,138 +65,81 @@ class AddressGiven:
 
 
 @final
-@attrs.frozen(slots=True)
-class AddressWanted:
-    """Give an address for a purpose: one that is kept for it, else a new one (ALC-02).
+class AddressAllocation:
+    """Allocates addresses at the node of the domain, and keeps unused ones for later hyperties.
 
-    A new one that is no longer awaited is given back to the node.
-
-    Fails with `AllocationError`; with `NotKeptError` if it has to be one that is not kept.
-
-    Attributes:
-        exactly: The address it has to be; None: any.
+    Its methods raise ActorStoppedError if the runtime has closed.
     """
 
-    purpose: Purpose
-    exactly: str | None
-    reply: Reply[AddressGiven]
-
-
-@final
-@attrs.frozen(slots=True)
-class AddressKept:
-    """Keep an unused address for the next object with the same purpose."""
-
-    address: str
-    purpose: Purpose
-
-
-@final
-@attrs.frozen(slots=True)
-class ClaimsWanted:
-    """The node has forgotten this runtime: claim the addresses of its hyperties again (C-44)."""
-
-    reply: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class AddressesWanted:
-    """Allocate addresses; fails with `AllocationError`.
-
-    Addresses that are no longer awaited are given back to the node.
-
-    Attributes:
-        scheme: Such as `hyperty` or `connection`.
-    """
-
-    scheme: str
-    number: int
-    reply: Reply[tuple[str, ...]]
-
-
-@final
-@attrs.frozen(slots=True)
-class FreeWanted:
-    """Give addresses back; fails with `AllocationError`. Repeated is fine (C-47)."""
-
-    addresses: tuple[str, ...]
-    reply: Reply[None]
-
-
-_Keeping: TypeAlias = AddressWanted | AddressKept | ClaimsWanted
-
-AllocationMessage: TypeAlias = AddressesWanted | FreeWanted | Delivery | _Keeping
-
-
-@final
-class AddressAllocation(Actor[AllocationMessage]):
-    """The only part of a runtime that talks to its node about addresses."""
-
-    def __init__(self, domain: str, port: MiniBusPort, ids: IdSource) -> None:
+    def __init__(
+        self, domain: str, port: MiniBusPort, ids: IdSource, tasks: BackgroundTasks
+    ) -> None:
         self._node = address_allocation(domain)
         self._paths = subscription_manager(domain)
-        self._owned: dict[str, None] = {}
         self._port = port
         self._ids = ids
-        self._kept = AddressReuse()
+        self._tasks = tasks
+        self._owned: dict[str, None] = {}
+        self._unused = AddressReuse()
 
-    @override
-    async def start(self) -> None:
-        await self._port.add_listener(self._port.url, self.me)
+    async def address_for(self, purpose: Purpose, exactly: str | None) -> AddressGiven:
+        """Return an address: one that is kept for this purpose, else a new one (ALC-02).
 
-    @override
-    async def handle(self, message: AllocationMessage) -> None:
-        match message:
-            case AddressesWanted():
-                self.spawn(self._allocate, message)
-            case FreeWanted():
-                self.spawn(self._free, message)
-            case Delivery(request):
-                if request.is_request:
-                    why = "addresses are allocated by the node"
-                    await self._port.post(refuse(request, Code.MALFORMED, why))
-            case _:
-                self._keep(message)
+        Args:
+            purpose: What it is for.
+            exactly: The kept address that it has to be; None: any.
 
-    def _keep(self, message: _Keeping) -> None:
-        match message:
-            case AddressWanted():
-                self._give(message)
-            case AddressKept(address, purpose):
-                self._owned[address] = None
-                self._kept.keep(address, purpose)
-            case ClaimsWanted(reply):
-                self.spawn(self._claim_all, reply)
-            case _:
-                assert_never(message)
+        If cancelled, a new address is given back to the node.
 
-    def _give(self, wanted: AddressWanted) -> None:
-        """Give an address out at once if one is kept, and out of one hand."""
-        address = wanted.exactly
+        Raises:
+            AllocationError: The node gave none.
+            BadMessageError: The node answered with something else.
+            NotKeptError: `exactly` is not kept for this purpose.
+        """
+        address = exactly
         if address is None:
-            address = self._kept.take_alike(wanted.purpose)
-        elif not self._kept.take(address, wanted.purpose):
-            wanted.reply.fail(NotKeptError(address))
-            return
-        if address is None:
-            self.spawn(self._allocate_one, wanted)
-        else:
-            wanted.reply.send(AddressGiven(address, is_new=False))
+            address = self._unused.take_alike(purpose)
+        elif not self._unused.take(address, purpose):
+            raise NotKeptError(address)
+        if address is not None:
+            return AddressGiven(address, is_new=False)
+        (address,) = await self.allocate(purpose.scheme, 1)
+        self._owned[address] = None
+        return AddressGiven(address, is_new=True)
 
-    async def _allocate_one(self, wanted: AddressWanted) -> None:
-        try:
-            (address,) = await self._allocated(wanted.purpose.scheme, 1)
-        except (AllocationError, BadMessageError) as error:
-            wanted.reply.fail(error)
-        else:
-            if wanted.reply.is_open:
-                self._owned[address] = None
-                wanted.reply.send(AddressGiven(address, is_new=True))
-            else:
-                await self._give_back((address,))
+    def keep(self, address: str, purpose: Purpose) -> None:
+        """Keep an unused address for the next hyperty with the same purpose."""
+        self._owned[address] = None
+        self._unused.keep(address, purpose)
 
-    async def _claim_all(self, reply: Reply[None]) -> None:
+    async def allocate(self, scheme: str, number: int) -> tuple[str, ...]:
+        """Return new addresses of a scheme, such as `hyperty` or `connection`.
+
+        If cancelled, they are given back to the node.
+
+        Raises:
+            AllocationError: The node gave none.
+            BadMessageError: The node answered with something else.
+        """
+        return await self._tasks.ask(self._allocate, scheme, number)
+
+    async def free(self, addresses: tuple[str, ...]) -> None:
+        """Give addresses back to the node. Idempotent (C-47).
+
+        If cancelled, the node frees the others when the session ends.
+
+        Raises:
+            AllocationError: The node did not take them.
+        """
+        self._unused.forget(addresses)
+        for address in addresses:
+            self._owned.pop(address, None)
+        for first in range(0, len(addresses), MAX_LIST):
+            answer = await self._give_back(addresses[first : first + MAX_LIST])
+            _check(answer)
+
+    async def claim_all(self) -> None:
+        """Claim the addresses of all hyperties again, at a node that has forgotten them (C-44)."""
         owned = tuple(self._owned)
         for first in range(0, len(owned), MAX_LIST):
             batch = owned[first : first + MAX_LIST]
@@ -219,74 +147,52 @@ class AddressAllocation(Actor[AllocationMessage]):
                 # One of them is another's now; that is no reason to lose the others.
                 for address in batch:
                     await self._claim((address,))
-        reply.send(None)
 
     async def _claim(self, addresses: tuple[str, ...]) -> bool:
         """Claim addresses, as often as it takes to be answered; return whether they are ours."""
         pause = RETRY_AFTER
+        body = Path(addresses, self._port.url)
         while True:
-            sender = self._port.url
-            body = write_body(Path(addresses, sender))
-            number = self._ids.next(sender)
-            asked = Message(number, MessageType.SUBSCRIBE, sender, self._paths, body)
-            answer = await self._port.request(asked)
+            answer = await self._request(MessageType.SUBSCRIBE, self._paths, body)
             if answer.code not in {Code.TIMEOUT, Code.UNAVAILABLE}:
                 return answer.code <= LAST_SUCCESS
             await trio.sleep(pause)
             pause = min(2 * pause, RENEW_TIMEOUT)
 
-    async def _allocate(self, wanted: AddressesWanted) -> None:
+    async def _allocate(self, reply: Reply[tuple[str, ...]], scheme: str, number: int) -> None:
+        body = Allocate(scheme, AllocationRequest(number))
+        answer = await self._request(MessageType.CREATE, self._node, body)
         try:
-            addresses = await self._allocated(wanted.scheme, wanted.number)
+            addresses = _allocated(answer, number)
         except (AllocationError, BadMessageError) as error:
-            wanted.reply.fail(error)
+            reply.fail(error)
+            return
+        if reply.is_open:
+            reply.send(addresses)
         else:
-            if wanted.reply.is_open:
-                wanted.reply.send(addresses)
-            else:
-                await self._give_back(addresses)
-
-    async def _allocated(self, scheme: str, number: int) -> tuple[str, ...]:
-        body = write_body(Allocate(scheme, AllocationRequest(number)))
-        answer = await self._ask(MessageType.CREATE, body)
-        addresses = _allocated(answer)
-        if len(addresses) != number:
-            raise BadMessageError(f"{len(addresses)} addresses came where {number} were asked for")
-        return addresses
-
-    async def _free(self, wanted: FreeWanted) -> None:
-        self._kept.forget(wanted.addresses)
-        for address in wanted.addresses:
-            self._owned.pop(address, None)
-        for first in range(0, len(wanted.addresses), MAX_LIST):
-            answer = await self._give_back(wanted.addresses[first : first + MAX_LIST])
-            if answer.code > LAST_SUCCESS:
-                wanted.reply.fail(_refused(answer))
-                return
-        wanted.reply.send(None)
+            await self._give_back(addresses)
 
     async def _give_back(self, addresses: tuple[str, ...]) -> Message:
-        return await self._ask(MessageType.DELETE, write_body(Free(children_resources=addresses)))
+        body = Free(children_resources=addresses)
+        return await self._request(MessageType.DELETE, self._node, body)
 
-    async def _ask(self, kind: MessageType, body: JsonObject) -> Message:
+    async def _request(self, kind: MessageType, to: str, body: Allocate | Free | Path) -> Message:
         sender = self._port.url
         number = self._ids.next(sender)
-        return await self._port.request(Message(number, kind, sender, self._node, body))
+        return await self._port.request(Message(number, kind, sender, to, write_body(body)))
 
 
-def _allocated(answer: Message) -> tuple[str, ...]:
-    """Read the addresses out of an answer.
-
-    Raises:
-        AllocationError: It says no.
-        BadMessageError: It says yes, but not what.
-    """
-    if answer.code > LAST_SUCCESS:
-        raise _refused(answer)
+def _allocated(answer: Message, number: int) -> tuple[str, ...]:
+    """Return the addresses in an answer. Raises AllocationError, BadMessageError."""
+    _check(answer)
     value = answer.body.get("value")
-    answered = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
-    return read_body(answered, Allocated).allocated
+    body = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
+    addresses = read_body(body, Allocated).allocated
+    if len(addresses) != number:
+        raise BadMessageError(f"{len(addresses)} addresses came where {number} were asked for")
+    return addresses
 
 
-def _refused(answer: Message) -> AllocationError:
-    return AllocationError(answer.code, reason_in(answer))
+def _check(answer: Message) -> None:
+    if answer.code > LAST_SUCCESS:
+        raise AllocationError(answer.code, reason_in(answer))

@@ -25,12 +25,7 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.registry.allocation import (
-    AddressesWanted,
-    AllocationError,
-    AllocationMessage,
-    FreeWanted,
-)
+from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, RouteQuestion
 from actors.runtime.registry.registrations import (
     ForgetWanted,
@@ -156,28 +151,26 @@ class RegisteredObjects:
 class AllocatedAddresses:
     """Allocates addresses of data objects, by the address allocation of the runtime."""
 
-    def __init__(self, allocation: ActorRef[AllocationMessage]) -> None:
+    def __init__(self, allocation: AddressAllocation) -> None:
         self._allocation = allocation
 
     async def allocate(self, scheme: str) -> str | Refused:
         """Return a new address of a scheme; or why there is none, with the code of the node."""
         try:
-            addresses: tuple[str, ...] = await self._allocation.ask(
-                lambda reply: AddressesWanted(scheme, 1, reply)
-            )
+            (address,) = await self._allocation.allocate(scheme, 1)
         except AllocationError as error:
             return Refused(code_in_use(error.code), str(error))
         except BadMessageError as error:
             return Refused(Code.BAD_BACKEND, f"no address: {error.reason}")
         except ActorStoppedError:
             return Refused(Code.GONE, "the runtime has closed")
-        return addresses[0]
+        return address
 
     async def free(self, address: str) -> None:
         """Free an address. Idempotent."""
         # What the node does not take back now, it takes when the session ends (I-A7).
         with suppress(AllocationError, ActorStoppedError):
-            await self._allocation.ask(lambda reply: FreeWanted((address,), reply))
+            await self._allocation.free((address,))
 
 
 @final

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.background import BackgroundTasks
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.runtime.bus.message_bus import MessageBus
@@ -66,6 +67,7 @@ class BusWorld:
     counters: Counters
     asked: list[BusQuestion]
     agent: CorePort
+    tasks: BackgroundTasks
 
     def hops(self, actor: str) -> HopTrace:
         return HopTrace(self.tracer, actor, self.counters)
@@ -107,9 +109,11 @@ async def open_bus(
     async with open_supervisor("test") as supervisor:
         bus = make()
         await supervisor.start_child(ChildSpec("bus", lambda: bus))
+        tasks = BackgroundTasks()
+        await supervisor.start_child(ChildSpec("background", lambda: tasks))
         registry = await supervisor.start_child(
             ChildSpec("registry", partial(ScriptedRegistry, asked))
         )
         bus.join(registry)
         agent = CorePort(UA, bus)
-        yield BusWorld(bus, supervisor, tracer, counters, asked, agent)
+        yield BusWorld(bus, supervisor, tracer, counters, asked, agent, tasks)

@@ -15,12 +15,6 @@ from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Origin
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.allocation import (
-    AddressAllocation,
-    AddressesWanted,
-    AllocationError,
-    FreeWanted,
-)
 from actors.runtime.registry.registrations import (
     RegisterWanted,
     Registrar,
@@ -28,7 +22,7 @@ from actors.runtime.registry.registrations import (
     ReplayWanted,
     UnregisterWanted,
 )
-from specs.addresses.address import address_allocation, domain_registry, subscription_manager
+from specs.addresses.address import domain_registry, subscription_manager
 from specs.bodies.registry import Record
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.message import MessageType, reply_to
@@ -163,37 +157,6 @@ async def test_a_refused_registration_says_why(autojump_clock):
         with pytest.raises(RegistrationError, match="403") as caught:
             await ref.ask(partial(RegisterWanted, RECORD))
         assert caught.value.url == A
-
-
-async def allocation(world, *codes, value=None):
-    await serve(world, address_allocation("a.ex"), *codes, value=value)
-    port = world.port(f"{R}/address-allocation")
-    make = partial(AddressAllocation, "a.ex", port, IdSource())
-    return await world.supervisor.start_child(ChildSpec("allocation", make))
-
-
-async def test_addresses_come_from_the_node_and_go_back(autojump_clock):
-    async with open_bus() as world:
-        ref = await allocation(world, value={"allocated": [A, B]})
-        assert await ref.ask(partial(AddressesWanted, "hyperty", 2)) == (A, B)
-        assert await ref.ask(partial(FreeWanted, (A,))) is None
-
-
-async def test_a_refused_allocation_says_what_the_node_said(autojump_clock):
-    async with open_bus() as world:
-        ref = await allocation(world, 403, 403)
-        with pytest.raises(AllocationError):
-            await ref.ask(partial(AddressesWanted, "hyperty", 1))
-        with pytest.raises(AllocationError):
-            await ref.ask(partial(FreeWanted, (A,)))
-
-
-async def test_the_address_allocation_takes_no_requests_itself(autojump_clock):
-    async with open_bus() as world:
-        await world.component(A)
-        await allocation(world)
-        refused = await world.port(A).request(ask(1, to=f"{R}/address-allocation"))
-        assert refused.code == Code.MALFORMED
 
 
 # ---- a MiniBUS

@@ -1,7 +1,6 @@
 """Hyperties that have an earlier address again, with a real node in memory (ALC-02, SC-10)."""
 
 from contextlib import asynccontextmanager
-from functools import partial
 
 import attrs
 import pytest
@@ -14,7 +13,7 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty, Profile
-from actors.runtime.registry.allocation import AddressesWanted, FreeWanted, NotKeptError
+from actors.runtime.registry.allocation import NotKeptError
 from specs.limits.protocol import MAX_LIST
 from specs.trace import Op
 from tests.support.trace.memory import MemoryTracer
@@ -198,8 +197,9 @@ async def test_a_restart_asks_the_registry_once(autojump_clock):
 
 async def test_more_addresses_than_one_message_lists_are_given_back(autojump_clock):
     async with open_one() as (_, _, runtime, tracer):
-        urls = await runtime._parts.allocation.ask(partial(AddressesWanted, "hyperty", MAX_LIST))
-        more = await runtime._parts.allocation.ask(partial(AddressesWanted, "hyperty", 1))
-        await runtime._parts.allocation.ask(partial(FreeWanted, (*urls, *more)))
+        allocation = runtime._parts.allocation
+        urls = await allocation.allocate("hyperty", MAX_LIST)
+        more = await allocation.allocate("hyperty", 1)
+        await allocation.free((*urls, *more))
         freed = [one.key for one in tracer.facts if one.op is Op.DEL and one.table == "alloc"]
         assert sorted(freed) == sorted((*urls, *more))
