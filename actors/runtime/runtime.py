@@ -337,11 +337,11 @@ class Runtime:
         if deployment.is_up:
             # Until the loader has done its part, the address is reserved.
             await deployment.life.ended()
+        if removal.keeps:
+            self._addresses.keep(url, deployment.profile)
+            return
         with trio.move_on_after(GOODBYE_TIMEOUT):
-            if removal.keeps:
-                self._addresses.keep(url, deployment.profile)
-            else:
-                await self._addresses.free((url,))
+            await self._addresses.free((url,))
 
     async def enter(self) -> None:
         """Open the session at the own node now; otherwise the first message does it.
