@@ -14,6 +14,7 @@ from unittest import TestCase
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
+from trio.testing import MockClock
 
 from fsm.static_check import read_census, write_census
 from tests.support.compiled import compile_tests
@@ -131,6 +132,16 @@ def monkeypatch():
     assert not silent, f"nothing has called what stands in for {', '.join(sorted(silent))}"
 
 
+@pytest.fixture
+def hasty_clock():
+    """Time that jumps once nothing has happened for a moment.
+
+    What this process sends itself over real sockets needs less: however busy the machine is, no
+    patience ends while something is under way. Not for tests with threads or other processes.
+    """
+    return MockClock(autojump_threshold=0.05)
+
+
 @pytest.fixture(scope="session")
 def browsers():
     """Chromium and Firefox; those that one test has started are used by the next."""
@@ -157,6 +168,10 @@ def pytest_collection(session):
         gc.enable()
 
 
+CLOCKS = {"autojump_clock", "mock_clock", "hasty_clock", "clock"}
+"""Fixtures that are the time of a test which names them; one that a fixture names is unused."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Group tests that share a costly fixture, and order them.
@@ -167,6 +182,8 @@ def pytest_collection_modifyitems(config, items):
     places = Counter()
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs
+        if unused := CLOCKS & fixtures.keys() - set(item._fixtureinfo.argnames):
+            raise pytest.UsageError(f"{item.nodeid}: a test itself asks for {unused}, or has none")
         if "spark_session" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "browsers" in fixtures and not item.get_closest_marker("long"):

@@ -1,17 +1,7 @@
 import pytest
-from trio.testing import MockClock
 
 from tests.support.garbage import collected
 from tests.support.runtime.links import PLACES, open_pair, open_place
-
-
-@pytest.fixture
-def hasty_clock():
-    """Time at five times its speed, for patience that the real system tries.
-
-    It does not jump: real sockets keep the real time they need.
-    """
-    return MockClock(rate=5.0)
 
 
 @pytest.fixture(params=PLACES)

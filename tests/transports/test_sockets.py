@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import (
@@ -188,8 +189,10 @@ async def test_how_a_stream_ends_reports_whether_it_was_meant(network, path, sen
 async def test_the_rest_of_a_cancelled_send_goes_out_first(network, path):
     large = b"x" * MAX_FRAME_BYTES
     async with raw_peer(network, path) as (stream, link):
-        with trio.move_on_after(0.1):
-            await link.send_many([large, large])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.send_many, [large, large])
+            await wait_all_tasks_blocked(0.05)
+            nursery.cancel_scope.cancel()
         read = bytearray()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.send, b"end")

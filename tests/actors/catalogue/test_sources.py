@@ -154,7 +154,7 @@ async def test_an_invalid_answer_of_a_server_is_refused(said, why):
     assert [call.segments for call in server.calls] == [tuple(STUB_B.path.split("/"))]
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for(autojump_clock):
+async def test_a_server_that_says_nothing_is_not_waited_for(hasty_clock):
     async def handler(_):
         await trio.sleep_forever()
 

@@ -34,7 +34,9 @@ async def pipe(autojump_clock):
     ],
     ids=["words", "bytes"],
 )
-async def test_a_reader_with_too_many_unread_messages_is_sent_nothing(pipe, said, most):
+async def test_a_reader_with_too_many_unread_messages_is_sent_nothing(
+    pipe, said, most, autojump_clock
+):
     outlet, _ = pipe
     for _ in range(most - 1):
         outlet.put(said)
@@ -49,7 +51,7 @@ async def test_a_reader_with_too_many_unread_messages_is_sent_nothing(pipe, said
         await outlet.flushed()
 
 
-async def test_a_wait_for_space_ends_with_the_writer(pipe):
+async def test_a_wait_for_space_ends_with_the_writer(pipe, autojump_clock):
     outlet, _ = pipe
     while outlet.offer(PipeMessage(Word.TOOK, 1)):
         pass
@@ -63,7 +65,7 @@ async def test_a_wait_for_space_ends_with_the_writer(pipe):
                 await trio.lowlevel.checkpoint()
 
 
-async def test_a_reader_gets_everything_in_order_for_any_amount(pipe):
+async def test_a_reader_gets_everything_in_order_for_any_amount(pipe, autojump_clock):
     outlet, far = pipe
     count = 2 * SANDBOX_UNREAD
     heard = []

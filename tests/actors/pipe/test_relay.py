@@ -62,7 +62,7 @@ async def bench(autojump_clock):
         ("tcp://127.0.0.1:40002", "tcp"),
     ],
 )
-async def test_only_the_configured_places_are_dialled(bench, address, kind):
+async def test_only_the_configured_places_are_dialled(bench, address, kind, autojump_clock):
     assert not bench.dial(1, address, kind)
     said = await bench.hear()
     assert (said.word, said.number) == (Word.GONE, 1)
@@ -70,7 +70,9 @@ async def test_only_the_configured_places_are_dialled(bench, address, kind):
 
 
 @pytest.mark.parametrize("subprotocol", ["mqtt", "protofly.v2", "protofly.v1, mqtt", "a\r\nb: c"])
-async def test_a_subprotocol_that_no_endpoint_names_is_not_asked_for(bench, subprotocol):
+async def test_a_subprotocol_that_no_endpoint_names_is_not_asked_for(
+    bench, subprotocol, autojump_clock
+):
     """T16: what stands in a handshake is not the sandbox's to choose."""
     assert not bench.dial(1, subprotocol=subprotocol)
     said = await bench.hear()
@@ -79,16 +81,16 @@ async def test_a_subprotocol_that_no_endpoint_names_is_not_asked_for(bench, subp
 
 
 @pytest.mark.parametrize("subprotocol", ["protofly.v1", None, ""])
-async def test_the_own_subprotocol_is_asked_for_or_none(bench, subprotocol):
+async def test_the_own_subprotocol_is_asked_for_or_none(bench, subprotocol, autojump_clock):
     assert bench.dial(1, subprotocol=subprotocol)
 
 
-async def test_a_sandbox_has_no_more_links_than_it_needs(bench):
+async def test_a_sandbox_has_no_more_links_than_it_needs(bench, autojump_clock):
     most = SANDBOX_LINKS * len(PLACES)
     assert [bench.dial(number) for number in range(1, most + 2)] == [*[True] * most, False]
 
 
-async def test_bytes_that_are_no_frames_pass_in_both_directions_in_order(bench):
+async def test_bytes_that_are_no_frames_pass_in_both_directions_in_order(bench, autojump_clock):
     async with bench.network.listen(Kind.STREAM, "127.0.0.1:40003") as listener:
         assert bench.dial(1, "127.0.0.1:40003", "stream")
         assert (await bench.hear()).word is Word.OPEN
@@ -100,7 +102,7 @@ async def test_bytes_that_are_no_frames_pass_in_both_directions_in_order(bench):
         assert (await bench.hear()).rest + (await bench.hear()).rest == b"welcome\n"
 
 
-async def test_frames_pass_in_both_directions_and_are_acknowledged(bench):
+async def test_frames_pass_in_both_directions_and_are_acknowledged(bench, autojump_clock):
     bench.dial(1)
     assert (await bench.hear()).word is Word.OPEN
     far = await bench.listener.accept()
@@ -112,7 +114,7 @@ async def test_frames_pass_in_both_directions_and_are_acknowledged(bench):
     assert (said.word, said.rest) == (Word.DATA, b"in")
 
 
-async def test_a_sandbox_with_too_many_unacknowledged_frames_is_misbehaving(bench):
+async def test_a_sandbox_with_too_many_unacknowledged_frames_is_misbehaving(bench, autojump_clock):
     bench.dial(1)
     await bench.hear()
     for _ in range(SANDBOX_WINDOW + 1):
@@ -122,7 +124,7 @@ async def test_a_sandbox_with_too_many_unacknowledged_frames_is_misbehaving(benc
         bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"x"))
 
 
-async def test_no_more_is_read_than_the_sandbox_takes(bench):
+async def test_no_more_is_read_than_the_sandbox_takes(bench, autojump_clock):
     bench.dial(1)
     await bench.hear()
     far = await bench.listener.accept()
@@ -137,7 +139,7 @@ async def test_no_more_is_read_than_the_sandbox_takes(bench):
     assert heard == SANDBOX_WINDOW
 
 
-async def test_the_end_of_a_link_is_reported_with_its_close_reason(bench):
+async def test_the_end_of_a_link_is_reported_with_its_close_reason(bench, autojump_clock):
     bench.dial(1)
     await bench.hear()
     await (await bench.listener.accept()).aclose()

@@ -28,9 +28,12 @@ def _process() -> socket.socket:
     """Start a process of WebRTC that all tests of this process share; it ends with this one."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    command = [sys.executable, "-I", "-c", _MAIN, str(_ROOT)]
-    process = subprocess.Popen(command, stdin=theirs)  # noqa: S603 - our own process
+    main = _MAIN.replace("; main()", "; print(flush=True); main()")
+    command = [sys.executable, "-I", "-c", main, str(_ROOT)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE)  # noqa: S603 - ours
     theirs.close()
+    with process.stdout:
+        process.stdout.readline()  # its modules are there: on a busy machine that takes long
 
     def end():
         ours.close()

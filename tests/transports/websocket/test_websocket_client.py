@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import trio
 import trio_websocket
+from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.protocol import DIAL_TIMEOUT, MAX_FRAME_BYTES
 from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError
@@ -149,9 +150,10 @@ async def test_a_send_cancelled_halfway_breaks_the_link(network):
 
     async with stock_server(ignore) as url:
         link = await network.dial(Kind.WEBSOCKET, url)
-        with trio.move_on_after(0.3):
-            while True:
-                await link.send(b"x" * MAX_FRAME_BYTES)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.send_many, [b"x" * MAX_FRAME_BYTES] * 100)
+            await wait_all_tasks_blocked(0.1)
+            nursery.cancel_scope.cancel()
         with pytest.raises(LinkBrokenError, match="half a frame"):
             await link.send(b"more")
         await link.aclose()

@@ -191,7 +191,7 @@ async def test_no_websocket_and_no_http2_is_begun():
         assert (await said(url, raw)).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_a_slow_client_is_disconnected(autojump_clock):
+async def test_a_slow_client_is_disconnected(hasty_clock):
     async with served() as url, await connect(url) as stream:
         began = trio.current_time()
         await stream.send_all(GET[:20])
@@ -199,7 +199,7 @@ async def test_a_slow_client_is_disconnected(autojump_clock):
         assert trio.current_time() - began <= HTTP_REQUEST_TIMEOUT + 2
 
 
-async def test_more_connections_than_allowed_are_hung_up_and_others_live():
+async def test_more_connections_than_allowed_are_hung_up_and_others_live(hasty_clock):
     async with served() as url, trio.open_nursery() as nursery:
         hosts = [f"127.0.0.{1 + n % 8}" for n in range(HTTP_CONNECTIONS)]
         streams = [await connect(url, host) for host in hosts]
@@ -213,7 +213,7 @@ async def test_more_connections_than_allowed_are_hung_up_and_others_live():
         nursery.cancel_scope.cancel()
 
 
-async def test_one_host_has_no_more_than_its_share_and_others_are_served():
+async def test_one_host_has_no_more_than_its_share_and_others_are_served(hasty_clock):
     """L6: who opens connections and says nothing keeps nobody else out."""
     async with served() as url:
         silent = [await connect(url) for _ in range(HTTP_PER_HOST)]

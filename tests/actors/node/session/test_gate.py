@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from actors.kit.counters import Tally
 from actors.node.limits import NodeLimits
@@ -19,11 +18,6 @@ from transports.system import open_system_network
 
 ANY = Rate(math.inf, 1)
 FEW = NodeLimits(unauthenticated=20, unauthenticated_per_host=10, handshakes=ANY)
-
-
-@pytest.fixture
-def hasty_clock():
-    return MockClock(rate=10.0)
 
 
 @asynccontextmanager

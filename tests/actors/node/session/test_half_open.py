@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from specs.limits.protocol import CLOSE_BATCH, PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import LinkEnd
@@ -19,12 +18,6 @@ from transports.system import open_system_network
 
 FOUND = PING_PERIOD + PONG_TIMEOUT
 FORMS = ("link", "plain", "session")
-
-
-@pytest.fixture
-def hasty_clock():
-    """Ten times as fast; it does not jump: real sockets keep the real time they need."""
-    return MockClock(rate=10.0)
 
 
 async def connect(world, form, place):
@@ -46,7 +39,7 @@ async def connect(world, form, place):
 
 async def until(world, state):
     while await world.states() != {OLD_INSIDE: state}:  # noqa: ASYNC110 - likewise
-        await trio.sleep(0.1)
+        await trio.sleep(1)
 
 
 async def read_on(link):
@@ -64,8 +57,7 @@ async def test_a_black_hole_is_found_in_every_wire_form(hasty_clock, form):
         await connect(world, form, f"ws://127.0.0.1:{proxy.port}")
         proxy.timeout()
 
-        # Real sockets on a busy machine: when exactly is looked at below.
-        with trio.fail_after(2 * FOUND):
+        with trio.fail_after(FOUND + 2):
             await until(world, "detached")
             while not world.ended():  # noqa: ASYNC110 - the link goes after its session
                 await trio.sleep(0.1)

@@ -2,9 +2,7 @@
 
 import math
 
-import pytest
 import trio
-from trio.testing import MockClock
 
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
@@ -16,11 +14,6 @@ from tests.support.wire.raw_websocket import frame, handshake
 
 QUICK = NodeLimits(messages=Rate(math.inf, 1))
 FAREWELL = b"\x88\x0f\x03\xf5slow-consumer"
-
-
-@pytest.fixture
-def hasty_clock():
-    return MockClock(rate=5.0)
 
 
 def opening(runtime):

@@ -2,7 +2,6 @@
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import PING_PERIOD
@@ -97,11 +96,6 @@ async def test_so_it_is_over_real_sockets(carrier, hasty_clock):
         await move_and_talk(domain, cut)
         assert_came_back_anew(domain)
     assert_conformant(domain)
-
-
-@pytest.fixture
-def hasty_clock():
-    return MockClock(rate=3.0)
 
 
 async def test_new_listeners_take_the_place_of_the_old_ones(autojump_clock):
