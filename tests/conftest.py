@@ -169,7 +169,7 @@ def pytest_collection(session):
 
 
 CLOCKS = {"autojump_clock", "mock_clock", "hasty_clock", "clock"}
-"""Fixtures that are the time of a test which names them; one that a fixture names is unused."""
+"""Fixtures that are the time of a test which names them; named by a fixture alone, they are not."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -182,8 +182,8 @@ def pytest_collection_modifyitems(config, items):
     places = Counter()
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs
-        if unused := CLOCKS & fixtures.keys() - set(item._fixtureinfo.argnames):
-            raise pytest.UsageError(f"{item.nodeid}: a test itself asks for {unused}, or has none")
+        if CLOCKS & fixtures.keys() and not CLOCKS & set(item._fixtureinfo.argnames):
+            raise pytest.UsageError(f"{item.nodeid}: only a clock that the test names is its time")
         if "spark_session" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "browsers" in fixtures and not item.get_closest_marker("long"):

@@ -49,9 +49,8 @@ def options(request):
 
 
 @pytest.fixture
-def clock(options):
-    """In memory time jumps; over sockets it is the machine's."""
-    return MockClock(autojump_threshold=0) if options.network is in_memory else MockClock(rate=1)
+def clock(options, autojump_clock, hasty_clock):
+    return autojump_clock if options.network is in_memory else hasty_clock
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ judged all the same.
 Each is tried on every kind of link, in memory and over real sockets.
 """
 
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from itertools import count
 
 import attrs
 import pytest
 import trio
-from trio.testing import MockClock
 
 from actors.keys.certificate import make_certificate
 from actors.kit.counters import Counters
@@ -55,20 +54,8 @@ def network_of(request):
 
 
 @pytest.fixture
-def clock(network_of):
-    """In memory time jumps; over sockets `hurried` lets it pass faster."""
-    return MockClock(autojump_threshold=0) if network_of is in_memory else MockClock(rate=1)
-
-
-@contextmanager
-def hurried():
-    """Let time pass ten times as fast, while nothing has to be done in time."""
-    clock = trio.lowlevel.current_clock()
-    before, clock.rate = clock.rate, 10 * clock.rate
-    try:
-        yield
-    finally:
-        clock.rate = before
+def clock(network_of, autojump_clock, hasty_clock):
+    return autojump_clock if network_of is in_memory else hasty_clock
 
 
 @pytest.fixture(params=P2P_KINDS, ids=lambda kind: kind.value)
@@ -144,7 +131,7 @@ async def open_door(network_of, kind):
 async def is_hung_up(pipe):
     """Wait for the end of a link; whether not one byte came before it."""
     frames = []
-    with hurried(), trio.fail_after(HANDSHAKE_TIMEOUT + 2):
+    with trio.fail_after(HANDSHAKE_TIMEOUT + 2):
         try:
             while True:
                 frames.append(await pipe.receive())
