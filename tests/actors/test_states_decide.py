@@ -7,13 +7,18 @@ import trio
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.stubs import loader
 from fsm.machines import p2p_connection as connection
+from fsm.machines import session
 from fsm.machines import stub_deployment as deployment
 from fsm.machines.sync import node_subscription as path
 from fsm.machines.sync import object_subscription as subscription
+from fsm.machines.sync import observer_copy
 from fsm.p2p import link_end
+from fsm.session import node_session
+from fsm.sync import copy as copies
 from fsm.sync import observers, subscriptions
 from specs.limits.protocol import P2P_TIMEOUT
 from tests.actors.node.sync.test_consent import answered, hears, watched
+from tests.support.node.node_peer import ALLOCATION, RA, open_world
 from tests.support.runtime.domain import open_domain
 
 
@@ -95,3 +100,35 @@ async def test_messages_go_by_a_link_if_its_state_and_that_of_its_stub_permit_it
         answer = await alice.ask(bob, 2)
         assert answer.code == 200
         assert any("/p2phandler/" in stub for stub in answer.via) is is_direct
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_session_serves_requests_in_the_states_that_have_a_link(
+    is_changed, autojump_clock, leading
+):
+    if is_changed:
+        opened, detached = session.Trigger.OPENED, session.State.DETACHED
+        leading(node_session, session.SESSION, opened, detached)
+    async with open_world() as world:
+        peer = await world.peer(RA)
+        asked = {"scheme": "hyperty", "value": {"number": 1}}
+        answer = await peer.ask("create", f"{RA}/registry", ALLOCATION, **asked)
+        assert answer.code == (401 if is_changed else 200)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_copy_follows_changes_in_the_state_in_which_it_is_live(
+    is_changed, autojump_clock, leading
+):
+    if is_changed:
+        snapshot, stale = observer_copy.Trigger.SNAPSHOT, observer_copy.State.STALE
+        leading(copies, observer_copy.OBSERVER_COPY, snapshot, stale)
+    async with open_domain("alice", "bob") as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        async with (
+            alice.hyperty.report("comm", {"n": 1}, public=True) as reported,
+            bob.hyperty.observe(reported.url) as copy,
+        ):
+            await reported.set("n", 2)
+            await trio.sleep(1)
+            assert copy.value == {"n": 1 if is_changed else 2}

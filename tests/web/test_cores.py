@@ -46,7 +46,7 @@ def test_each_attempt_to_create_a_child_is_about_the_same_child():
 
 @needs_node
 def test_its_link_its_requests_and_its_copies_of_objects_are_as_a_node_and_peers_see_them():
-    for name in ("page_link", "requests", "copies", "observers", "reporters", "records"):
+    for name in ("page_link", "requests", "copies", "observers", "reporters", "records", "states"):
         node_test(f"{name}.test.js")
 
 
