@@ -23,6 +23,7 @@ from fsm.sync.copy import ObserverCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.subscriptions import SubscriptionCore
 from tests.golden.form import snake
+from tests.support.shape import assert_same_shape
 
 __all__ = ["DEFECTS", "Defect", "defective"]
 
@@ -83,7 +84,9 @@ DEFECTS: Final[Mapping[str, Defect]] = {
 def defective(defect: Defect) -> Iterator[None]:
     """Have a defect in the product."""
     sound = defect.owner.__dict__[defect.method]
-    setattr(defect.owner, defect.method, defect.made(sound))
+    broken = defect.made(sound)
+    assert_same_shape(sound, broken)
+    setattr(defect.owner, defect.method, broken)
     try:
         yield
     finally:

@@ -26,16 +26,22 @@ from fsm.sync.subscriptions import SubscriptionCore
 from specs import message
 from specs.dialects.dialect import PLAIN
 from specs.reply_code import Code
+from tests.support.shape import Stand
+
+PUT: Final = Stand()
+"""Puts each fault in place: it has the shape of what it replaces."""
 
 
 def no_owner_check() -> None:
-    NodeRights.ownership = lambda *_: Ownership.OWN
+    PUT.setattr(NodeRights, "ownership", lambda *_: Ownership.OWN)
 
 
 def changes_return_to_the_publisher() -> None:
     plain = NodeRouting._fan_out
-    NodeRouting._fan_out = lambda self, to, subscribers, _, *more: plain(
-        self, to, subscribers, None, *more
+    PUT.setattr(
+        NodeRouting,
+        "_fan_out",
+        lambda self, to, subscribers, _, *more: plain(self, to, subscribers, None, *more),
     )
 
 
@@ -48,16 +54,20 @@ def the_second_subscriber_is_missed() -> None:
             return attrs.evolve(found, runtimes=found.runtimes[:1] + found.runtimes[2:])
         return found
 
-    NodeRouting.route = route
+    PUT.setattr(NodeRouting, "route", route)
 
 
 def another_code_for_unknown_addresses() -> None:
     plain = Exchange.undeliverable
-    Exchange.undeliverable = lambda self, one, code, *more: plain(self, one, Code.TIMEOUT, *more)
+    PUT.setattr(
+        Exchange,
+        "undeliverable",
+        lambda self, one, code, *more: plain(self, one, Code.TIMEOUT, *more),
+    )
 
 
 def nothing_is_released() -> None:
-    Tables.release = lambda *_: None
+    PUT.setattr(Tables, "release", lambda *_: None)
 
 
 def unsubscribing_does_nothing() -> None:
@@ -66,7 +76,7 @@ def unsubscribing_does_nothing() -> None:
     def feed(self, happened, now):
         return [] if isinstance(happened, subscriptions.Unsubscribe) else plain(self, happened, now)
 
-    SubscriptionCore.feed = feed
+    PUT.setattr(SubscriptionCore, "feed", feed)
 
 
 def any_session_may_free() -> None:
@@ -76,14 +86,14 @@ def any_session_may_free() -> None:
         found = [plain(self, self.owner_of(one) or owner, (one,)) for one in addresses]
         return [effect for effects in found for effect in effects]
 
-    AllocationCore._free = free
+    PUT.setattr(AllocationCore, "_free", free)
 
 
 def any_token_will_do() -> None:
     class _Hmac:
         compare_digest = staticmethod(lambda *_: True)
 
-    node_session.hmac = _Hmac
+    PUT.setattr(node_session, "hmac", _Hmac)
 
 
 def no_consent_is_required() -> None:
@@ -93,11 +103,11 @@ def no_consent_is_required() -> None:
         found = plain(self, *about)
         return Hearing.AT_ONCE if found is Hearing.BY_CONSENT else found
 
-    NodeRights.hearing = hearing
+    PUT.setattr(NodeRights, "hearing", hearing)
 
 
 def circles_go_on() -> None:
-    node_routing._is_circle = lambda _: False
+    PUT.setattr(node_routing, "_is_circle", lambda _: False)
 
 
 def queued_messages_are_reversed() -> None:
@@ -109,13 +119,13 @@ def queued_messages_are_reversed() -> None:
             for one in plain(self, happened, now)
         ]
 
-    node_session.NodeSessionCore.feed = feed
+    PUT.setattr(node_session.NodeSessionCore, "feed", feed)
 
 
 def one_wire_form_for_all_peers() -> None:
     from actors.node.links import acceptor as door
 
-    door.dialect_of = lambda *_: PLAIN
+    PUT.setattr(door, "dialect_of", lambda *_: PLAIN)
 
 
 def answers_come_from_the_asker() -> None:
@@ -125,7 +135,7 @@ def answers_come_from_the_asker() -> None:
         made = plain(asked, code, body)
         return attrs.evolve(made, from_=made.to)
 
-    message._answer = answer
+    PUT.setattr(message, "_answer", answer)
 
 
 def freed_addresses_stay() -> None:
@@ -135,7 +145,7 @@ def freed_addresses_stay() -> None:
         is_free = isinstance(happened, allocation.Free | allocation.FreeBlock)
         return [] if is_free else plain(self, happened, now)
 
-    AllocationCore.feed = feed
+    PUT.setattr(AllocationCore, "feed", feed)
 
 
 def refusals_are_said_twice() -> None:
@@ -146,7 +156,7 @@ def refusals_are_said_twice() -> None:
         if one.code == Code.UNAUTHENTICATED:
             plain(self, port, one)
 
-    Exchange.send_to_link = send_to_link
+    PUT.setattr(Exchange, "send_to_link", send_to_link)
 
 
 def a_loss_now_and_then() -> None:
@@ -156,7 +166,7 @@ def a_loss_now_and_then() -> None:
         if next(times) % 97:
             plain(self, *about)
 
-    Exchange.send = send
+    PUT.setattr(Exchange, "send", send)
 
 
 FAULTS: Final[dict[str, Callable[[], None]]] = {
