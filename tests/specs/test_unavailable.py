@@ -49,7 +49,7 @@ ANSWERS = {
     "actors/runtime/bus/forwarding.py::Forwarding._overflowing": "the queue empties",
     "actors/runtime/bus/forwarding.py::Forwarding._refuse_full": "another life of it starts",
     "actors/runtime/bus/forwarding.py::Forwarding.hand_back": "another link is set up",
-    "actors/runtime/bus/forwarding.py::Forwarding.hand_on": "the receiver reads its mailbox",
+    "actors/runtime/bus/forwarding.py::Forwarding.deliver": "the receiver reads its mailbox",
     "actors/runtime/bus/message_bus.py::DeadMail.lost": "another life of the receiver starts",
     "actors/runtime/bus/mini_bus.py::_undelivered": "the same, or it reads its mailbox",
     "actors/runtime/bus/open_requests.py::OpenRequests.reject_late": "with a new id it is in order",

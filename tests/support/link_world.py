@@ -143,7 +143,7 @@ class Pair:
         """Have a peer say something over its link to another, in whomever's name."""
         link = next(one for one in await peer.runtime.links() if one.remote == other.runtime.url)
         bus = peer.runtime._parts.bus
-        bus.send_out(forged.to, link.url or "", "test")
+        bus.add_link(forged.to, link.url or "", "test")
         bus.grant("test", forged.from_, Origin.LOCAL)
         bus.submit(Submitted(forged, "test"))
 

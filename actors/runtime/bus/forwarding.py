@@ -422,7 +422,7 @@ class Forwarding:
 
     # ---- out
 
-    def lead_children(self, address: str, path: ChildPath, now: float) -> None:
+    def set_child_path(self, address: str, path: ChildPath, now: float) -> None:
         """Take another path for what is written here of children; what has waited for it goes.
 
         Args:
@@ -537,7 +537,7 @@ class Forwarding:
                 self.children.lost(by, now)
                 self._go(message, intent, now)
 
-    def hand_on(self, message: Message, component: str, now: float) -> None:
+    def deliver(self, message: Message, component: str, now: float) -> None:
         """Give a component what came to another part of this runtime.
 
         Args:

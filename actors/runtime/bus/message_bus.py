@@ -120,10 +120,10 @@ class MessageBus(Actor[Never]):
         with self:
             self._forwarding.hand_back(messages, by, trio.current_time())
 
-    def hand_on(self, message: Message, component: str) -> None:
+    def deliver(self, message: Message, component: str) -> None:
         """Give a component a message that came to another part of this runtime."""
         with self:
-            self._forwarding.hand_on(message, component, trio.current_time())
+            self._forwarding.deliver(message, component, trio.current_time())
 
     def announce(self, announced: Announced) -> None:
         """Take from a link which messages of a pair precede those it brings (C-20)."""
@@ -209,7 +209,7 @@ class MessageBus(Actor[Never]):
                 self._hops.rows(self._routing.remove_listener(listener, writer))
                 self._forwarding.outbound.stub_left(component, trio.current_time())
 
-    def send_out(self, address: str, link: str, writer: str) -> None:
+    def add_link(self, address: str, link: str, writer: str) -> None:
         """Send messages to an address by a link, too (P2P-25)."""
         with self:
             for stub in self._routing.find(link):
@@ -217,24 +217,24 @@ class MessageBus(Actor[Never]):
                 branch = self._forwarding.outbound.branch(address, stub, link, now)
                 self._hops.rows(self._routing.add(address, branch, writer))
 
-    def keep_in(self, address: str, link: str, writer: str) -> None:
+    def remove_link(self, address: str, link: str, writer: str) -> None:
         """End that. Idempotent."""
         with self:
             for row in self._routing.find(address):
                 if isinstance(row, LinkListener) and row.link == link:
                     self._hops.rows(self._routing.remove(address, row, writer))
 
-    def hear_by(self, address: str, link: str | None) -> None:
+    def set_event_link(self, address: str, link: str | None) -> None:
         """Accept events of an address by this direct link only; None: by none."""
         with self:
             self._admission.allow_events(address, link)
             if link is not None:
                 self._forwarding.arrivals.expects(address, link)
 
-    def lead_children(self, address: str, path: ChildPath) -> None:
+    def set_child_path(self, address: str, path: ChildPath) -> None:
         """Set the path of what components write of children (P2P-30)."""
         with self:
-            self._forwarding.lead_children(address, path, trio.current_time())
+            self._forwarding.set_child_path(address, path, trio.current_time())
 
     def anonymise(self, stub: str) -> None:
         """Send no identity of a sender by a stub (REG-15)."""

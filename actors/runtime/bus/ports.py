@@ -181,49 +181,49 @@ class CorePort(_Port):
         self._bus.unlisten(address, ref, self.url)
         self._bus.revoke(self.url, address)
 
-    async def watch(self, address: str, ref: ActorRef[Delivery]) -> None:
+    def listen(self, address: str, ref: ActorRef[Delivery]) -> None:
         self._bus.listen(address, ref, self.url)
 
-    async def unwatch(self, address: str, ref: ActorRef[Delivery]) -> None:
+    def unlisten(self, address: str, ref: ActorRef[Delivery]) -> None:
         self._bus.unlisten(address, ref, self.url)
 
-    async def follow(self, address: str, component: str) -> None:
+    def follow(self, address: str, component: str) -> None:
         self._bus.follow(address, component, self.url)
 
-    async def unfollow(self, address: str, component: str) -> None:
+    def unfollow(self, address: str, component: str) -> None:
         self._bus.unfollow(address, component, self.url)
 
-    async def unfollow_all(self, address: str) -> None:
+    def unfollow_all(self, address: str) -> None:
         self._bus.unlisten(address, None, self.url)
 
-    async def send_out(self, address: str, link: str) -> None:
-        self._bus.send_out(address, link, self.url)
+    def add_link(self, address: str, link: str) -> None:
+        self._bus.add_link(address, link, self.url)
 
-    async def keep_in(self, address: str, link: str) -> None:
-        self._bus.keep_in(address, link, self.url)
+    def remove_link(self, address: str, link: str) -> None:
+        self._bus.remove_link(address, link, self.url)
 
     async def request_direct(self, message: Message) -> Message:
         """Request by the live link only; 503 if there is none or it ends first (P2P-30)."""
         await trio.lowlevel.checkpoint_if_cancelled()
         return await self._ask(message, intent=Intent.DIRECT)
 
-    async def hear_by(self, address: str, link: str | None) -> None:
-        self._bus.hear_by(address, link)
+    def set_event_link(self, address: str, link: str | None) -> None:
+        self._bus.set_event_link(address, link)
 
-    async def lead_children(self, address: str, path: ChildPath) -> None:
-        self._bus.lead_children(address, path)
+    def set_child_path(self, address: str, path: ChildPath) -> None:
+        self._bus.set_child_path(address, path)
 
     async def caught_up(self, address: str, link: str) -> None:
         await self._bus.caught_up(address, link)
 
-    async def publish(
+    def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
         """Publish to all observers, wherever they are (BUS-09).
 
         Answers come to the listener of its `from`: one of each runtime, which `source` names
         (C-81), or that of a router, which names none and ends the request for all. Observers behind
-        a link with a listener (`send_out`) get the message by it only.
+        a link with a listener (`add_link`) get the message by it only.
 
         Args:
             message: The message; its `to` is an address of the object.
@@ -234,8 +234,8 @@ class CorePort(_Port):
         terms = Terms(runtimes, direct=direct)
         self._bus.submit(Submitted(message, self.url, terms=terms, intent=Intent.NODE))
 
-    async def hand_on(self, message: Message, component: str) -> None:
-        self._bus.hand_on(message, component)
+    def deliver(self, message: Message, component: str) -> None:
+        self._bus.deliver(message, component)
 
     @asynccontextmanager
     async def forwarded(self, rule: ForwardRule) -> AsyncIterator[None]:
@@ -247,21 +247,18 @@ class CorePort(_Port):
             with suppress(ActorStoppedError):
                 self._bus.remove_rule(rule, self.url)
 
-    async def lend(self, address: str, component: str) -> None:
+    def grant(self, address: str, component: str) -> None:
         self._bus.grant(component, address, Origin.LOCAL)
 
-    async def take_back(self, address: str, component: str) -> None:
+    def revoke(self, address: str, component: str) -> None:
         self._bus.revoke(component, address)
 
-    async def admit(self, owner: str, origin: Origin, listener: ActorRef[Delivery]) -> None:
+    def admit(self, owner: str, origin: Origin, listener: ActorRef[Delivery]) -> None:
         self._bus.grant(owner, owner, origin)
         self._bus.listen(owner, listener, self.url)
 
-    async def deliver(self, address: str, listener: ActorRef[Delivery]) -> None:
-        self._bus.listen(address, listener, self.url)
-
-    async def anonymise(self, stub: str) -> None:
+    def anonymise(self, stub: str) -> None:
         self._bus.anonymise(stub)
 
-    async def expel(self, owner: str) -> None:
+    def expel(self, owner: str) -> None:
         self._bus.expel(owner, self.url)

@@ -219,13 +219,13 @@ class RegistryChanges:
     ) -> None:
         match effect:
             case changes.Follow(link):
-                await self.port.send_out(changes_of(self.runtime), link)
+                self.port.add_link(changes_of(self.runtime), link)
             case changes.Unfollow(link):
-                await self.port.keep_in(changes_of(self.runtime), link)
+                self.port.remove_link(changes_of(self.runtime), link)
             case changes.Listen(remote):
-                await self.port.follow(changes_of(remote), self.port.url)
+                self.port.follow(changes_of(remote), self.port.url)
             case changes.Unlisten(remote):
-                await self.port.unfollow(changes_of(remote), self.port.url)
+                self.port.unfollow(changes_of(remote), self.port.url)
             case _:
                 assert_never(effect)
 
@@ -519,7 +519,7 @@ class Registry(Actor[RegistryMessage]):
             case rs.RemovePath(url):
                 self.spawn(talk.remove_path, url)
             case rs.UnregisterLink(link):
-                self.spawn(self._parts.port.unfollow_all, link)
+                self._parts.port.unfollow_all(link)
             case rs.Connect() | rs.Disconnect() | rs.Yield() | rs.Resume():
                 self.spawn(self._order, effect)
             case _:

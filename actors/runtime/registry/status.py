@@ -56,7 +56,7 @@ class RuntimeStatus:
         If cancelled, the registry may be allowed to send as the runtime.
         """
         if self.is_published:
-            await self._port.lend(self._runtime, self._port.url)
+            self._port.grant(self._runtime, self._port.url)
 
     async def reported(self, node: OwnNode) -> None:
         """Take the state of the connection to the own node.
@@ -70,7 +70,7 @@ class RuntimeStatus:
         if node.is_live:
             self._set(StatusValue.LIVE)
             if self.is_published:
-                await self._port.follow(address, node.stub)
+                self._port.follow(address, node.stub)
         elif node.end is not None:
             self.end = node.end
             self._set(StatusValue.FAILED)
@@ -78,7 +78,7 @@ class RuntimeStatus:
             self._set(StatusValue.DISCONNECTED)
             if self.is_published:
                 # What cannot leave now would be out of date later.
-                await self._port.unfollow(address, node.stub)
+                self._port.unfollow(address, node.stub)
 
     async def leave(self) -> None:
         """Publish that the runtime leaves, while the node can still be reached.

@@ -108,7 +108,7 @@ class RegistryTalk:
             link: Name of the link.
             handler: Address of the handler stub.
         """
-        await self._port.follow(link, handler)
+        self._port.follow(link, handler)
         body = write_body(Path((link,), handler))
         answer = await self._ask(MessageType.SUBSCRIBE, handler, body)
         return LinkRegistered(link, _refusal(answer))
@@ -284,9 +284,9 @@ class RegistrationWatch:
     async def _perform(self, effect: WatchEffect) -> None:
         match effect:
             case Follow(url, by):
-                await self.port.follow(f"{url}{_PART}", by or self.port.url)
+                self.port.follow(f"{url}{_PART}", by or self.port.url)
             case Unfollow(url, by):
-                await self.port.unfollow(f"{url}{_PART}", by or self.port.url)
+                self.port.unfollow(f"{url}{_PART}", by or self.port.url)
             case Answer(message):
                 await self.port.post(message)
             case SetWatch() | RenewWatch() | UnwatchRecord():

@@ -251,9 +251,9 @@ class Loader(Actor[LoaderMessage]):
                 wrong = WrongKindError(load.descriptor, descriptor.kind, load.kind)
                 self._tools.hops.stub_refused(load.descriptor, str(wrong))
                 raise wrong
-            await self._port.watch(status_of(load.url), registry)
+            self._port.listen(status_of(load.url), registry)
             if not descriptor.takes_identity:
-                await self._port.anonymise(load.url)
+                self._port.anonymise(load.url)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
             self.spawn(self._watch, load.url, sandbox)
         return crash.error
@@ -282,9 +282,9 @@ class Loader(Actor[LoaderMessage]):
         await self.me.tell(_Ended(url))
 
     async def _watch_hyperty(self, hosted: Hosted, registry: RegistryRef) -> None:
-        await self._port.watch(status_of(hosted.url), registry)
+        self._port.listen(status_of(hosted.url), registry)
         cause = await hosted.sandbox.wait_stopped()
-        await self._port.unwatch(status_of(hosted.url), registry)
+        self._port.unlisten(status_of(hosted.url), registry)
         await self._sandboxes.close(hosted.url)
         with suppress(ActorStoppedError):
             await registry.tell(LocalRemoved(hosted.url))
@@ -315,7 +315,7 @@ class Loader(Actor[LoaderMessage]):
 
     async def _remove(self, url: str, registry: RegistryRef) -> None:
         await self._sandboxes.close(url)
-        await self._port.unwatch(status_of(url), registry)
+        self._port.unlisten(status_of(url), registry)
 
 
 def _is_absent(error: BaseException) -> bool:

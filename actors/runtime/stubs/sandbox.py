@@ -211,9 +211,9 @@ class Sandboxes:
         spec = ChildSpec(component.url, make, Restart.TEMPORARY)
         sandbox = await self._supervisor.start_child(spec)
         mini_bus = await sandbox.ask(MiniBusWanted)
-        await self._port.admit(component.url, component.origin, mini_bus)
+        self._port.admit(component.url, component.origin, mini_bus)
         if component.origin is Origin.LOCAL:
-            await self._port.deliver(inbox_of(component.url), mini_bus)
+            self._port.listen(inbox_of(component.url), mini_bus)
         build = partial(self._build, component, mini_bus)
         await sandbox.ask(partial(Hosted, component.url, build))
         return sandbox
@@ -229,9 +229,9 @@ class Sandboxes:
         Raises:
             ActorStoppedError: The runtime closes.
         """
-        await self._port.expel(url)
+        self._port.expel(url)
         await self._supervisor.stop_child(url)
-        await self._port.take_back(url, url)
+        self._port.revoke(url, url)
 
     def _mini_bus(self, url: str) -> MiniBus:
         hops = HopTrace(self._tracer, f"minibus:{url}", self._counters)

@@ -316,12 +316,12 @@ class SyncContext:
         if self.gate.holds(message):
             self.gate.hold(partial(self._publish_held, message, runtimes, direct))
         else:
-            await self.bus.publish(message, runtimes, direct)
+            self.bus.publish(message, runtimes, direct)
 
     async def _publish_held(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str]
     ) -> None:
-        await self.bus.publish(self._renumbered(message), runtimes, direct)
+        self.bus.publish(self._renumbered(message), runtimes, direct)
 
     def step(self, step: Step) -> None:
         """Trace that an entity moved."""

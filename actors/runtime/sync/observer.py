@@ -346,7 +346,7 @@ class ObservedObjects:
         """
         children = () if self._reporter(url) == observer else children_addresses(url)
         for address in (f"{url}/{CHANGES}", *children):
-            await self._context.bus.follow(address, observer)
+            self._context.bus.follow(address, observer)
 
     async def _open(self, request: Message, body: Observe) -> None:
         url = body.resource
@@ -483,7 +483,7 @@ class ObservedObjects:
 
     async def _unfollow(self, url: str, observer: str) -> None:
         for address in published_addresses(url):
-            await self._context.bus.unfollow(address, observer)
+            self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         await self._requests.leave(url, observer, self.paths.leave)

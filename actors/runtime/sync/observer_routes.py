@@ -237,7 +237,7 @@ class ObserverPaths:
     async def _hear_by(self, url: str, link: str | None) -> None:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
         for address in published_addresses(url):
-            await self._context.bus.hear_by(address, link)
+            self._context.bus.set_event_link(address, link)
 
     async def _lead_children(self, url: str, link: str | None) -> None:
         """Have what observers here write of children take the route of the changes."""
@@ -248,7 +248,7 @@ class ObserverPaths:
         else:
             self._led[url] = link
         for address in children_addresses(url):
-            await self._context.bus.lead_children(address, link or Elsewhere.BY_NODE)
+            self._context.bus.set_child_path(address, link or Elsewhere.BY_NODE)
 
     async def _to_node(self, url: str, route: ObserverRoute) -> None:
         await self._renew(url)

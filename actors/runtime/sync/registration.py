@@ -235,7 +235,7 @@ class ObjectRegistrations:
         """
         for address in (url, f"{url}/{SUBSCRIPTION}"):
             await self._context.bus.add_listener(address, listener)
-        await self._context.bus.watch(status_of(url), self._context.registry)
+        self._context.bus.listen(status_of(url), self._context.registry)
 
     async def register(self, created: DataObject) -> Refused | None:
         """Have an object found by others (SYN-03); None: it is, or need not be.
@@ -276,7 +276,7 @@ class ObjectRegistrations:
         self.renewals.forget(url)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
         await self._context.records.unregister(url)
-        await self._context.bus.unwatch(status_of(url), self._context.registry)
+        self._context.bus.unlisten(status_of(url), self._context.registry)
         for address in (f"{url}/{SUBSCRIPTION}", url):
             await self._context.bus.remove_listener(address, listener)
         await self._context.addresses.free(url)

@@ -79,7 +79,7 @@ class BusWorld:
         """Add a component that keeps what it hears."""
         heard: list[Delivery] = []
         ref = await self.supervisor.start_child(ChildSpec(url, partial(Listener, heard)))
-        await self.agent.admit(url, origin, ref)
+        self.agent.admit(url, origin, ref)
         return heard
 
     async def settle(self) -> None:

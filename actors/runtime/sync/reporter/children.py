@@ -197,9 +197,9 @@ class ReportedChildren:
         # The reporter answers for new children.
         self._answering[created.url] = created.reporter
         for address in children_addresses(created.url):
-            await self._context.bus.lend(address, created.reporter)
+            self._context.bus.grant(address, created.reporter)
             # It gets reports from here, of what counts only, whether it observes or not.
-            await self._context.bus.unfollow(address, created.reporter)
+            self._context.bus.unfollow(address, created.reporter)
 
     async def _answers_no_more(self, url: str) -> None:
         """Deliver children to a former reporter that observes like to all observers."""
@@ -207,9 +207,9 @@ class ReportedChildren:
         if before is None:
             return
         for address in children_addresses(url):
-            await self._context.bus.take_back(address, before)
+            self._context.bus.revoke(address, before)
             if self.observes(url, before):
-                await self._context.bus.follow(address, before)
+                self._context.bus.follow(address, before)
 
     def answering(self, url: str) -> str | None:
         """Return the local reporter of an object; None: there is none."""
@@ -329,7 +329,7 @@ class ReportedChildren:
         report = self._report(of.url, taken, op.version)
         await self._context.bus.post(report)
         if op.creator != of.reporter:
-            await self._context.bus.hand_on(report, of.reporter)
+            self._context.bus.deliver(report, of.reporter)
 
     def _report(self, url: str, taken: ChildShown | ChildGone, version: int) -> Message:
         (address,) = children_addresses(url)
@@ -339,13 +339,16 @@ class ReportedChildren:
         body = write_body(ChildReport(taken.name, taken.value, version))
         return self._context.request(MessageType.UPDATE, address, body, url)
 
+    async def _deliver(self, message: Message, reporter: str) -> None:
+        self._context.bus.deliver(message, reporter)
+
     async def _pass_on(self, reporter: str, message: Message) -> None:
-        gate, bus = self._context.gate, self._context.bus
+        gate = self._context.gate
         if message.from_ != reporter and gate.holds(message):
             # It answers a new child at once: it must not hear of one that is not on disk.
-            gate.hold(partial(bus.hand_on, message, reporter))
+            gate.hold(partial(self._deliver, message, reporter))
         elif message.from_ != reporter:
-            await bus.hand_on(message, reporter)
+            self._context.bus.deliver(message, reporter)
         elif message.is_request:
             await self._context.answer(message, Code.OK, source=self._context.runtime)
 

@@ -167,7 +167,7 @@ class ObserverLinks:
             if isinstance(effect, LinksReach):
                 path = Elsewhere.NOWHERE if effect.is_all else Elsewhere.BY_NODE
                 for address in children_addresses(effect.url):
-                    await self._context.bus.lead_children(address, path)
+                    self._context.bus.set_child_path(address, path)
             else:
                 await self._branch(effect)
         for runtime in set(self._watches.watched()) - self._routes.watched():
@@ -179,8 +179,8 @@ class ObserverLinks:
         for address in published_addresses(effect.url):
             match effect:
                 case SendOut(_, link):
-                    await bus.send_out(address, link)
+                    bus.add_link(address, link)
                 case KeepIn(_, link):
-                    await bus.keep_in(address, link)
+                    bus.remove_link(address, link)
                 case _:
                     assert_never(effect)

@@ -115,7 +115,7 @@ class ObserverLists:
         address = f"{created.url}/{OBSERVERS}"
         # The sync manager listens, too: so nothing of it ever leaves.
         await self._context.bus.add_listener(address, listener)
-        await self._context.bus.follow(address, created.reporter)
+        self._context.bus.follow(address, created.reporter)
 
     async def close(self, url: str, listener: ActorRef[Delivery]) -> None:
         """End it; repeated is fine.
@@ -127,7 +127,7 @@ class ObserverLists:
         if self._versions.pop(url, None) is not None:
             address = f"{url}/{OBSERVERS}"
             await self._context.bus.remove_listener(address, listener)
-            await self._context.bus.unfollow_all(address)
+            self._context.bus.unfollow_all(address)
 
     async def changed(self, url: str, row: RowChanged) -> None:
         """Notify the reporter that an observer has joined or left (M-53).
@@ -143,7 +143,7 @@ class ObserverLists:
         change = ObserversChange((row.val,), operation.value, self._versions[url])
         to = f"{url}/{OBSERVERS}"
         event = self._context.request(MessageType.UPDATE, to, write_body(change), url)
-        await self._context.bus.publish(event, frozenset({self._context.runtime}))
+        self._context.bus.publish(event, frozenset({self._context.runtime}))
 
     async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
         """Return the observers, to the reporter only.

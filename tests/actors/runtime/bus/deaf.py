@@ -19,4 +19,4 @@ class Deaf(Actor[Delivery]):
 async def deaf(world: BusWorld, url: str, room: int = 1) -> None:
     """Add one, with a mailbox for so many; to be stopped by the test."""
     ref = await world.supervisor.start_child(ChildSpec(url, Deaf, mailbox=room))
-    await world.agent.admit(url, Origin.LOCAL, ref)
+    world.agent.admit(url, Origin.LOCAL, ref)

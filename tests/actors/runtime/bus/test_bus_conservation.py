@@ -84,8 +84,8 @@ class Play:
             case "no-way":
                 await self.world.bus.tell(NO_ROUTE)
             case "leave":
-                await self.world.agent.expel(B)
-                await self.world.agent.take_back(B, B)
+                self.world.agent.expel(B)
+                self.world.agent.revoke(B, B)
 
 
 async def play(actions):
@@ -94,8 +94,8 @@ async def play(actions):
         alice, _ = await world.component(A), await world.component(B)
         await world.component(S, Origin.NODE_STUB)
         await deaf(world, FULL)
-        await world.agent.follow(CHANGES, A)
-        await world.agent.follow(f"{FULL}/changes", FULL)
+        world.agent.follow(CHANGES, A)
+        world.agent.follow(f"{FULL}/changes", FULL)
         history = Play(world)
         for action in actions:
             await history.do(action)

@@ -76,7 +76,7 @@ async def test_a_copy_for_a_full_receiver_among_several_is_a_drop(autojump_clock
         alice = await world.component(A)
         await deaf(world, B)
         for follower in (A, B):
-            await world.agent.follow(changes, follower)
+            world.agent.follow(changes, follower)
         for number in range(1, 5):
             await world.port(A).post(event(number, to=changes))
             await world.settle()

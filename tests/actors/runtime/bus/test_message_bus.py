@@ -57,7 +57,7 @@ async def test_all_listeners_of_an_address_get_a_copy(world):
     changes = f"{A}/changes"
     alice, bob = await world.component(A), await world.component(B)
     for component in (A, B):
-        await world.agent.follow(changes, component)
+        world.agent.follow(changes, component)
     await world.port(A).post(event(1, to=changes))
     await world.settle()
     assert world.heard_by(alice) == world.heard_by(bob) == [event(1, to=changes)]
@@ -67,7 +67,7 @@ async def test_nothing_is_delivered_after_a_listener_went(world):
     """BUS-02, I-B1."""
     await world.component(A)
     bob = await world.component(B)
-    await world.agent.expel(B)
+    world.agent.expel(B)
     await world.port(A).post(ask(1, to=f"{R}/b"))
     await world.settle()
     assert bob == []
@@ -182,7 +182,7 @@ async def test_a_component_without_an_address_may_not_submit(world):
 async def test_a_status_from_another_sender_is_dropped(world):
     bob = await world.component(B)
     await world.component(A)
-    await world.agent.follow(f"{B}/status", B)
+    world.agent.follow(f"{B}/status", B)
     await world.port(A).post(event(1, to=f"{B}/status"))
     await world.settle()
     assert bob == []

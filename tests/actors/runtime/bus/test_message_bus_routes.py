@@ -102,7 +102,7 @@ async def test_a_message_that_waited_too_long_for_a_route_is_not_sent(world, aut
 
 async def test_a_stub_that_is_gone_is_503(world):
     await with_route(world)
-    await world.agent.expel(S)
+    world.agent.expel(S)
     assert (await world.port(A).request(ask(1, to=C))).code == Code.UNAVAILABLE
 
 

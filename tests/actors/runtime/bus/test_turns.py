@@ -36,7 +36,7 @@ async def test_one_that_floods_has_only_so_many_messages_before_those_of_others(
     """R11: they do not keep the others from running."""
     changes = f"{A}/changes"
     alice = await world.component(A)
-    await world.agent.follow(changes, A)
+    world.agent.follow(changes, A)
     port = await hyperty_port(world, A)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(flood, port, A, changes, 3 * SUBMITTED)
@@ -51,7 +51,7 @@ async def test_one_that_floods_keeps_to_a_rate_while_another_submits(world, auto
     """R11."""
     changes = f"{A}/changes"
     alice = await world.component(A)
-    await world.agent.follow(changes, A)
+    world.agent.follow(changes, A)
     await world.component(B)
     port, other = await hyperty_port(world, A), await hyperty_port(world, B)
     async with trio.open_nursery() as nursery:

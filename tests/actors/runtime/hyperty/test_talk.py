@@ -54,7 +54,7 @@ async def serve(world, address, *codes, value=None, heard=None):
     heard = [] if heard is None else heard
     make = partial(Service, world.port(address), list(codes), heard, value)
     ref = await world.supervisor.start_child(ChildSpec(address, make))
-    await world.agent.admit(address, Origin.LOCAL, ref)
+    world.agent.admit(address, Origin.LOCAL, ref)
     return heard
 
 

@@ -189,7 +189,7 @@ async def test_a_peer_cannot_speak_in_a_registrys_name(autojump_clock):
     async with watching() as (domain, watcher, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         peer = f"{alice.url}/p2prequester/9"
-        await alice._parts.agent.admit(peer, Origin.P2P_STUB, alice._parts.registry)
+        alice._parts.agent.admit(peer, Origin.P2P_STUB, alice._parts.registry)
         await post(alice, peer, reported(bob.address, via=[peer]))
         assert watcher.reported == []
         assert alice.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
@@ -199,7 +199,7 @@ async def test_the_node_of_another_domain_is_not_believed(autojump_clock):
     async with watching() as (domain, _, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         other = f"{alice.url}/protostub/9"
-        await alice._parts.agent.admit(other, Origin.NODE_STUB, alice._parts.registry)
+        alice._parts.agent.admit(other, Origin.NODE_STUB, alice._parts.registry)
         await post(alice, other, reported(bob.address, via=[other]))
         assert alice.counters.drops == {DropReason.FORGED_STATUS: 1}
 

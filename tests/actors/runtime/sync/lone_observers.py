@@ -29,8 +29,14 @@ class Bus:
         self.said.append(message)
         return reply_to(message, self.decide(message), {})
 
+    async def add_listener(self, *args):
+        self.done.append(("add_listener", *args))
+
+    async def remove_listener(self, *args):
+        self.done.append(("remove_listener", *args))
+
     def __getattr__(self, name):
-        async def do(*args):
+        def do(*args):
             self.done.append((name, *args))
 
         return do

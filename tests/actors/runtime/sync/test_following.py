@@ -14,9 +14,9 @@ async def test_one_follower_stops_and_the_other_goes_on(world):
     await world.component(A)
     bob, carol = await world.component(B), await world.component(C)
     for follower in (B, C):
-        await world.agent.follow(CHANGES, follower)
+        world.agent.follow(CHANGES, follower)
     for _ in range(2):
-        await world.agent.unfollow(CHANGES, B)
+        world.agent.unfollow(CHANGES, B)
     await publish(world)
     assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])
 
@@ -25,7 +25,7 @@ async def test_an_expelled_observer_follows_nothing(world):
     await world.component(A)
     bob, carol = await world.component(B), await world.component(C)
     for follower in (B, C):
-        await world.agent.follow(CHANGES, follower)
-    await world.agent.expel(B)
+        world.agent.follow(CHANGES, follower)
+    world.agent.expel(B)
     await publish(world)
     assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])

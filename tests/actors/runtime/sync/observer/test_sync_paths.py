@@ -20,7 +20,7 @@ class Bus:
         self.asked.append((message.type, list(message.body["resources"])))
         return Message(1, MessageType.RESPONSE, message.to, message.from_, {"code": 200})
 
-    async def hear_by(self, url, link):
+    def set_event_link(self, url, link):
         pass
 
 
