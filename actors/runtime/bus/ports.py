@@ -171,15 +171,27 @@ class CorePort(_Port):
     The methods are those of the bus; the port adds whose they are.
     """
 
-    @override
-    async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
+    def send(self, message: Message) -> None:
+        """Post a message at once."""
+        self._bus.submit(Submitted(message, self.url))
+
+    def open_address(self, address: str, ref: ActorRef[Delivery]) -> None:
+        """Speak as an address, and listen to it."""
         self._bus.grant(self.url, address, Origin.LOCAL)
         self._bus.listen(address, ref, self.url)
 
-    @override
-    async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
+    def close_address(self, address: str, ref: ActorRef[Delivery]) -> None:
+        """End that. Idempotent."""
         self._bus.unlisten(address, ref, self.url)
         self._bus.revoke(self.url, address)
+
+    @override
+    async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
+        self.open_address(address, ref)
+
+    @override
+    async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
+        self.close_address(address, ref)
 
     def listen(self, address: str, ref: ActorRef[Delivery]) -> None:
         self._bus.listen(address, ref, self.url)

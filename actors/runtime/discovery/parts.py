@@ -30,8 +30,7 @@ from actors.runtime.discovery.search import Discoverer
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.registry.messages import LinksWanted, RegistryMessage
-from actors.runtime.sync.context import SyncMessage
-from actors.runtime.sync.messages import ObjectsWanted
+from actors.runtime.sync.context import ObjectsWanted, SyncMessage
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
 from specs.bodies.link import Nothing
 from specs.bodies.registry import Discover, ReadRecord

@@ -15,7 +15,7 @@ refused, and everything else goes on.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -147,8 +147,8 @@ class ObjectStore(Actor[StoreMessage]):
         return None
 
 
-Act: TypeAlias = Callable[[], Awaitable[None]]
-"""The reply once all is written."""
+Act: TypeAlias = Callable[[], None]
+"""What waits until all is written."""
 
 
 @final
@@ -216,14 +216,6 @@ class StoreGate:
         """Do something once all is written."""
         self._held.append(act)
 
-    def hold_note(self, note: Callable[[], None]) -> None:
-        """Note something once all is written."""
-
-        async def act() -> None:
-            note()
-
-        self._held.append(act)
-
     def is_dirty(self, url: str) -> bool:
         """Return whether something of an object is not written yet."""
         return url in self._dirty
@@ -238,18 +230,24 @@ class StoreGate:
             return
         if self.is_broken and trio.current_time() < self._retry_at:
             return
-        error = await self._store.ask(partial(Commit, tuple(self._changes)))
-        self.is_broken = error is not None
-        if self.is_broken:
-            self._retry_at = trio.current_time() + STORE_PAUSE
-            return
+        while self._changes:
+            # Tasks may add changes meanwhile, and acts that wait for those.
+            changes, waiting = tuple(self._changes), len(self._held)
+            error = await self._store.ask(partial(Commit, changes))
+            self.is_broken = error is not None
+            if self.is_broken:
+                self._retry_at = trio.current_time() + STORE_PAUSE
+                return
+            del self._changes[: len(changes)]
+            self._release(waiting)
         self._retry_at = math.inf
-        self._changes.clear()
-        while self._held:
-            held, self._held = self._held, []
-            for act in held:
-                await act()
+        self._release(len(self._held))
         self._dirty.clear()
+
+    def _release(self, count: int) -> None:
+        acts, self._held = self._held[:count], self._held[count:]
+        for act in acts:
+            act()
 
 
 _Writer: TypeAlias = ActorRef[StoreMessage]

@@ -36,7 +36,6 @@ from actors.runtime.registry.registrations import (
 )
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from actors.runtime.sync.messages import LinkIs, ObjectsWanted, Report, TaskReport
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
@@ -68,6 +67,8 @@ __all__ = [
     "Job",
     "LinkWatches",
     "ObjectsClosed",
+    "ObjectsView",
+    "ObjectsWanted",
     "PathsForgotten",
     "RegisteredObjects",
     "Spawn",
@@ -260,7 +261,7 @@ class SyncContext:
         for sender in _senders(url):
             self.ids.go_on(sender, last)
 
-    async def answer(self, request: Message, code: int, **body: Json) -> None:
+    def answer(self, request: Message, code: int, **body: Json) -> None:
         """Answer a request; if it is about a stored object, once all that is on disk.
 
         Args:
@@ -268,9 +269,9 @@ class SyncContext:
             code: Reply code.
             **body: Further fields of the body.
         """
-        await self._say(request, reply_to(request, code, body))
+        self._send(request, reply_to(request, code, body))
 
-    async def refuse(self, request: Message, code: int, why: str) -> None:
+    def refuse(self, request: Message, code: int, why: str) -> None:
         """Answer a request with a refusal; likewise.
 
         Args:
@@ -278,20 +279,17 @@ class SyncContext:
             code: Reply code.
             why: The reason.
         """
-        await self._say(request, refuse(request, code, why))
+        self._send(request, refuse(request, code, why))
 
-    async def post(self, message: Message) -> None:
-        """Say something; likewise."""
-        await self._say(message, message)
+    def post(self, message: Message) -> None:
+        """Send a message; likewise."""
+        self._send(message, message)
 
-    async def _say(self, about: Message, message: Message) -> None:
+    def _send(self, about: Message, message: Message) -> None:
         if self.gate.holds(about, message):
-            self.gate.hold(partial(self._post_held, message))
+            self.gate.hold(lambda: self.bus.send(self._renumbered(message)))
         else:
-            await self.bus.post(message)
-
-    async def _post_held(self, message: Message) -> None:
-        await self.bus.post(self._renumbered(message))
+            self.bus.send(message)
 
     def _renumbered(self, message: Message) -> Message:
         """Return a message that waited for the disk with a newer id; an answer keeps its own.
@@ -303,7 +301,7 @@ class SyncContext:
         self.ids.go_on(message.from_, message.id)
         return attrs.evolve(message, id=self.ids.next(message.from_))
 
-    async def publish(
+    def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
         """Send a message to all observers of an object; likewise.
@@ -314,14 +312,9 @@ class SyncContext:
             direct: Runtimes that receive it over a direct link.
         """
         if self.gate.holds(message):
-            self.gate.hold(partial(self._publish_held, message, runtimes, direct))
+            self.gate.hold(lambda: self.bus.publish(self._renumbered(message), runtimes, direct))
         else:
             self.bus.publish(message, runtimes, direct)
-
-    async def _publish_held(
-        self, message: Message, runtimes: frozenset[str], direct: frozenset[str]
-    ) -> None:
-        self.bus.publish(self._renumbered(message), runtimes, direct)
 
     def step(self, step: Step) -> None:
         """Trace that an entity moved."""
@@ -373,7 +366,7 @@ class SyncContext:
         """
         fact = Fact(k=Kind.OBJ, op=Op.DEL, key=url, by=by)
         if self.gate.is_dirty(url):
-            self.gate.hold_note(partial(self.tracer.record, _MANAGER, fact))
+            self.gate.hold(partial(self.tracer.record, _MANAGER, fact))
         else:
             self.tracer.record(_MANAGER, fact)
 
@@ -391,7 +384,7 @@ class SyncContext:
     def written(self, written: DataObject) -> None:
         """Trace that an object has a new version; of a stored one, once it is on disk."""
         if self.gate.is_dirty(written.url):
-            self.gate.hold_note(partial(self._trace_written, written))
+            self.gate.hold(partial(self._trace_written, written))
         else:
             self._trace_written(written)
 
@@ -446,9 +439,29 @@ class ComponentLeft:
     done: Reply[None]
 
 
-SyncMessage: TypeAlias = (
-    Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft | ObjectsWanted
-)
+@final
+@attrs.frozen(slots=True)
+class ObjectsView:
+    """The data objects of a runtime at one moment.
+
+    Attributes:
+        reported: Addresses of those reported here.
+        observed: Addresses of those observed here.
+    """
+
+    reported: tuple[str, ...]
+    observed: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectsWanted:
+    """Show the data objects."""
+
+    reply: Reply[ObjectsView]
+
+
+SyncMessage: TypeAlias = Delivery | PathsForgotten | ObjectsClosed | ComponentLeft | ObjectsWanted
 """Messages to the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]
@@ -518,15 +531,23 @@ class _Watch:
 
 @final
 class LinkWatches:
-    """Asks the registry about links, and reports `LinkIs` for each that changes.
+    """Asks the registry about links; one question per watched entity waits at the registry.
 
-    One question per watched entity waits at the registry.
+    Args:
+        registry: The registry.
+        spawn: Runs a task.
+        changed: Takes each entity to which another link leads now; None: none does.
     """
 
-    def __init__(self, registry: ActorRef[RouteQuestion], spawn: Spawn, report: Report) -> None:
+    def __init__(
+        self,
+        registry: ActorRef[RouteQuestion],
+        spawn: Spawn,
+        changed: Callable[[str, str | None], None],
+    ) -> None:
         self._registry = registry
         self._spawn = spawn
-        self._report = report
+        self._changed = changed
         self._watched: dict[str, trio.CancelScope] = {}
 
     def watched(self) -> tuple[str, ...]:
@@ -574,10 +595,7 @@ class LinkWatches:
 
     async def _watch(self, one: _Watch) -> None:
         known = one.known
-        with one.scope:
+        with one.scope, suppress(ActorStoppedError):
             while True:
-                try:
-                    known = await self._registry.ask(partial(one.question, known))
-                except ActorStoppedError:
-                    return
-                await self._report(LinkIs(one.entity, known))
+                known = await self._registry.ask(partial(one.question, known))
+                self._changed(one.entity, known)

@@ -15,16 +15,7 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
-from actors.runtime.sync.messages import (
-    LeaseAnswered,
-    ObserveDone,
-    ObserverLeft,
-    PathClosed,
-    RefusedAgain,
-    Report,
-    Route,
-)
-from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, of_observer
+from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, Route, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, published_addresses
 from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
@@ -77,11 +68,14 @@ class ReporterRequests:
     """Asks for all observers of an object, when its consent is forgotten; or takes it back."""
 
     def __init__(
-        self, context: SyncContext, objects: Mapping[str, Observed], report: Report
+        self,
+        context: SyncContext,
+        objects: Mapping[str, Observed],
+        refused: Callable[[str, str, int], None],
     ) -> None:
         self._context = context
         self._objects = objects
-        self._report = report
+        self._refused = refused
 
     async def ask_again(self, url: str, set_path: Callable[[], Awaitable[Message]]) -> None:
         """Set the path of an object, and ask its owner again for all local observers.
@@ -117,12 +111,12 @@ class ReporterRequests:
             if answer.code in _LATER:
                 return False
             if answer.code <= LAST_SUCCESS:
-                await self.show(url, observer, answer.body.get("value"))
+                self.show(url, observer, answer.body.get("value"))
             elif answer.code == Code.FORBIDDEN:
-                await self._report(RefusedAgain(url, observer, number))
+                self._refused(url, observer, number)
         return True
 
-    async def show(self, url: str, observer: str, value: Json) -> None:
+    def show(self, url: str, observer: str, value: Json) -> None:
         """Show an observer what the object is now: it may have missed what was said.
 
         Args:
@@ -131,9 +125,9 @@ class ReporterRequests:
             value: Current value of the object.
         """
         body: JsonObject = {"resource": url, "value": value}
-        await self._context.bus.post(self._context.request(MessageType.UPDATE, observer, body))
+        self._context.bus.send(self._context.request(MessageType.UPDATE, observer, body))
 
-    async def say_refused(self, url: str, observer: str) -> None:
+    def say_refused(self, url: str, observer: str) -> None:
         """Notify an observer that it does not observe any more (M-45).
 
         Args:
@@ -141,7 +135,7 @@ class ReporterRequests:
             observer: Address of the observer.
         """
         body = write_body(ObjectName(url))
-        await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
+        self._context.bus.send(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
 
     async def leave(self, url: str, observer: str, ask: Leave) -> None:
         """Unsubscribe an observer; if the object answers 503, ask again later.
@@ -162,7 +156,7 @@ class ReporterRequests:
                 break
             answer = await ask(url, observer)
 
-    async def take_back(self, url: str, observer: str) -> None:
+    def take_back(self, url: str, observer: str) -> None:
         """Say that an observer does not want what it asked for; no answer is waited for.
 
         Args:
@@ -170,7 +164,7 @@ class ReporterRequests:
             observer: Address of the observer.
         """
         leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
-        await self._context.bus.post(leaving)
+        self._context.bus.send(leaving)
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
         return of_observer(self._context, kind, url, Subscription(observer))
@@ -188,16 +182,13 @@ class ObservedObjects:
         paths: By which routes their changes come here.
     """
 
-    def __init__(
-        self, context: SyncContext, spawn: Spawn, report: Report, reporter: Reporter
-    ) -> None:
+    def __init__(self, context: SyncContext, spawn: Spawn, reporter: Reporter) -> None:
         self._context = context
         self._spawn = spawn
-        self._report = report
         self._objects: dict[str, Observed] = {}
-        self._requests = ReporterRequests(context, self._objects, report)
+        self._requests = ReporterRequests(context, self._objects, self.refused_again)
         self._reporter = reporter
-        self.paths: Final = ObserverPaths(context, spawn, report, self._renew, reporter)
+        self.paths: Final = ObserverPaths(context, spawn, self._renew, reporter)
         self._renewals = RenewalsCore()
         self._listener: ActorRef[Delivery]
 
@@ -256,29 +247,30 @@ class ObservedObjects:
         number = None if there is None else there.observers.get(observer)
         if there is not None and number is not None:
             answer, link = await self.paths.join(url, observer, there.version or None)
-            await self._report(LeaseAnswered(url, observer, number, answer, link))
+            self._lease_answered(url, observer, number, answer, link)
 
-    async def lease_answered(self, report: LeaseAnswered) -> None:
+    def _lease_answered(
+        self, url: str, observer: str, number: int, answer: Message, link: str | None
+    ) -> None:
         """Take it how a renewal ended; it is made again if it is not decided.
 
         Where the lease was over already, the node has removed the path, and others here may
         have lost theirs: all of them subscribe again.
         """
-        url, observer, answer = report.url, report.observer, report.answer
         there = self._objects.get(url)
-        if there is None or there.observers.get(observer) != report.number:
+        if there is None or there.observers.get(observer) != number:
             return
         if answer.code == Code.FORBIDDEN:
-            await self.refused_again(RefusedAgain(url, observer, report.number))
+            self.refused_again(url, observer, number)
         elif answer.code > LAST_SUCCESS:
             self._renewals.unanswered(url, observer, self._context.now())
         else:
-            await self.paths.answered(url, Route(report.link))
+            self.paths.answered(url, Route(link))
             self._granted(url, observer, answer)
             if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
             if "value" in answer.body:
-                await self._requests.show(url, observer, answer.body["value"])
+                self._requests.show(url, observer, answer.body["value"])
 
     def _granted(self, url: str, observer: str, answer: Message) -> None:
         """Note for how long an observer is let in, and with what."""
@@ -305,7 +297,7 @@ class ObservedObjects:
 
     # --- begin --------------------------------------------------------------------------
 
-    async def observe(self, request: Message, body: Observe) -> None:
+    def observe(self, request: Message, body: Observe) -> None:
         """Observe an object for a component (M-36): its listener comes first (SYN-06).
 
         Args:
@@ -313,33 +305,33 @@ class ObservedObjects:
             body: Body of the request.
         """
         url, names = body.resource, [] if body.p2p is True else child_resources(body.resource)
-        await self._context.answer(request, Code.TRYING, resources=[*names])
+        self._context.answer(request, Code.TRYING, resources=[*names])
         there = self._objects.get(url)
         if there is not None and there.is_closing:
             there.waiting.append((request, body))
         else:
-            await self._observe(request, body)
+            self._observe(request, body)
 
-    async def resume(self, request: Message) -> None:
+    def resume(self, request: Message) -> None:
         """Answer an observer whether it had a stored copy of anything (M-52)."""
         if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
-            await self._context.answer(request, Code.OK)
+            self._context.answer(request, Code.OK)
         else:
-            await self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+            self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
 
-    async def _observe(self, request: Message, body: Observe) -> None:
+    def _observe(self, request: Message, body: Observe) -> None:
         url = body.resource
         is_first = url not in self._objects
         there = self._objects.setdefault(url, Observed())
         there.observers[request.from_] = request.id
         there.asking.add((request.from_, request.id))
         if is_first:
-            await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
-            await self._follow(url, request.from_)
+            self._context.bus.open_address(f"{url}/{CHANGES}", self._listener)
+            self._follow(url, request.from_)
         self.paths.requested(url, request.from_, p2p=body.p2p)
         self._spawn(partial(self._open if is_first else self._join, request, body))
 
-    async def _follow(self, url: str, observer: str) -> None:
+    def _follow(self, url: str, observer: str) -> None:
         """Have an observer hear of an object; a gap shows by what is said next.
 
         Its reporter gets events of its children anyway, before all others.
@@ -351,7 +343,7 @@ class ObservedObjects:
     async def _open(self, request: Message, body: Observe) -> None:
         url = body.resource
         answer, link, barred = await self.paths.open(url, request.from_)
-        await self._report(ObserveDone(request, url, answer, Route(link, barred, is_first=True)))
+        self.done(request, url, answer, Route(link, barred, is_first=True))
 
     async def _join(self, request: Message, body: Observe) -> None:
         url = body.resource
@@ -364,7 +356,7 @@ class ObservedObjects:
             answer, link = await self.paths.join(url, request.from_, version)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        await self._report(ObserveDone(request, url, answer, Route(link)))
+        self.done(request, url, answer, Route(link))
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
@@ -373,7 +365,7 @@ class ObservedObjects:
             if is_there and self.paths.is_by_node(url):
                 self._spawn(partial(self._renew, url))
 
-    async def back(self, request: Message, body: ObjectBack) -> None:
+    def back(self, request: Message, body: ObjectBack) -> None:
         """Subscribe again to an object that is back, and list its observers here (M-52).
 
         Args:
@@ -383,7 +375,7 @@ class ObservedObjects:
         url = body.resource
         there = self._objects.get(url)
         observers = [] if there is None or there.is_closing else [*there.observers]
-        await self._context.answer(request, Code.OK, value=[*observers])
+        self._context.answer(request, Code.OK, value=[*observers])
         if observers:
             self._renew_once(url)
 
@@ -404,48 +396,54 @@ class ObservedObjects:
         """Set a path again, and ask its owner again: the node has forgotten both."""
         await self._requests.ask_again(url, partial(self.paths.set_path, url))
 
-    async def done(self, done: ObserveDone) -> None:
-        """Answer the observer; what was set up for nothing is removed."""
-        request, url, answer = done.request, done.url, done.answer
+    def done(self, request: Message, url: str, answer: Message, route: Route) -> None:
+        """Answer an observer; what was set up for nothing is removed.
+
+        Args:
+            request: The observer's own request.
+            url: Address of the object.
+            answer: What the reporter's end answered, or who has refused the path.
+            route: The route of the answer.
+        """
         there = self._objects.get(url)
         if there is not None:
             there.asking.discard((request.from_, request.id))
-        await self.paths.answered(url, done.route)
+        self.paths.answered(url, route)
         asked = None if there is None else there.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
-            by_link: JsonObject = {} if done.route.link is None else {"p2p": True}
+            by_link: JsonObject = {} if route.link is None else {"p2p": True}
             if there is not None:
-                await self._let_in(url, there, request.from_)
+                self._let_in(url, there, request.from_)
             if asked == request.id:
                 self._granted(url, request.from_, answer)
-            await self._context.answer(request, Code.OK, value=value, **by_link)
+            self._context.answer(request, Code.OK, value=value, **by_link)
             return
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
             # The reporter's yes may be outstanding: it must not stay. Of an observer that has
             # asked again it is the other request's.
-            await self._requests.take_back(url, request.from_)
+            self._requests.take_back(url, request.from_)
         if asked == request.id:
-            await self._take_off(url, request.from_)
-        await self._close_if_left(url, None)
+            self._take_off(url, request.from_)
+        self._close_if_left(url, None)
         if there is not None and there.observers and self.paths.is_by_node(url):
             # The node took the path away with the refusal; others may have come since.
             self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
         extra = {"description": why} if isinstance(why, str) else {}
-        await self._context.answer(request, code_in_use(answer.code), **extra)
+        self._context.answer(request, code_in_use(answer.code), **extra)
 
-    async def _let_in(self, url: str, there: Observed, observer: str) -> None:
+    def _let_in(self, url: str, there: Observed, observer: str) -> None:
         """Deliver an object to an observer, and to no observer before its admission (I-D9)."""
         for other, number in there.asking:
             if there.observers.get(other) == number:
-                await self._unfollow(url, other)
+                self._unfollow(url, other)
         if observer in there.observers:
-            await self._follow(url, observer)
+            self._follow(url, observer)
 
     # --- end ----------------------------------------------------------------------------
 
-    async def leave(self, request: Message, body: ObjectName) -> None:
+    def leave(self, request: Message, body: ObjectName) -> None:
         """Stop observing for a component (M-42).
 
         Args:
@@ -455,57 +453,54 @@ class ObservedObjects:
         url = body.resource
         there = self._objects.get(url)
         if there is not None and request.from_ in there.observers:
-            await self._let_go(url, request.from_, request)
+            self._let_go(url, request.from_, request)
         else:
-            await self._context.answer(request, Code.OK)
+            self._context.answer(request, Code.OK)
 
-    async def leave_all(self, observer: str) -> None:
+    def leave_all(self, observer: str) -> None:
         """Leave every object for a component that is gone."""
         for url, there in self._objects.items():
             for waiting in [one for one in there.waiting if one[0].from_ == observer]:
                 there.waiting.remove(waiting)
                 request, _ = waiting
-                await self._context.refuse(request, Code.GONE, "the observer left")
+                self._context.refuse(request, Code.GONE, "the observer left")
             if observer in there.observers:
-                await self._let_go(url, observer, None)
+                self._let_go(url, observer, None)
 
-    async def _let_go(self, url: str, observer: str, request: Message | None) -> None:
-        await self._take_off(url, observer)
+    def _let_go(self, url: str, observer: str, request: Message | None) -> None:
+        self._take_off(url, observer)
         self._objects[url].leaving.add(observer)
         self._spawn(partial(self._leave, url, observer, request))
 
-    async def _take_off(self, url: str, observer: str) -> None:
+    def _take_off(self, url: str, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
         self._renewals.ended(url, observer)
         self.paths.left(url, observer)
-        await self._unfollow(url, observer)
+        self._unfollow(url, observer)
 
-    async def _unfollow(self, url: str, observer: str) -> None:
+    def _unfollow(self, url: str, observer: str) -> None:
         for address in published_addresses(url):
             self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         await self._requests.leave(url, observer, self.paths.leave)
-        await self._report(ObserverLeft(url, observer, request))
-
-    async def left(self, done: ObserverLeft) -> None:
-        """Take note that an observer is gone; with the last one the path goes (SYN-20)."""
-        there = self._objects.get(done.url)
+        # With the last one the path goes (SYN-20).
+        there = self._objects.get(url)
         if there is not None:
-            there.leaving.discard(done.observer)
-        await self._close_if_left(done.url, done.request)
+            there.leaving.discard(observer)
+        self._close_if_left(url, request)
 
-    async def _close_if_left(self, url: str, request: Message | None) -> None:
+    def _close_if_left(self, url: str, request: Message | None) -> None:
         """Remove the path without remaining observers, not even again."""
         there = self._objects.get(url)
         if there is not None and not there.observers and not there.is_closing:
             there.is_closing = True
             self._spawn(partial(self._close_path, url, request))
         elif request is not None:
-            await self._context.answer(request, Code.OK)
+            self._context.answer(request, Code.OK)
 
-    async def expelled(self, event: Message, body: ObserverExpelled) -> None:
+    def expelled(self, event: Message, body: ObserverExpelled) -> None:
         """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
 
         One that has asked again since is being decided on anew, and stays until then.
@@ -514,26 +509,31 @@ class ObservedObjects:
             event: The message.
             body: Body of the request.
         """
-        await self._context.answer(event, Code.OK)
+        self._context.answer(event, Code.OK)
         url, observer = body.resource, body.observer
         there = self._objects.get(url)
         if there is None or (observer, there.observers.get(observer, 0)) in there.asking:
             return
         if observer in there.observers:
-            await self._take_off(url, observer)
-            await self._close_if_left(url, None)
+            self._take_off(url, observer)
+            self._close_if_left(url, None)
 
-    async def refused_again(self, report: RefusedAgain) -> None:
-        """Cut an observer off, and notify it: it is not admitted any more."""
-        url, observer = report.url, report.observer
+    def refused_again(self, url: str, observer: str, number: int) -> None:
+        """Cut an observer off, and notify it: it is not admitted any more.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            number: Of the request by which it observes.
+        """
         there = self._objects.get(url)
-        is_same = there is not None and there.observers.get(observer) == report.number
-        if there is not None and is_same and (observer, report.number) not in there.asking:
-            await self._take_off(url, observer)
-            await self._requests.say_refused(url, observer)
-            await self._close_if_left(url, None)
+        is_same = there is not None and there.observers.get(observer) == number
+        if there is not None and is_same and (observer, number) not in there.asking:
+            self._take_off(url, observer)
+            self._requests.say_refused(url, observer)
+            self._close_if_left(url, None)
 
-    async def deleted(self, url: str, event: Message) -> None:
+    def deleted(self, url: str, event: Message) -> None:
         """Accept a deletion from the reporter only (M-47).
 
         Args:
@@ -541,24 +541,21 @@ class ObservedObjects:
             event: The message.
         """
         if event.from_ != f"{url}/{SUBSCRIPTION}":
-            await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
+            self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
             return
-        await self._context.answer(event, Code.OK, source=self._context.runtime)
+        self._context.answer(event, Code.OK, source=self._context.runtime)
         for observer in tuple(self._objects[url].observers):
-            await self._take_off(url, observer)
+            self._take_off(url, observer)
         self.paths.deleted(url)
-        await self._close_if_left(url, None)
+        self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
-        await self._context.bus.remove_listener(f"{url}/{CHANGES}", self._listener)
+        self._context.bus.close_address(f"{url}/{CHANGES}", self._listener)
         await self.paths.close(url)
-        await self._report(PathClosed(url))
         if request is not None:
-            await self._context.answer(request, Code.OK)
-
-    async def closed(self, url: str) -> None:
-        """Forget an object; an observer that waited meanwhile begins now."""
+            self._context.answer(request, Code.OK)
         there = self._objects.pop(url)
-        await self.paths.forget(url)
-        for request, body in there.waiting:
-            await self._observe(request, body)
+        self.paths.forget(url)
+        for waiting, body in there.waiting:
+            # It waited for that.
+            self._observe(waiting, body)

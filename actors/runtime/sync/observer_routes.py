@@ -1,6 +1,6 @@
 """Routes of the changes and children of observed objects: links, and paths at nodes (P2P-30).
 
-What is decided of them is decided in the sync manager's own task; its other tasks ask.
+A move runs in a task of the sync manager, one at a time for each object.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,6 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
-from actors.runtime.sync.messages import LinkIs, Report, Route, RouteMoved
 from actors.runtime.sync.registration import SUBSCRIPTION, published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
@@ -23,7 +22,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["ObserverPaths", "Opened", "Renew", "of_observer"]
+__all__ = ["ObserverPaths", "Opened", "Renew", "Route", "of_observer"]
 
 Renew: TypeAlias = Callable[[str], Awaitable[None]]
 """Sets the path of an object at its node, and asks its reporter for all observers again."""
@@ -33,6 +32,23 @@ Reporter: TypeAlias = Callable[[str], str | None]
 
 Opened: TypeAlias = tuple[Message, str | None, str | None]
 """The answer to the first observer; the link it was let in by, and the one it was not."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Route:
+    """The route by which an observer was answered.
+
+    Attributes:
+        link: The link; None: the node.
+        barred: The link by which it was not let in.
+        is_first: Whether it is the first observer of its object here.
+    """
+
+    link: str | None = None
+    barred: str | None = None
+    is_first: bool = False
+
 
 _LEFT: Final = "the observer left before it was subscribed"
 
@@ -50,20 +66,18 @@ class ObserverPaths:
     Args:
         context: What the sync manager may use.
         spawn: Runs a task of it.
-        report: Reports to it.
         renew: Sets a path.
         reporter: Local reporter of an object: then the path of its children is for that, too.
     """
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, report: Report, renew: Renew, reporter: Reporter
+        self, context: SyncContext, spawn: Spawn, renew: Renew, reporter: Reporter
     ) -> None:
         self._context = context
         self._reporter = reporter
         self._spawn = spawn
-        self._report = report
         self._renew = renew
-        self._watches = LinkWatches(context.registry, spawn, report)
+        self._watches = LinkWatches(context.registry, spawn, self._link_is)
         self._routes: dict[str, ObserverRoute] = {}
         self._paths: set[str] = set()
         self._led: dict[str, str] = {}
@@ -109,11 +123,11 @@ class ObserverPaths:
             await self._watches.link_to(url) if route is not None and route.may_use_links else None
         )
         if link is not None:
-            await self._hear_by(url, link)
+            self._hear_by(url, link)
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
             if answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN:
                 return answer, link, None
-            await self._hear_by(url, None)
+            self._hear_by(url, None)
         answer = await self.set_path(url)
         if route is None or not route.is_wanted_by(observer):
             # Its unsubscription has gone already: what is asked now would never be taken back.
@@ -122,7 +136,7 @@ class ObserverPaths:
             answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
         return answer, None, link
 
-    async def answered(self, url: str, by: Route) -> None:
+    def answered(self, url: str, by: Route) -> None:
         """Note by which route an observer was answered; from the first on, follow links.
 
         Args:
@@ -136,7 +150,7 @@ class ObserverPaths:
             self._move(url, route.asked(by.link))
             return
         self._move(url, route.opened(by.link, by.barred))
-        await self._lead_children(url, route.used)
+        self._lead_children(url, route.used)
         if not is_p2p_part(url):
             self._watches.watch(url, by.link or by.barred, is_wanted=route.wants_link)
 
@@ -222,11 +236,11 @@ class ObserverPaths:
 
     # --- moves ----------------------------------------------------------------------------------
 
-    def link_is(self, report: LinkIs) -> None:
+    def _link_is(self, url: str, link: str | None) -> None:
         """Note that another link leads to where an object is reported, or none."""
-        route = self._routes.get(report.entity)
+        route = self._routes.get(url)
         if route is not None:
-            self._move(report.entity, route.link_is(report.link))
+            self._move(url, route.link_is(link))
 
     def _move(self, url: str, moves: list[MoveTo]) -> None:
         route = self._routes[url]
@@ -234,12 +248,12 @@ class ObserverPaths:
             job = self._to_node if move.link is None else partial(self._to_link, link=move.link)
             self._spawn(partial(job, url, route))
 
-    async def _hear_by(self, url: str, link: str | None) -> None:
+    def _hear_by(self, url: str, link: str | None) -> None:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
         for address in published_addresses(url):
             self._context.bus.set_event_link(address, link)
 
-    async def _lead_children(self, url: str, link: str | None) -> None:
+    def _lead_children(self, url: str, link: str | None) -> None:
         """Have what observers here write of children take the route of the changes."""
         if link == self._led.get(url):
             return
@@ -253,8 +267,8 @@ class ObserverPaths:
     async def _to_node(self, url: str, route: ObserverRoute) -> None:
         await self._renew(url)
         if self._routes.get(url) is route:
-            await self._hear_by(url, None)
-        await self._report(RouteMoved(url, route, None, Moving.DONE))
+            self._hear_by(url, None)
+        self._moved(url, route, None, Moving.DONE)
 
     async def _to_link(self, url: str, route: ObserverRoute, link: str) -> None:
         """Ask for one observer by the link: then its whole runtime is served by that (I-D12).
@@ -265,7 +279,7 @@ class ObserverPaths:
         if observer is None:
             how = Moving.REFUSED
         else:
-            await self._hear_by(url, link)
+            self._hear_by(url, link)
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
             how = _outcome(answer)
         if how is Moving.DONE and url in self._paths:
@@ -273,22 +287,22 @@ class ObserverPaths:
                 await self._context.bus.caught_up(address, link)
             if self._routes.get(url) is route:
                 # Before: the node refuses children without a path.
-                await self._lead_children(url, link)
+                self._lead_children(url, link)
                 await self.close(url)
-        await self._report(RouteMoved(url, route, link, how))
+        self._moved(url, route, link, how)
 
-    async def moved(self, report: RouteMoved) -> None:
+    def _moved(self, url: str, route: ObserverRoute, link: str | None, how: Moving) -> None:
         """Take it how a move ended; one of an object that was left means nothing."""
-        if self._routes.get(report.url) is report.route:
-            self._move(report.url, report.route.moved(report.link, report.how))
-            await self._lead_children(report.url, report.route.used)
+        if self._routes.get(url) is route:
+            self._move(url, route.moved(link, how))
+            self._lead_children(url, route.used)
 
-    async def forget(self, url: str) -> None:
+    def forget(self, url: str) -> None:
         """Note that an object is observed no more."""
-        await self._hear_by(url, None)
+        self._hear_by(url, None)
         self._watches.unwatch(url)
         self._routes.pop(url, None)
-        await self._lead_children(url, None)
+        self._lead_children(url, None)
         # A deletion may have been reported while its path was being closed.
         self._deleted.discard(url)
 

@@ -76,13 +76,14 @@ class _Renewal:
 class Renewals:
     """The renewals of one runtime's objects: one of each at a time.
 
-    Attributes:
+    Args:
+        ask: Claims an object.
         may_ask: Whether an object may be claimed: it is reported here, and not deleted.
     """
 
-    def __init__(self, ask: Ask) -> None:
-        self.may_ask: Callable[[str], bool] = lambda _: True
+    def __init__(self, ask: Ask, may_ask: Callable[[str], bool] = lambda _: True) -> None:
         self._ask = ask
+        self._may_ask = may_ask
         self._permits = trio.CapacityLimiter(RENEWED_AT_ONCE)
         self._running: dict[str, _Renewal] = {}
 
@@ -117,7 +118,7 @@ class Renewals:
             if self._running.get(url) is not renewal:
                 return None
             renewal.again = trio.Event()  # also if it may not be asked: else nothing would rest
-            if not self.may_ask(url):
+            if not self._may_ask(url):
                 return None
             answer = await self._ask(url)
         return answer if self._running.get(url) is renewal else None
@@ -188,13 +189,17 @@ def scheme_for(schema: str, reporter: str) -> str:
 class ObjectRegistrations:
     """Sets up, and takes down, the places of the objects reported here.
 
+    Args:
+        context: What the sync manager may use.
+        may_ask: Whether an object may be claimed.
+
     Attributes:
         renewals: Of those that the node has forgotten.
     """
 
-    def __init__(self, context: SyncContext) -> None:
+    def __init__(self, context: SyncContext, may_ask: Callable[[str], bool]) -> None:
         self._context = context
-        self.renewals: Final = Renewals(self._ask)
+        self.renewals: Final = Renewals(self._ask, may_ask)
 
     async def find(self, request: Message, wanted: CreateObject) -> DataObject | None:
         """Get address and path for a new object; None: the reporter was refused (SYN-02).
@@ -206,13 +211,13 @@ class ObjectRegistrations:
         context = self._context
         url = await context.addresses.allocate(scheme_for(wanted.schema, request.from_))
         if isinstance(url, Refused):
-            await context.refuse(request, url.code, url.why)
+            context.refuse(request, url.code, url.why)
             return None
         answer = await context.bus.request(self._path(MessageType.SUBSCRIBE, url))
         if answer.code > LAST_SUCCESS:
             await context.addresses.free(url)
             why = f"no path to the object: {reason_in(answer)}"
-            await context.refuse(request, code_in_use(answer.code), why)
+            context.refuse(request, code_in_use(answer.code), why)
             return None
         value = wanted.value
         return DataObject(
@@ -226,7 +231,7 @@ class ObjectRegistrations:
             created=context.time_of_day(),
         )
 
-    async def listen(self, url: str, listener: ActorRef[Delivery]) -> None:
+    def listen(self, url: str, listener: ActorRef[Delivery]) -> None:
         """Let what is sent to an object lead to `listener`.
 
         Args:
@@ -234,7 +239,7 @@ class ObjectRegistrations:
             listener: Receiver of the messages.
         """
         for address in (url, f"{url}/{SUBSCRIPTION}"):
-            await self._context.bus.add_listener(address, listener)
+            self._context.bus.open_address(address, listener)
         self._context.bus.listen(status_of(url), self._context.registry)
 
     async def register(self, created: DataObject) -> Refused | None:
@@ -278,7 +283,7 @@ class ObjectRegistrations:
         await self._context.records.unregister(url)
         self._context.bus.unlisten(status_of(url), self._context.registry)
         for address in (f"{url}/{SUBSCRIPTION}", url):
-            await self._context.bus.remove_listener(address, listener)
+            self._context.bus.close_address(address, listener)
         await self._context.addresses.free(url)
 
     def _path(self, kind: MessageType, url: str) -> Message:

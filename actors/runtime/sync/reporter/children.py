@@ -182,7 +182,7 @@ class ReportedChildren:
 
     # --- objects come and go --------------------------------------------------------------
 
-    async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
+    def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
         """Keep the children of a new object, and those that it has already.
 
         Args:
@@ -193,7 +193,7 @@ class ReportedChildren:
         if created.children_objects is not None:
             children.become(children_in(_of_resource(created.children_objects)))
         for address in children_addresses(created.url):
-            await self._context.bus.add_listener(address, listener)
+            self._context.bus.open_address(address, listener)
         # The reporter answers for new children.
         self._answering[created.url] = created.reporter
         for address in children_addresses(created.url):
@@ -201,7 +201,7 @@ class ReportedChildren:
             # It gets reports from here, of what counts only, whether it observes or not.
             self._context.bus.unfollow(address, created.reporter)
 
-    async def _answers_no_more(self, url: str) -> None:
+    def _answers_no_more(self, url: str) -> None:
         """Deliver children to a former reporter that observes like to all observers."""
         before = self._answering.pop(url, None)
         if before is None:
@@ -215,7 +215,7 @@ class ReportedChildren:
         """Return the local reporter of an object; None: there is none."""
         return self._answering.get(url)
 
-    async def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
+    def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
         """Forget the children: they die with their object; repeated is fine.
 
         Args:
@@ -224,9 +224,9 @@ class ReportedChildren:
         """
         self._sets.pop(gone.url, None)
         self._signs.forget(gone.url)
-        await self._answers_no_more(gone.url)
+        self._answers_no_more(gone.url)
         for address in children_addresses(gone.url):
-            await self._context.bus.remove_listener(address, listener)
+            self._context.bus.close_address(address, listener)
 
     def with_children(self, snapshot: DataObject) -> DataObject:
         """Return the whole object with its children, if there is room.
@@ -249,7 +249,7 @@ class ReportedChildren:
 
     # --- what is said of children ---------------------------------------------------------
 
-    async def said(self, reported: ReporterCore, message: Message) -> None:
+    def said(self, reported: ReporterCore, message: Message) -> None:
         """Take what came to the address of an object's children.
 
         Args:
@@ -263,24 +263,24 @@ class ReportedChildren:
         try:
             op = read_op(message)
         except BadMessageError as exc:
-            await self._refuse(message, ChildRefused(exc.code, exc.reason))
+            self._refuse(message, ChildRefused(exc.code, exc.reason))
             return
         is_there = op.name in self._sets.get(of.url, ())
         taken = self._taken(reported, op)
         if isinstance(taken, ChildRefused):
-            await self._refuse(message, taken)
+            self._refuse(message, taken)
             return
         if taken is not None:
             self._trace(of.url, taken, op, is_there=is_there)
             self._keep(of.url)
             self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
         if link_of(message) is None:
-            await self._report_direct(of.url, taken, op.version)
-            await self._pass_on(of.reporter, message)
+            self._report_direct(of.url, taken, op.version)
+            self._pass_on(of.reporter, message)
         else:
-            await self._report_all(of, taken, op)
+            self._report_all(of, taken, op)
             if message.is_request:
-                await self._context.answer(message, Code.OK, source=self._context.runtime)
+                self._context.answer(message, Code.OK, source=self._context.runtime)
 
     def _taken(self, reported: ReporterCore, op: ChildOp) -> Taken:
         children = self._sets.get(reported.snapshot.url)
@@ -294,22 +294,20 @@ class ReportedChildren:
         """Have the children of a stored object written, before they are sent."""
         self._context.gate.keep_children(url, {RESOURCES: self._sets[url].shown()})
 
-    async def _refuse(self, message: Message, refusal: ChildRefused) -> None:
+    def _refuse(self, message: Message, refusal: ChildRefused) -> None:
         if message.is_request:
             refused: JsonObject = {"description": refusal.why, "source": self._context.runtime}
-            await self._context.answer(message, refusal.code, **refused)
+            self._context.answer(message, refusal.code, **refused)
         else:
             self._context.dropped(message, DropReason.DENIED)
 
-    async def _report_direct(
-        self, url: str, taken: ChildShown | ChildGone | None, version: int
-    ) -> None:
+    def _report_direct(self, url: str, taken: ChildShown | ChildGone | None, version: int) -> None:
         """Report what counts to the runtimes behind links; the node has spread it to others."""
         direct = self._direct(url)
         if taken is not None and direct:
-            await self._context.publish(self._report(url, taken, version), direct, direct)
+            self._context.publish(self._report(url, taken, version), direct, direct)
 
-    async def _report_all(
+    def _report_all(
         self, of: DataObject, taken: ChildShown | ChildGone | None, op: ChildOp
     ) -> None:
         """Report what a link has brought, and what counts, to all, the reporter included."""
@@ -319,15 +317,15 @@ class ReportedChildren:
         if self._context.gate.is_dirty(of.url):
             self._context.gate.hold(spread)
         else:
-            await spread()
+            spread()
 
-    async def _spread(self, of: DataObject, taken: ChildShown | ChildGone, op: ChildOp) -> None:
+    def _spread(self, of: DataObject, taken: ChildShown | ChildGone, op: ChildOp) -> None:
         """Report to all one message, which gets its id now: what goes meanwhile has smaller ones.
 
         The reporter gets no copy of it that the bus has not admitted.
         """
         report = self._report(of.url, taken, op.version)
-        await self._context.bus.post(report)
+        self._context.bus.send(report)
         if op.creator != of.reporter:
             self._context.bus.deliver(report, of.reporter)
 
@@ -339,18 +337,15 @@ class ReportedChildren:
         body = write_body(ChildReport(taken.name, taken.value, version))
         return self._context.request(MessageType.UPDATE, address, body, url)
 
-    async def _deliver(self, message: Message, reporter: str) -> None:
-        self._context.bus.deliver(message, reporter)
-
-    async def _pass_on(self, reporter: str, message: Message) -> None:
-        gate = self._context.gate
+    def _pass_on(self, reporter: str, message: Message) -> None:
+        gate, bus = self._context.gate, self._context.bus
         if message.from_ != reporter and gate.holds(message):
             # It answers a new child at once: it must not hear of one that is not on disk.
-            gate.hold(partial(self._deliver, message, reporter))
+            gate.hold(partial(bus.deliver, message, reporter))
         elif message.from_ != reporter:
-            self._context.bus.deliver(message, reporter)
+            bus.deliver(message, reporter)
         elif message.is_request:
-            await self._context.answer(message, Code.OK, source=self._context.runtime)
+            self._context.answer(message, Code.OK, source=self._context.runtime)
 
     def _trace(
         self, url: str, taken: ChildShown | ChildGone, op: ChildOp, *, is_there: bool
@@ -372,14 +367,14 @@ class ReportedChildren:
         """Return when `time_over` is due."""
         return self._signs.deadline()
 
-    async def time_over(self, is_observed: IsObserved) -> None:
+    def time_over(self, is_observed: IsObserved) -> None:
         """Send the digest that is due, if there are observers."""
         url = self._signs.due(trio.current_time(), is_observed)
         if url is not None:
             sign = write_body(self._sets[url].sign)
             for address in children_addresses(url):
                 event = self._context.request(MessageType.UPDATE, address, sign, url)
-                await self._context.post(event)
+                self._context.post(event)
 
 
 def _of_resource(shown: JsonObject) -> JsonObject | None:

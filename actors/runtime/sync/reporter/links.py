@@ -5,11 +5,11 @@ A request that came by a link is served by it, for all observers in the runtime 
 is sent to the node (401).
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext, observer_of
-from actors.runtime.sync.messages import LinkIs, Report, SenderChecked
 from actors.runtime.sync.registration import published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
@@ -23,6 +23,11 @@ from specs.reply_code import Code
 
 __all__ = ["ObserverLinks", "link_of"]
 
+Verified: TypeAlias = Callable[[str, Message], None]
+"""Takes a request to an object whose sender is proven."""
+
+_VERIFIED: Final = {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ}
+
 
 def link_of(request: Message) -> str | None:
     """Return the address of the link that a request came by; None: it came otherwise."""
@@ -34,14 +39,13 @@ def link_of(request: Message) -> str | None:
 class ObserverLinks:
     """The links by which the observers of all objects reported here get changes."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
+    def __init__(self, context: SyncContext, spawn: Spawn) -> None:
         self._context = context
         self._spawn = spawn
-        self._report = report
         self._routes = RuntimeRoutes(context.runtime)
-        self._watches = LinkWatches(context.registry, spawn, report)
+        self._watches = LinkWatches(context.registry, spawn, self._link_is)
         self._asking: dict[tuple[str, str], Message] = {}
-        self._looked_at = 0
+        self._looks = 0
 
     def direct(self, url: str) -> frozenset[str]:
         """Return the runtimes that get changes of an object by a link."""
@@ -49,84 +53,52 @@ class ObserverLinks:
 
     # --- requesters ----------------------------------------------------------------------
 
-    async def sent_on(self, url: str, observer: str, request: Message) -> bool:
-        """Find out the sender of a request by a link; return whether that was necessary.
-
-        `SenderChecked` says what came of it.
+    def verifies(self, url: str, request: Message, verified: Verified) -> bool:
+        """Verify the sender of a request by a link; return whether that is necessary.
 
         Args:
             url: Address of the object.
-            observer: Address of the observer.
             request: The request.
+            verified: Takes the request if its sender is the stated one; else it is refused.
         """
-        link = link_of(request)
+        if request.type not in _VERIFIED:
+            return False
+        observer = request.from_ if request.type is MessageType.READ else observer_of(request)
+        link, is_subscribe = link_of(request), request.type is MessageType.SUBSCRIBE
         if link is None:
-            self._routes.asked(url, runtime_of(request.from_), None)
+            if is_subscribe:
+                self._routes.asked(url, runtime_of(request.from_), None)
             return False
-        if len(self._asking) >= MAX_WITNESSED:
-            await self._context.refuse(request, Code.UNAVAILABLE, "too many ask at once")
+        if (len(self._asking) if is_subscribe else self._looks) >= MAX_WITNESSED:
+            self._context.refuse(request, Code.UNAVAILABLE, "too many ask at once")
             return True
-        self._asking[url, observer] = request
-        self._spawn(partial(self._find_out, url, observer, request, link))
+        if is_subscribe:
+            self._asking[url, observer] = request
+        else:
+            self._looks += 1
+        self._spawn(partial(self._verify, url, observer, request, verified))
         return True
 
-    async def is_looked_at(self, url: str, request: Message) -> bool:
-        """Check the sender of an unsubscription or read by a link; return whether necessary.
-
-        `SenderChecked` says what came of it.
-
-        Args:
-            url: Address of the object.
-            request: The request.
-        """
-        link = link_of(request)
-        if link is None or request.type not in {MessageType.UNSUBSCRIBE, MessageType.READ}:
-            return False
-        is_read = request.type is MessageType.READ
-        observer = request.from_ if is_read else observer_of(request)
-        if self._looked_at >= MAX_WITNESSED:
-            await self._context.refuse(request, Code.UNAVAILABLE, "too many ask at once")
-            return True
-        self._looked_at += 1
-        self._spawn(partial(self._look, url, observer, request, link))
-        return True
-
-    async def _look(self, url: str, observer: str, request: Message, link: str) -> None:
+    async def _verify(self, url: str, observer: str, request: Message, verified: Verified) -> None:
+        link, is_subscribe = link_of(request) or "", request.type is MessageType.SUBSCRIBE
         try:
-            await self._find_out(url, observer, request, link)
+            is_so = await self._watches.speaks_for(link, request.from_, observer)
         finally:
-            self._looked_at -= 1
-
-    async def _find_out(self, url: str, observer: str, request: Message, link: str) -> None:
-        is_so = await self._watches.speaks_for(link, request.from_, observer)
-        await self._report(SenderChecked(url, request, link, is_so))
-
-    async def is_admitted(self, observer: str, checked: SenderChecked) -> bool:
-        """Return whether a request by a link is to be decided on now; else it is refused.
-
-        Args:
-            observer: Address of the observer.
-            checked: Result of the check.
-        """
-        there = self._asking.get((checked.url, observer))
-        if there is checked.request:
-            del self._asking[checked.url, observer]
-        if there is not checked.request:
-            await self._context.refuse(checked.request, Code.GONE, "the observer left meanwhile")
-            return False
-        if not await self.is_proven(checked):
-            return False
-        runtime = runtime_of(checked.request.from_)
-        self._routes.asked(checked.url, runtime, checked.link)
-        self._watches.watch(runtime, checked.link)
-        return True
-
-    async def is_proven(self, checked: SenderChecked) -> bool:
-        """Return whether a request by a link is from its stated sender; else it is refused."""
-        if not checked.is_so:
+            self._looks -= not is_subscribe
+        if is_subscribe and self._asking.get((url, observer)) is not request:
+            self._context.refuse(request, Code.GONE, "the observer left meanwhile")
+            return
+        if is_subscribe:
+            del self._asking[url, observer]
+        if not is_so:
             why = "where the observer lives is not known here; ask by the node"
-            await self._context.refuse(checked.request, Code.UNAUTHENTICATED, why)
-        return checked.is_so
+            self._context.refuse(request, Code.UNAUTHENTICATED, why)
+            return
+        if is_subscribe:
+            runtime = runtime_of(request.from_)
+            self._routes.asked(url, runtime, link)
+            self._watches.watch(runtime, link)
+        verified(url, request)
 
     def left(self, url: str, observer: str) -> None:
         """Note that an observer leaves: what it asked before is not decided on.
@@ -139,7 +111,7 @@ class ObserverLinks:
 
     # --- observers -------------------------------------------------------------------------
 
-    async def settle(self, url: str, reported: ReporterCore) -> None:
+    def settle(self, url: str, reported: ReporterCore) -> None:
         """Notify each runtime that observes an object by its route, before any change.
 
         Args:
@@ -152,28 +124,28 @@ class ObserverLinks:
         effects = self._routes.left(url, active, reported.asking)
         for runtime in active:
             effects += self._routes.counts(url, runtime)
-        await self._perform([*effects, *self._routes.reach(url, active)])
+        self._perform([*effects, *self._routes.reach(url, active)])
 
-    async def link_is(self, report: LinkIs) -> None:
+    def _link_is(self, runtime: str, link: str | None) -> None:
         """Note that another link leads to a runtime, or none: it asks anew."""
-        await self._perform(self._routes.link_is(report.entity, report.link))
+        self._perform(self._routes.link_is(runtime, link))
 
-    async def forget(self, url: str) -> None:
+    def forget(self, url: str) -> None:
         """Note that an object is gone."""
-        await self._perform(self._routes.forget(url))
+        self._perform(self._routes.forget(url))
 
-    async def _perform(self, effects: list[RouteEffect]) -> None:
+    def _perform(self, effects: list[RouteEffect]) -> None:
         for effect in effects:
             if isinstance(effect, LinksReach):
                 path = Elsewhere.NOWHERE if effect.is_all else Elsewhere.BY_NODE
                 for address in children_addresses(effect.url):
                     self._context.bus.set_child_path(address, path)
             else:
-                await self._branch(effect)
+                self._branch(effect)
         for runtime in set(self._watches.watched()) - self._routes.watched():
             self._watches.unwatch(runtime)
 
-    async def _branch(self, effect: SendOut | KeepIn) -> None:
+    def _branch(self, effect: SendOut | KeepIn) -> None:
         """Have what an object publishes go out by a link, too, or no longer."""
         bus = self._context.bus
         for address in published_addresses(effect.url):

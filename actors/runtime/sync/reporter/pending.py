@@ -5,15 +5,15 @@ to the reporter, too (M-33, M-34). The functions read what it allows, and report
 (SYN-18, SYN-21, SYN-23, M-45, M-53).
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import trio
 
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
-from actors.runtime.sync.messages import Decided, Report
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.engine import Step
@@ -60,6 +60,7 @@ from transports.bodies import write_body
 
 __all__ = [
     "OBSERVERS",
+    "Decision",
     "Invitations",
     "ObserverLists",
     "PendingSubscriptions",
@@ -71,6 +72,9 @@ __all__ = [
 ]
 
 OBSERVERS: Final = "observers"
+
+Decision: TypeAlias = ReporterAccepted | ReporterRefused
+"""What a reporter says about an observer."""
 
 
 def allowed_observers(wanted: CreateObject) -> AllowedObservers:
@@ -102,7 +106,7 @@ class ObserverLists:
         self._context = context
         self._versions: dict[str, int] = {}
 
-    async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
+    def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
         """Report observers to the object's reporter, unless it is a part of a runtime.
 
         Args:
@@ -114,10 +118,10 @@ class ObserverLists:
         self._versions[created.url] = 0
         address = f"{created.url}/{OBSERVERS}"
         # The sync manager listens, too: so nothing of it ever leaves.
-        await self._context.bus.add_listener(address, listener)
+        self._context.bus.open_address(address, listener)
         self._context.bus.follow(address, created.reporter)
 
-    async def close(self, url: str, listener: ActorRef[Delivery]) -> None:
+    def close(self, url: str, listener: ActorRef[Delivery]) -> None:
         """End it; repeated is fine.
 
         Args:
@@ -126,10 +130,10 @@ class ObserverLists:
         """
         if self._versions.pop(url, None) is not None:
             address = f"{url}/{OBSERVERS}"
-            await self._context.bus.remove_listener(address, listener)
+            self._context.bus.close_address(address, listener)
             self._context.bus.unfollow_all(address)
 
-    async def changed(self, url: str, row: RowChanged) -> None:
+    def changed(self, url: str, row: RowChanged) -> None:
         """Notify the reporter that an observer has joined or left (M-53).
 
         Args:
@@ -145,7 +149,7 @@ class ObserverLists:
         event = self._context.request(MessageType.UPDATE, to, write_body(change), url)
         self._context.bus.publish(event, frozenset({self._context.runtime}))
 
-    async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
+    def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
         """Return the observers, to the reporter only.
 
         Args:
@@ -154,14 +158,14 @@ class ObserverLists:
             request: The request.
         """
         if request.type is not MessageType.READ:
-            await self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
+            self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
         elif request.from_ != reported.snapshot.reporter:
-            await self._context.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
+            self._context.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
         else:
             listed = ObserverList(self._versions.get(url, 0), reported.observers)
-            await self._context.answer(request, Code.OK, value=write_body(listed))
+            self._context.answer(request, Code.OK, value=write_body(listed))
 
-    async def cut_off(self, url: str, cut: CutOff | Expired) -> None:
+    def cut_off(self, url: str, cut: CutOff | Expired) -> None:
         """Stop delivery to an observer, without its cooperation (SYN-21).
 
         The node stops first what goes to its runtime, unless others observe there; then
@@ -178,12 +182,12 @@ class ObserverLists:
             path = CutPath((f"{url}/{CHANGES}",), cut.observer, runtime, is_over or None)
             to = subscription_manager(self._context.domain)
             request = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
-            await self._context.bus.post(request)
+            self._context.bus.send(request)
         if cut.manager:
             body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, cut.observer))
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
             sender = f"{url}/{SUBSCRIPTION}"
-            await self._context.bus.post(self._context.request(kind, cut.manager, body, sender))
+            self._context.bus.send(self._context.request(kind, cut.manager, body, sender))
 
 
 @final
@@ -199,11 +203,11 @@ class Invitations:
         """Return when `silence_ended` is due."""
         return self._core.deadline()
 
-    async def silence_ended(self) -> None:
+    def silence_ended(self) -> None:
         """Notify the reporters whose invitations were not answered."""
-        await self._feed(SilenceEnded())
+        self._feed(SilenceEnded())
 
-    async def send(self, request: Message, body: InviteObservers) -> None:
+    def send(self, request: Message, body: InviteObservers) -> None:
         """Invite one observer for its reporter; both were checked.
 
         Args:
@@ -212,9 +216,9 @@ class Invitations:
         """
         (observer,) = body.authorise
         self._requests.setdefault((body.resource, observer), []).append((request, body))
-        await self._feed(InviteAsked(body.resource, observer))
+        self._feed(InviteAsked(body.resource, observer))
 
-    async def answered(self, url: str, answer: Message) -> None:
+    def answered(self, url: str, answer: Message) -> None:
         """Take an answer, provisional ones and the bus's own included.
 
         Args:
@@ -222,11 +226,11 @@ class Invitations:
             answer: The answer.
         """
         answered = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
-        await self._feed(answered)
+        self._feed(answered)
 
-    async def object_gone(self, url: str) -> None:
+    def object_gone(self, url: str) -> None:
         """End the open requests of an object that is deleted."""
-        await self._feed(ObjectGone(url))
+        self._feed(ObjectGone(url))
 
     def let_go(self, url: str) -> None:
         """End it without messages: all components are leaving."""
@@ -234,11 +238,11 @@ class Invitations:
             if isinstance(effect, Step):
                 self._context.step(effect)
 
-    async def _feed(self, happened: InvitationInput) -> None:
+    def _feed(self, happened: InvitationInput) -> None:
         for effect in self._core.feed(happened, trio.current_time()):
-            await self._perform(effect)
+            self._perform(effect)
 
-    async def _perform(self, effect: InvitationEffect) -> None:
+    def _perform(self, effect: InvitationEffect) -> None:
         match effect:
             case Step():
                 self._context.step(effect)
@@ -249,13 +253,13 @@ class Invitations:
                 asked = self._context.request(
                     MessageType.CREATE, observer, invitation, sender, request.identity
                 )
-                await self._context.bus.post(asked)
+                self._context.bus.send(asked)
             case AnswerRelayed():
-                await self._relay(effect)
+                self._relay(effect)
             case _:
                 assert_never(effect)
 
-    async def _relay(self, relayed: AnswerRelayed) -> None:
+    def _relay(self, relayed: AnswerRelayed) -> None:
         key = relayed.url, relayed.observer
         requests = self._requests.get(key, [])
         if relayed.code >= FIRST_FINAL:
@@ -263,10 +267,10 @@ class Invitations:
         code = code_in_use(relayed.code)
         more = {"description": relayed.why} if relayed.why else {}
         for request, _ in requests:
-            await self._context.answer(request, code, source=relayed.observer, **more)
+            self._context.answer(request, code, source=relayed.observer, **more)
 
 
-def decision_in(asked: ReporterAsked, answer: Message) -> ReporterAccepted | ReporterRefused:
+def decision_in(asked: ReporterAsked, answer: Message) -> Decision:
     """Say what the reporter decided about an observer.
 
     Args:
@@ -283,7 +287,7 @@ def decision_in(asked: ReporterAsked, answer: Message) -> ReporterAccepted | Rep
     return _refused(asked, f"the reporter did not decide: {answer.code} {why}".rstrip())
 
 
-def silence(asked: ReporterAsked) -> ReporterAccepted | ReporterRefused:
+def silence(asked: ReporterAsked) -> Decision:
     """Say what it is if the reporter decides nothing in time."""
     return _refused(asked, "the reporter did not answer")
 
@@ -305,10 +309,12 @@ def notification_in(answer: Message) -> RuntimeNotified | ObserversNotified:
 class PendingSubscriptions:
     """Keeps the requests, asks reporters about them, and answers them all."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
+    def __init__(
+        self, context: SyncContext, spawn: Spawn, decided: Callable[[str, Decision], None]
+    ) -> None:
         self._context = context
         self._spawn = spawn
-        self._report = report
+        self._decided = decided
         self._waiting: dict[tuple[str, str], list[Message]] = {}
 
     def add(self, url: str, observer: str, request: Message) -> bool:
@@ -326,7 +332,7 @@ class PendingSubscriptions:
         return True
 
     def ask(self, of: DataObject, asked: core.ReporterAsked) -> None:
-        """Have the reporter of an object asked; `Decided` has its answer.
+        """Have the reporter of an object asked.
 
         Args:
             of: The object.
@@ -347,9 +353,9 @@ class PendingSubscriptions:
         )
         with trio.move_on_after(asked.patience):
             decision = decision_in(asked, await bus.request(request))
-        await self._report(Decided(of.url, decision))
+        self._decided(of.url, decision)
 
-    async def answer(self, url: str, effect: core.Granted | core.Renewed | core.Denied) -> None:
+    def answer(self, url: str, effect: core.Granted | core.Renewed | core.Denied) -> None:
         """Answer all that an observer asked.
 
         Args:
@@ -362,12 +368,12 @@ class PendingSubscriptions:
                     value, extra = write_body(effect.snapshot), _lease(effect.lease)
                     if effect.is_renewal and "version" in request.body:
                         extra |= {"renewed": True}
-                    await self._context.answer(request, Code.OK, value=value, **extra)
+                    self._context.answer(request, Code.OK, value=value, **extra)
                 case core.Renewed():
                     extra = {"renewed": True, **_lease(effect.lease)}
-                    await self._context.answer(request, Code.OK, **extra)
+                    self._context.answer(request, Code.OK, **extra)
                 case core.Denied():
-                    await self._context.refuse(request, effect.code, effect.why)
+                    self._context.refuse(request, effect.code, effect.why)
                 case _:
                     assert_never(effect)
 

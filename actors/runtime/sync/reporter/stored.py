@@ -8,7 +8,6 @@ import trio
 
 from actors.kit.log import get_logger
 from actors.runtime.sync.context import SyncContext
-from actors.runtime.sync.messages import Report, StillObserved
 from actors.runtime.sync.registration import SUBSCRIPTION, ObjectRegistrations
 from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
@@ -22,7 +21,7 @@ from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "RestoredObjects", "StoredReports"]
+__all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "StoredReports"]
 
 _log = get_logger("actors.runtime")
 
@@ -34,6 +33,9 @@ _TAKEN: Final = "it is reported already"
 
 _Whole: TypeAlias = Callable[[DataObject], DataObject]
 """Returns an object with its children."""
+
+StillObserved: TypeAlias = Callable[[str, str, frozenset[str]], None]
+"""Takes the observers of a resumed object that its sync manager has listed."""
 
 
 @final
@@ -57,8 +59,10 @@ class Restored:
 class StoredReports:
     """Knows which objects are stored, and of which the reporter is away."""
 
-    def __init__(self, context: SyncContext) -> None:
+    def __init__(self, context: SyncContext, registrations: ObjectRegistrations) -> None:
         self._context = context
+        self._registrations = registrations
+        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
         self._seen: dict[str, DataObject] = {}
         self._resting: set[str] = set()
 
@@ -125,7 +129,7 @@ class StoredReports:
         self._resting.add(url)
         return True
 
-    async def refused(self, request: Message, url: str) -> bool:
+    def refused(self, request: Message, url: str) -> bool:
         """Refuse what cannot be done now with an object; say whether it was.
 
         Args:
@@ -135,10 +139,10 @@ class StoredReports:
         is_stuck = url in self._seen and self._context.gate.is_broken
         if is_stuck and request.is_request:
             # At once: what is refused need not wait for the disk.
-            await self._context.bus.post(refuse(request, Code.UNAVAILABLE, _BROKEN))
+            self._context.bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
         return is_stuck
 
-    async def is_kept_out(self, request: Message, observer: str, reported: ReporterCore) -> bool:
+    def is_kept_out(self, request: Message, observer: str, reported: ReporterCore) -> bool:
         """Refuse an observer on which only the absent reporter can decide.
 
         Args:
@@ -149,10 +153,10 @@ class StoredReports:
         url = reported.snapshot.url
         if not self.is_resting(url) or reported.may_read(observer):
             return False
-        await self._context.refuse(request, Code.UNAVAILABLE, _AWAY)
+        self._context.refuse(request, Code.UNAVAILABLE, _AWAY)
         return True
 
-    async def resume(
+    def resume(
         self, request: Message, body: Resume, cores: Mapping[str, ReporterCore], whole: _Whole
     ) -> None:
         """Give a reporter what it had, children included (M-51).
@@ -166,29 +170,23 @@ class StoredReports:
         there = [cores[url].snapshot for url in self._seen]
         found = asked_for(there, request.from_, body.schema, body.name)
         if not found:
-            await self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+            self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
         elif any(one.url not in self._resting for one in found):
-            await self._context.refuse(request, Code.CONFLICT, _TAKEN)
+            self._context.refuse(request, Code.CONFLICT, _TAKEN)
         else:
             self._resting.difference_update(one.url for one in found)
             shown = [write_body(whole(one)) for one in found]
-            await self._context.answer(request, Code.OK, value=[*shown])
+            self._context.answer(request, Code.OK, value=[*shown])
 
+    # --- after a restart --------------------------------------------------------------------
 
-@final
-class RestoredObjects:
-    """Sets up anew what stored objects have outside of their reporter's runtime."""
+    async def announce(self, back: Restored, still_observed: StillObserved) -> None:
+        """Have an object found and observed again; as often as it takes.
 
-    def __init__(
-        self, context: SyncContext, registrations: ObjectRegistrations, report: Report
-    ) -> None:
-        self._context = context
-        self._registrations = registrations
-        self._report = report
-        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
-
-    async def announce(self, back: Restored) -> None:
-        """Have an object found and observed again; as often as it takes."""
+        Args:
+            back: The object.
+            still_observed: Takes the observers of each sync manager that answers.
+        """
         url = back.shown.url
         if not await self._registrations.renewals.renew(url):
             return
@@ -199,23 +197,21 @@ class RestoredObjects:
         managers = back.managers - {self._context.bus.url}
         async with trio.open_nursery() as nursery:
             for manager in sorted(managers):
-                nursery.start_soon(self._call, url, manager)
+                nursery.start_soon(self._call, url, manager, still_observed)
 
-    async def _call(self, url: str, manager: str) -> None:
-        """Notify one sync manager; remove the observers that it reports as gone."""
+    async def _call(self, url: str, manager: str, still_observed: StillObserved) -> None:
+        """Notify one sync manager, which lists its observers."""
         async with self._limiter:
             pause = READ_PAUSE
             for _ in range(RESTORE_TRIES):
-                answer = await self._context.bus.request(self._word(url, manager))
+                body, sender = write_body(ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
+                answer = await self._context.bus.request(
+                    self._context.request(MessageType.SUBSCRIBE, manager, body, sender)
+                )
                 if answer.code <= LAST_SUCCESS:
                     there = answer.body.get("value")
                     observers = frozenset(map(str, there if isinstance(there, list) else ()))
-                    await self._report(StillObserved(url, manager, observers))
+                    still_observed(url, manager, observers)
                     return
                 await trio.sleep(pause)
                 pause *= 2
-
-    def _word(self, url: str, manager: str) -> Message:
-        body = write_body(ObjectBack(url))
-        sender = f"{url}/{SUBSCRIPTION}"
-        return self._context.request(MessageType.SUBSCRIBE, manager, body, sender)

@@ -8,6 +8,7 @@ from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.store.file import ObjectFile
 from actors.testing.recorder import Recorder
+from fsm.sync.stored import ObserverKept
 from specs.limits.bus import SUBMITTED
 from specs.trace import Op
 from transports.memory import MemoryNetwork
@@ -74,6 +75,52 @@ async def test_a_message_that_waited_for_the_disk_has_a_newer_id_than_earlier_on
             ids = submitted(recorder, thing.url)
     assert len(ids) > 15
     assert ids == sorted(set(ids))
+
+
+class Slow(actors.Hyperty):
+    """Lets everybody observe, after a while."""
+
+    async def on_subscribe(self, url, observer):
+        await trio.sleep(0.5)
+
+
+async def test_a_decision_that_comes_during_a_write_is_written_before_it_is_answered(
+    tmp_path, monkeypatch, autojump_clock
+):
+    written = []
+
+    async def commit(self, changes):
+        await trio.sleep(1)
+        written.extend((type(one), trio.current_time()) for one in changes)
+        self._write(tuple(changes))
+        self.rest.follow(changes)
+
+    monkeypatch.setattr(ObjectFile, "commit", commit)
+    network = MemoryNetwork()
+    async with actors.open_node("a.ex", network=network) as node:
+        config = RuntimeConfig(domain="a.ex", name="ra", node=node.url, store=tmp_path / "s.sqlite")
+        async with (
+            actors.open_runtime(config, network=network) as here,
+            actors.open_runtime("a.ex", "rb", node=node.url, network=network) as there,
+            await here.deploy(Slow, "todo") as todo,
+            await there.deploy(Slow, "watch") as watch,
+            todo.report("comm", {"n": 0}, store=True) as thing,
+            trio.open_nursery() as nursery,
+        ):
+
+            async def observe():
+                async with watch.observe(thing.url) as copy:
+                    observed.append((copy.value["n"], trio.current_time()))
+
+            observed, start = [], trio.current_time()
+            nursery.start_soon(observe)
+            await trio.sleep(0.3)
+            await thing.set("n", 1)
+            await trio.sleep(5)
+            ((_, kept),) = [one for one in written if one[0] is ObserverKept]
+            ((value, seen),) = observed
+    assert (value, kept - start > 2) == (1, True)
+    assert seen >= kept
 
 
 async def test_messages_of_a_delayed_hyperty_keep_their_order(autojump_clock):

@@ -2,6 +2,7 @@
 
 import attrs
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.sync.context import SyncContext
@@ -22,7 +23,7 @@ class Bus:
         self.said, self.done = [], []
         self.decide = lambda _message: 200
 
-    async def post(self, message):
+    def send(self, message):
         self.said.append(message)
 
     async def request(self, message):
@@ -43,8 +44,11 @@ class Bus:
 
 
 class NoLinks:
-    async def ask(self, _question):
-        return None
+    """A registry that knows no link, and ends before it knows of one."""
+
+    async def ask(self, make):
+        if make(None).known is None:
+            raise ActorStoppedError("registry")
 
 
 @attrs.define
@@ -53,27 +57,23 @@ class Lone:
 
     bus: Bus = attrs.field(factory=Bus)
     jobs: list = attrs.field(factory=list)
-    news: list = attrs.field(factory=list)
     observed: ObservedObjects = attrs.field(init=False)
 
     def __attrs_post_init__(self):
         context = SyncContext(
             RUNTIME, "b.ex", self.bus, None, None, IdSource(), NULL_TRACER, NoLinks()
         )
-        self.observed = ObservedObjects(context, self.jobs.append, self.tell, lambda _url: None)
+        self.observed = ObservedObjects(context, self.jobs.append, lambda _url: None)
         self.observed.start(None)
-
-    async def tell(self, news):
-        self.news.append(news)
 
     async def run(self):
         """Run all that was spawned."""
         while self.jobs:
             await self.jobs.pop(0)()
 
-    async def wanted(self, number, observer=BOB):
+    def wanted(self, number, observer=BOB):
         request = Message(number, MessageType.SUBSCRIBE, observer, Bus.url, {"resource": URL})
-        await self.observed.observe(request, Observe(URL))
+        self.observed.observe(request, Observe(URL))
         return request
 
     def said_of(self, kind):

@@ -60,22 +60,21 @@ async def test_an_object_that_is_gone_is_not_asked_for_again(autojump_clock):
 
 async def test_an_object_in_doubt_is_asked_for_when_it_is_not_any_more(autojump_clock):
     node = Node(YES)
-    renewals, until = Renewals(node.ask), trio.current_time() + 5
-    renewals.may_ask = lambda _: trio.current_time() > until
-    assert await renewals.renew(URL)
+    until = trio.current_time() + 5
+    assert await Renewals(node.ask, lambda _: trio.current_time() > until).renew(URL)
     assert len(node.asked) == 1
 
 
 async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clock):
     node = Node(YES)
-    renewals, until, looks = Renewals(node.ask), trio.current_time() + 5, []
+    until, looks = trio.current_time() + 5, []
 
     def may_ask(url):
         looks.append(url)
         assert len(looks) < 100
         return trio.current_time() > until
 
-    renewals.may_ask = may_ask
+    renewals = Renewals(node.ask, may_ask)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(renewals.renew, URL)
         await trio.sleep(0.5)

@@ -124,10 +124,12 @@ async def test_nor_the_changes_of_a_neighbour_in_the_same_runtime(autojump_clock
         for observer in (bob, carol):
             await observer.observe(url)
         await expel(alice, url, bob)
+        await trio.sleep(1)  # until the sync manager of both has been notified
         await alice.change(url, "t", 1)
         await trio.sleep(1)
         assert (heard(bob), heard(carol)) == ([], [2])
         await expel(alice, url, carol)
+        await trio.sleep(1)
         await alice.change(url, "t", 2)
         await trio.sleep(300)
         assert (heard(bob), set(heard(carol))) == ([], {2})
@@ -142,6 +144,7 @@ async def test_a_runtime_that_does_as_if_it_heard_nothing_is_cut_off_by_the_node
         wire = bob.domain.network.open_wires(Kind.WEBSOCKET)[1]
         wire.acceptor.pattern = lambda _number, frame: () if b"observer" in frame else (0.0,)
         await expel(alice, url, bob)
+        await trio.sleep(1)  # until the sync manager of both has been notified
         await alice.change(url, "t", 1)
         await trio.sleep(1)
         assert (heard(bob), heard(carol)) == ([], [2])

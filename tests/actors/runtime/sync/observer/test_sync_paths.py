@@ -32,7 +32,7 @@ def paths_of(bus):
         node_for=lambda _url: "domain://b.ex",
         request=lambda kind, to, body: Message(1, kind, RUNTIME, to, body),
     )
-    return ObserverPaths(context, None, None, None, lambda _url: None)
+    return ObserverPaths(context, None, None, lambda _url: None)
 
 
 async def test_a_deletion_that_comes_while_the_path_is_closed_is_forgotten_with_it():
@@ -42,7 +42,7 @@ async def test_a_deletion_that_comes_while_the_path_is_closed_is_forgotten_with_
     await paths.set_path(URL)
     await paths.close(URL)
     paths.deleted(URL)
-    await paths.forget(URL)
+    paths.forget(URL)
     bus.asked.clear()
 
     await paths.set_path(URL)
