@@ -60,7 +60,7 @@ class _Freezer:
         self._durations = host.durations
         self._now = host.now
         self._horizon = horizon
-        self._seen: dict[int, int] = {}
+        self._seen: dict[int, int] = {id(host): 0}
 
     def of_host(self) -> Key:
         """The key of the whole host."""

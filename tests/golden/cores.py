@@ -106,7 +106,9 @@ class Port:
         method = getattr(self._port, name)
 
         def call(*args: object, **named: object) -> object:
-            self._did.append({name: _arguments(method, args, named, self._ids)})
+            given = _arguments(method, args, named, self._ids)
+            # A step is a line of its own, as among effects.
+            self._did.append(given["step"] if name == "step" else {name: given})
             return method(*args, **named)
 
         return call

@@ -12,13 +12,13 @@ import attrs
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
-from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import ChangeObject, DataObject
 from specs.trace import Op
+from tests.support.lone_copy import lone_copy, told
 
 HA, URL = "hyperty://a.ex/ha", "comm://a.ex/o1"
 RA = "hyperty-runtime://a.ex/ra"
@@ -40,7 +40,7 @@ class Answer:
     """What comes back, to one life of an observer."""
 
     life: int
-    reported: ot.ObserverInput
+    reported: tuple
 
 
 @attrs.define(eq=False)
@@ -179,9 +179,9 @@ class ObjectWorld:
                 self.repeats.observed(URL, self.now)
                 assert observer in self.added, "a snapshot before its observer was added (I-D6)"
                 assert snapshot == self.reporter.snapshot, "a snapshot that is not the newest"
-                self._answer(observer, ot.SnapshotRead(snapshot))
+                self._answer(observer, ("become", snapshot))
             case rt.Denied(observer, _, _, why):
-                self._answer(observer, ot.GivenUp(why))
+                self._answer(observer, ("give_up", why))
             case rt.ReporterAsked(observer, _, question):
                 self.undecided.append((observer, question))
             case rt.Published(change):
@@ -189,7 +189,7 @@ class ObjectWorld:
             case rt.Deleted(runtimes):
                 for side in self.sides:
                     if side.manager.removesuffix("/sm") in runtimes:
-                        side.arriving.append(ot.WithdrawnByReporter())
+                        side.arriving.append(("delete",))
             case _:
                 raise AssertionError(effect)
 
@@ -211,7 +211,7 @@ class ObjectWorld:
         assert set(self.reporter.observers) == self.added
         for side in self.sides:
             if side.manager.removesuffix("/sm") in runtimes:
-                side.arriving.append(ot.Changed(change))
+                side.arriving.append(("change", change))
 
     def change(self, by, attribute, value=None, operation=None):
         """Ask for a change; whoever is not the reporter is refused, and nothing changes."""
@@ -240,13 +240,13 @@ class ObjectWorld:
     # --- observers ------------------------------------------------------------------------
 
     def join(self, side):
-        side.copy, side.is_synced = self.make_copy(URL, side.observer), False
+        side.copy, side.is_synced = lone_copy(URL, side.observer, self.make_copy), False
         side.life += 1
-        self.at_copy(side, ot.ObserveBegun())
+        self.at_copy(side, ("begin",))
         side.leaving.append(Asked("subscribe", side.life))
 
     def leave(self, side):
-        self.at_copy(side, ot.GivenUp("leaves"))
+        self.at_copy(side, ("give_up", "leaves"))
         side.leaving.append(Asked("unsubscribe", side.life))
 
     def crash(self, side):
@@ -255,13 +255,13 @@ class ObjectWorld:
 
     def at_copy(self, side, happened):
         copy = side.copy
-        before, is_read = copy.version, isinstance(happened, ot.SnapshotRead)
+        before, is_read = copy.version, happened[0] == "become"
         was_there = side.is_there
         side.is_synced |= is_read
-        for effect in copy.feed(happened, self.now):
+        for effect in told(copy, happened, now=self.now):
             assert was_there, "nothing comes of a copy that has ended (I-D7, I-D8)"
             match effect:
-                case ot.Applied(version, data):
+                case ("show", version, data):
                     assert side.is_synced, "nothing before the snapshot (I-D5)"
                     assert version > before, "versions rise (I-D12)"
                     assert version == before + 1 or is_read, "no gap but by a read (I-D3)"
@@ -269,9 +269,9 @@ class ObjectWorld:
                         "what the reporter had then"
                     )
                     before, is_read = version, False
-                case ot.ReadNeeded(read):
+                case ("read", read):
                     side.leaving.append(Asked("read", side.life, read))
-                case Step() | ot.ObserverGone():
+                case Step() | ("end", _):
                     pass
                 case _:
                     raise AssertionError(effect)
@@ -292,7 +292,7 @@ class ObjectWorld:
             what = what.reported
         if side.copy is not None:
             self.at_copy(side, what)
-        if isinstance(what, ot.WithdrawnByReporter):
+        if what == ("delete",):
             side.leaving.append(Asked("reported", side.life))
 
     def departs(self, side, fate):
@@ -300,7 +300,7 @@ class ObjectWorld:
         asked = side.leaving.pop(0)
         if fate == "lost":
             if asked.what == "read":  # its bus makes an answer of its own
-                side.arriving.append(Answer(asked.life, ot.ReadFailed(asked.read, "408")))
+                side.arriving.append(Answer(asked.life, ("read_failed", asked.read, "408")))
             return
         match asked.what:
             case "subscribe":
@@ -316,8 +316,8 @@ class ObjectWorld:
 
     def _read(self, side):
         if self.reporter.is_deleted or not self.reporter.may_read(side.observer):
-            return ot.GivenUp("not an observer")
-        return ot.SnapshotRead(self.reporter.snapshot)
+            return ("give_up", "not an observer")
+        return ("become", self.reporter.snapshot)
 
     # --- time -----------------------------------------------------------------------------
 
@@ -330,7 +330,7 @@ class ObjectWorld:
             self._send(again.change)
         for side in self.sides:
             if side.is_there:
-                self.at_copy(side, ot.CopyTimeOver())
+                self.at_copy(side, ("time_over",))
 
     # --- quiet ----------------------------------------------------------------------------
 

@@ -16,10 +16,8 @@ import attrs
 from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, TransactionsCore
 from fsm.engine import Step
 from fsm.sync import children as kids
-from fsm.sync import copy as observing
 from fsm.sync import reporter_io as reporting
 from fsm.sync.children_copy import ChildrenCopyCore
-from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
 from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.routes import Moving, ObserverRoute, RuntimeRoutes
@@ -35,6 +33,7 @@ from specs.child import child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message, MessageType
+from tests.support.lone_copy import CopyPort, lone_copy, told, without_steps
 from transports.bodies import write_body
 
 Case = dict[str, Any]
@@ -149,24 +148,22 @@ def _untagged(edit: object) -> Any:
 
 def copies(random: Random) -> Case:
     """An observer's copy, while changes are lost, doubled, and come in another order."""
-    tape, core = Tape("ObserverCore", URL, OBSERVERS[0]), ObserverCore(URL, OBSERVERS[0])
+    tape, core = Tape("ObserverCore", URL, OBSERVERS[0]), lone_copy(URL, OBSERVERS[0])
     data, version, now = thing(random), 1, 0.0
     sent: list[Change] = []
 
-    def feed(happened: observing.ObserverInput) -> None:
-        if isinstance(happened, observing.CopyTimeOver | observing.ObserveBegun):
-            tape.note("feed", [happened, now], core.feed(happened, now))
-        else:
-            effects = core.feed(happened, now)
-            tape.note("feed", [happened, now], effects)
-            reads.extend(one.read for one in effects if isinstance(one, observing.ReadNeeded))
+    def feed(name: str, *arguments: Any) -> None:
+        core.port.changes.clear()
+        done = told(core, (name, *arguments), now=now)
+        tape.note("feed", [_told_page(name, arguments), now], _asked_of_page(core.port))
+        reads.extend(one[1] for one in without_steps(done) if one[0] == "read")
         tape.note("deadline", [], core.deadline())
         tape.note("state", [], core.state)
         tape.note("version", [], core.version)
         tape.note("data", [], core.data)
 
     reads: list[int] = []
-    feed(observing.ObserveBegun())
+    feed("begin")
     for _ in range(30):
         now += random.choice([0.0, 0.01, 0.5, 2.0, 20.0])
         match random.randrange(12):
@@ -175,23 +172,56 @@ def copies(random: Random) -> Case:
                 sent.append(change(random, version))
                 data = changed(data, sent[-1])
                 if random.random() < 0.7:
-                    feed(observing.Changed(sent[-1]))
+                    feed("change", sent[-1])
             case 4 | 5:
                 if sent:
-                    feed(observing.Changed(random.choice(sent)))
+                    feed("change", random.choice(sent))
             case 6 | 7:
-                feed(observing.SnapshotRead(Snapshot(URL, version, data)))
+                feed("become", Snapshot(URL, version, data))
             case 8:
                 read = random.choice([*reads[-2:], 1])
-                why = random.choice([observing.ReadFailed, observing.NotFound])
-                feed(why(read, "away"))
+                feed(random.choice(["read_failed", "not_found"]), read, "away")
             case 9 if random.random() < 0.1:
-                ends = (observing.GivenUp("no"), observing.WithdrawnByReporter())
-                feed(random.choice(ends))
+                feed(*random.choice([("give_up", "no"), ("delete",)]))
             case _:
                 now = min(max(now, core.deadline()), now + 300.0)
-                feed(observing.CopyTimeOver())
+                feed("time_over")
     return tape.case
+
+
+_PAGE_INPUTS = {
+    "begin": ("observe-begun",),
+    "change": ("changed", "change"),
+    "become": ("snapshot-read", "snapshot"),
+    "read_failed": ("read-failed", "read", "why"),
+    "not_found": ("not-found", "read", "why"),
+    "give_up": ("given-up", "why"),
+    "delete": ("withdrawn-by-reporter",),
+    "time_over": ("copy-time-over",),
+}
+"""How a page names what a copy is told, and its arguments."""
+
+
+def _told_page(name: str, arguments: tuple[Any, ...]) -> Json:
+    kind, *names = _PAGE_INPUTS[name]
+    return {"on": kind, **{key: plain(one) for key, one in zip(names, arguments, strict=True)}}
+
+
+def _asked_of_page(port: CopyPort) -> list[Any]:
+    changes = iter(port.changes)
+    asked: list[Any] = []
+    for one in port.done:
+        match one:
+            case ("show", version, data):
+                change = plain(next(changes))
+                asked.append({"do": "applied", "version": version, "data": data, "change": change})
+            case ("read", number):
+                asked.append({"do": "read-needed", "read": number})
+            case ("end", why):
+                asked.append({"do": "observer-gone", "why": why})
+            case step:
+                asked.append(step)
+    return asked
 
 
 def reporters(random: Random) -> Case:

@@ -15,12 +15,12 @@ import actors
 from actors.embedded_node import open_node
 from actors.embedding import open_runtime
 from actors.kit.trace import value_digest
-from fsm.sync.copy import Applied, Changed, ObserveBegun, ObserverCore, SnapshotRead
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_name, runtime_name
 from specs.bodies.sync import Change, DataObject
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, MessageType
+from tests.support.lone_copy import lone_copy, told, without_steps
 from transports.bodies import read_body
 from transports.codec import BadLine, decode_line
 
@@ -122,21 +122,19 @@ async def _requested(hyperty: actors.Deployed, vector: dict[str, Any]) -> Any:
 
 
 def _changed(body: Any, before: Any) -> Any:
-    copy = ObserverCore(URL, "hyperty://a.ex/o")
-    copy.feed(ObserveBegun(), 0)
-    copy.feed(
-        SnapshotRead(DataObject("hyperty://a.ex/r", "hyperty-runtime://a.ex/r", before, URL, 2)), 0
-    )
+    copy = lone_copy(URL, "hyperty://a.ex/o")
+    copy.begin(0)
+    copy.become(DataObject("hyperty://a.ex/r", "hyperty-runtime://a.ex/r", before, URL, 2), 0)
     try:
         body = json.loads(json.dumps(made(body)))
         change = read_body(Message(1, MessageType.UPDATE, URL, f"{URL}/changes", body), Change)
         check_path(change.attribute)
     except BadMessageError:
         return "refused"
-    effects = copy.feed(Changed(change), 0)
+    done = told(copy, ("change", change))
     if copy.state == "stale":
         return "read"
-    if any(isinstance(one, Applied) for one in effects):
+    if any(name == "show" for name, *_ in without_steps(done)):
         return value_digest(copy.data)
     return "ignored" if copy.state == "live" else copy.state
 

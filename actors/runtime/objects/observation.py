@@ -7,8 +7,9 @@
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import islice
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 from weakref import WeakSet
 
 import attrs
@@ -22,24 +23,7 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.reporter.stored import NO_STORE
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
-from fsm.sync.copy import (
-    Applied,
-    Changed,
-    CopyTimeOver,
-    GivenUp,
-    NotFound,
-    ObserveBegun,
-    ObserverCore,
-    ObserverEffect,
-    ObserverGone,
-    ObserverInput,
-    ReadFailed,
-    ReadNeeded,
-    Recalled,
-    SnapshotRead,
-    Unreadable,
-    WithdrawnByReporter,
-)
+from fsm.sync.copy import ObserverCore
 from fsm.sync.stored import CopyForgotten, CopyKept
 from fsm.sync.value.value import ObjectChange, check_path, described, difference
 from specs.bodies.object import Resume
@@ -310,7 +294,7 @@ class StoredCopy:
         self._context: Final = context
         self._url: Final = url
 
-    async def recall(self) -> Recalled | None:
+    async def recall(self) -> CopyKept | None:
         """Return the copy that was stored before a restart (M-52); None: there is none.
 
         If cancelled, the sync manager may have resumed the subscription.
@@ -321,7 +305,7 @@ class StoredCopy:
         with suppress(ObjectError):
             body = write_body(Resume(store=True))
             await self._context.ask_manager(MessageType.SUBSCRIBE, body, self._url)
-        return Recalled(kept.version, kept.data)
+        return kept
 
     def keep(self, version: int, data: JsonObject) -> None:
         """Store a newer value, in the background.
@@ -338,11 +322,12 @@ class StoredCopy:
 
 
 _WAITING: Final = 64
-"""Messages that wait to be fed to the core; the mailbox of the hyperty waits for room (ours)."""
+"""Messages that wait for the copy; the mailbox of the hyperty waits for room (ours)."""
 
 _EXPELLED: Final = "its reporter has expelled this hyperty"
 
-_Input: TypeAlias = Message | ObserverInput
+_Input: TypeAlias = Message | Callable[[], None]
+"""A message about the object, or what a task has to say."""
 
 
 @asynccontextmanager
@@ -390,7 +375,7 @@ async def open_observation(
 
 @final
 class _Observation:
-    """Feeds one core, in one task, with all inputs of a copy."""
+    """Hosts one core, in one task: it is its port, and all inputs of a copy come through it."""
 
     def __init__(
         self,
@@ -403,7 +388,7 @@ class _Observation:
         self._copy = copy
         self._inputs = inputs
         self._nursery = nursery
-        self._core = ObserverCore(copy.url, context.url)
+        self._core = ObserverCore(copy.url, context.url, self)
         self._refusal: ObjectError | None = None
         self._stored: StoredCopy | None = None
         self._wanted = Observe(copy.url)
@@ -419,7 +404,7 @@ class _Observation:
 
         Args:
             wanted: The object, and how it is observed.
-            intake: Messages and inputs for the core.
+            intake: Messages, and what tasks have to say.
             task_status: Started when there is a value or a refusal.
 
         If cancelled, the copy ends, and what is stored of it remains.
@@ -428,10 +413,10 @@ class _Observation:
         try:
             if wanted.store:
                 self._stored = StoredCopy(self._context, wanted.resource)
-            self._feed(ObserveBegun())
+            self._core.begin(trio.current_time())
             self._nursery.start_soon(self._subscribe, wanted)
             while not self._copy.is_gone:
-                self._feed(await self._next(intake))
+                await self._next(intake)
                 if not is_started and (self._copy.version or self._copy.is_gone):
                     is_started = True
                     task_status.started()
@@ -440,59 +425,84 @@ class _Observation:
             intake.close()
             # The stored copy stays: the observer may come back.
             self._stored = None
-            self._feed(GivenUp("the observer leaves"))
+            self._give_up("the observer leaves")
 
-    async def _next(self, intake: trio.MemoryReceiveChannel[_Input]) -> ObserverInput:
+    async def _next(self, intake: trio.MemoryReceiveChannel[_Input]) -> None:
+        received: _Input = self._time_over
         with trio.move_on_at(self._core.deadline()):
             received = await intake.receive()
-            happened = self._understood(received) if isinstance(received, Message) else received
-            if isinstance(happened, GivenUp) and self._refusal is None:
-                # Only this end has ended it: the others have to hear of that.
-                self._nursery.start_soon(self._leave)
-            return happened
-        return CopyTimeOver()
+        if isinstance(received, Message):
+            self._take(received)
+        else:
+            received()
 
-    def _understood(self, message: Message) -> ObserverInput:
-        """Return the input of a message: of the object (M-40, M-47) or our manager (M-36)."""
+    def _take(self, message: Message) -> None:
+        """Take a message of the object (M-40, M-47) or our manager (M-36)."""
+        now = trio.current_time()
         if message.type is MessageType.DELETE:
-            return WithdrawnByReporter()
-        if message.type is MessageType.UNSUBSCRIBE:
-            return self._expelled()
-        if message.to == self._context.url:
-            return _snapshot(message)
-        try:
-            change = read_body(message, Change)
-            check_path(change.attribute)
+            self._core.delete(now)
+        elif message.type is MessageType.UNSUBSCRIBE:
+            # Its reporter expels the hyperty (M-45, SYN-21).
+            self._refusal = ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED)
+            self._nursery.start_soon(self._leave)
+            self._core.give_up(_EXPELLED, now)
+        elif message.to == self._context.url:
+            self._become(message)
+        else:
+            try:
+                change = read_body(message, Change)
+                check_path(change.attribute)
+            except BadMessageError as exc:
+                self._core.doubt(f"its reporter sent a change that is none: {exc.reason}", now)
+                return
             # An older runtime may have handed the object over.
             self._context.reported_by(self._copy.url, change.source)
-            return Changed(change)
-        except BadMessageError as exc:
-            return Unreadable(f"its reporter sent a change that is none: {exc.reason}")
+            self._core.change(change, now)
 
-    def _expelled(self) -> ObserverInput:
-        """End the copy because its reporter expels the hyperty, and unsubscribe (M-45, SYN-21)."""
-        self._refusal = ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED)
-        self._nursery.start_soon(self._leave)
-        return GivenUp(_EXPELLED)
+    def _become(self, answer: Message, *, is_first: bool = False) -> None:
+        """Take a whole object, from an answer or from our own sync manager."""
+        value = answer.body.get("value")
+        try:
+            whole = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
+            snapshot = read_body(whole, Snapshot)
+        except BadMessageError as exc:
+            # Only this end ends it: the others have to hear of that.
+            self._nursery.start_soon(self._leave)
+            self._give_up(f"its reporter sent an object that is none: {exc.reason}")
+            return
+        if is_first:
+            self._copy.children.begin(snapshot.children_objects)
+        self._context.reported_by(self._copy.url, snapshot.reporter)
+        self._core.become(snapshot, trio.current_time())
+
+    def _give_up(self, why: str) -> None:
+        self._core.give_up(why, trio.current_time())
+
+    def _refuse(self, refusal: ObjectError) -> None:
+        self._refusal = refusal
+        self._give_up(refusal.why)
+
+    def _time_over(self) -> None:
+        if not self._copy.version:
+            self._refusal = ObjectError(self._copy.url, Code.TIMEOUT, "no answer in time")
+        self._core.time_over(trio.current_time())
 
     # --- asking ---------------------------------------------------------------------------
 
     async def _subscribe(self, wanted: Observe) -> None:
         body, url = write_body(wanted), wanted.resource
-        recalled = None if self._stored is None else await self._stored.recall()
-        if recalled is not None:
-            await self._enqueue(recalled)
+        kept = None if self._stored is None else await self._stored.recall()
+        if kept is not None:
+            await self._enqueue(partial(self._recall, kept))
         try:
-            answer = await self._granted(body, url, READ_PAUSE if recalled else None)
+            answer = await self._granted(body, url, READ_PAUSE if kept else None)
         except ObjectError as refusal:
-            self._refusal = refusal
-            await self._enqueue(GivenUp(refusal.why))
-            return
-        snapshot = _snapshot(answer)
-        if isinstance(snapshot, SnapshotRead):
-            shown = snapshot.snapshot.children_objects
-            self._copy.children.begin(shown)
-        await self._enqueue(snapshot)
+            await self._enqueue(partial(self._refuse, refusal))
+        else:
+            await self._enqueue(partial(self._become, answer, is_first=True))
+
+    def _recall(self, kept: CopyKept) -> None:
+        self._core.recall(kept.version, kept.data, trio.current_time())
 
     async def _granted(self, body: JsonObject, url: str, pause: float | None) -> Message:
         """Subscribe; with a pause, again while the refusal is for now only.
@@ -512,81 +522,63 @@ class _Observation:
                 await trio.sleep(pause)
                 pause = min(2 * pause, REPEAT_LAST)
 
-    async def _enqueue(self, happened: ObserverInput) -> None:
-        """Feed an input to the core; after its end inputs are dropped."""
+    async def _enqueue(self, act: Callable[[], None]) -> None:
+        """Have something done by the copy's own task; after its end it is dropped."""
         with suppress(trio.BrokenResourceError):
-            await self._inputs.send(happened)
+            await self._inputs.send(act)
 
     async def _leave(self) -> None:
         body = write_body(ObjectName(self._copy.url))
         await self._context.post_to_manager(MessageType.UNSUBSCRIBE, body)
 
     async def _read(self, read: int) -> None:
-        """Read the whole object (M-41), and feed the result to the core."""
+        """Read the whole object (M-41), and tell the core."""
         answer = await self._context.read(self._copy.url)
         if answer.code == Code.UNAUTHENTICATED:
             # Its subscription may be over, and no message could report it: another is asked for.
             answer = await self._resume()
+        await self._enqueue(partial(self._read_answered, read, answer))
+
+    def _read_answered(self, read: int, answer: Message) -> None:
+        now, why = trio.current_time(), reason_in(answer)
         if answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
-            await self._enqueue(_snapshot(answer))
-            return
-        why = reason_in(answer)
-        if answer.code in PASSING or answer.code <= LAST_SUCCESS:
-            await self._enqueue(ReadFailed(read, why))
+            self._become(answer)
+        elif answer.code in PASSING or answer.code <= LAST_SUCCESS:
+            self._core.read_failed(read, why, now)
         elif answer.code == Code.NOT_FOUND:
-            await self._enqueue(NotFound(read, why))
+            self._core.not_found(read, why, now)
         else:
-            self._refusal = ObjectError(self._copy.url, answer.code, why)
-            await self._enqueue(GivenUp(why))
+            self._refuse(ObjectError(self._copy.url, answer.code, why))
 
     async def _resume(self) -> Message:
         """Subscribe again; return the answer of the sync manager."""
         body = write_body(attrs.evolve(self._wanted, resume=True))
         return await self._context.ask(self._context.manager, MessageType.SUBSCRIBE, body)
 
-    # --- the copy -------------------------------------------------------------------------
+    # --- the port of the core -----------------------------------------------------------------
 
-    def _feed(self, happened: ObserverInput) -> None:
-        if isinstance(happened, SnapshotRead):
-            self._context.reported_by(self._copy.url, happened.snapshot.reporter)
-        elif isinstance(happened, CopyTimeOver) and not self._copy.version:
-            self._refusal = ObjectError(self._copy.url, Code.TIMEOUT, "no answer in time")
-        for effect in self._core.feed(happened, trio.current_time()):
-            self._perform(effect)
+    def step(self, step: Step) -> None:
+        """Trace a step."""
+        self._context.tracer.step(self._context.url, step)
+        self._copy.doubt(is_stale=step.new == State.STALE)
 
-    def _perform(self, effect: ObserverEffect) -> None:
-        match effect:
-            case Step():
-                self._context.tracer.step(self._context.url, effect)
-                self._copy.doubt(is_stale=effect.new == State.STALE)
-            case Applied(version, data, change):
-                if self._stored is not None:
-                    self._stored.keep(version, data)
-                self._trace(version, data)
-                self._copy.show(version, data, change)
-            case ReadNeeded(read):
-                self._nursery.start_soon(self._read, read)
-            case ObserverGone(why):
-                if self._stored is not None:
-                    self._stored.forget()
-                gone = ObjectError(self._copy.url, Code.GONE, why)
-                self._copy.end(self._refusal or gone)
-                self._copy.children.end()
-            case _:
-                assert_never(effect)
-
-    def _trace(self, version: int, data: JsonObject) -> None:
+    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
+        """Show a new value, and store it."""
+        if self._stored is not None:
+            self._stored.keep(version, data)
         who, url, tracer = self._context.url, self._copy.url, self._context.tracer
         digest = value_digest(data) if tracer.hops else None
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=digest)
         tracer.record(who, fact)
+        self._copy.show(version, data, change)
 
+    def read(self, number: int) -> None:
+        """Read the object in a task."""
+        self._nursery.start_soon(self._read, number)
 
-def _snapshot(answer: Message) -> ObserverInput:
-    """Return the input for a whole object, from an answer or from our own sync manager."""
-    value = answer.body.get("value")
-    try:
-        whole = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
-        return SnapshotRead(read_body(whole, Snapshot))
-    except BadMessageError as exc:
-        return GivenUp(f"its reporter sent an object that is none: {exc.reason}")
+    def end(self, why: str) -> None:
+        """End the copy."""
+        if self._stored is not None:
+            self._stored.forget()
+        self._copy.end(self._refusal or ObjectError(self._copy.url, Code.GONE, why))
+        self._copy.children.end()

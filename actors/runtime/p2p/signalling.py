@@ -5,16 +5,20 @@ observes the other one (P2P-07..12).
 """
 
 import math
-from typing import Final, final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
 
+from actors.kit.trace import Tracer
 from actors.runtime.link_guard import Bond
 from actors.runtime.p2p.link import LinkEnd, Understand
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
+from fsm.machines.sync.observer_copy import State as CopyState
 from fsm.p2p import link_io as do
 from fsm.p2p.link_io import (
     InvitationAnswered,
@@ -28,21 +32,7 @@ from fsm.p2p.link_io import (
 )
 from fsm.p2p.negotiation import negotiation_of
 from fsm.p2p.peer_identity import Believed
-from fsm.sync.copy import (
-    Applied,
-    Changed,
-    CopyTimeOver,
-    GivenUp,
-    ObserveBegun,
-    ObserverCore,
-    ObserverEffect,
-    ObserverGone,
-    ObserverInput,
-    ReadFailed,
-    ReadNeeded,
-    SnapshotRead,
-    WithdrawnByReporter,
-)
+from fsm.sync.copy import ObserverCore
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, runtime_of, status_of
 from specs.bodies.link import LinkStatus
@@ -291,6 +281,36 @@ def _value(answer: Message) -> JsonObject:
 _CHANGES: Final = "changes"
 
 
+_OfCopy: TypeAlias = Callable[[ObserverCore, float], None]
+"""Lets something happen to a copy, at a time."""
+
+
+@final
+@attrs.frozen
+class _CopyPort:
+    """The port of the copy of a peer's object."""
+
+    stub: str
+    side: LinkEnd
+    tracer: Tracer
+    reads: Callable[[int], None]
+
+    def step(self, step: Step) -> None:
+        self.tracer.step(self.stub, step)
+
+    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
+        del data, change
+        url = self.side.peer_object
+        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=self.stub)
+        self.tracer.record(self.side.name, fact)
+
+    def read(self, number: int) -> None:
+        self.reads(number)
+
+    def end(self, why: str) -> None:
+        del why  # who gives up knows
+
+
 @final
 class LinkObjects:
     """Writes the requests of all ends of one stub, and understands what comes of them."""
@@ -407,31 +427,33 @@ class LinkObjects:
 
     def give_up(self, end: LinkEnd) -> None:
         """End the copy of an end that leaves."""
-        self._feed(end, GivenUp("the observer leaves"))
+        self._do(end, lambda copy, now: copy.give_up("the observer leaves", now))
 
     # --- what is observed -------------------------------------------------------------------
 
     def _observe(self, end: LinkEnd, url: str) -> Message:
         end.peer_object = url
         # Its link shows whether the peer is there: a quiet copy needs not ask.
-        end.copy = ObserverCore(url, self._signalling.url, quiet=math.inf)
+        stub = self._signalling.url
+        port = _CopyPort(stub, end, self._tracer, partial(self._read, end, url))
+        end.copy = ObserverCore(url, stub, port, quiet=math.inf)
         self._watched[f"{url}/{_CHANGES}"] = end
-        self._feed(end, ObserveBegun())
+        self._do(end, ObserverCore.begin)
         return self._signalling.observe(url)
 
     def _observed(self, end: LinkEnd, answer: Message) -> SideInput | None:
         """Understand the answer to the subscription."""
         snapshot = read_snapshot(answer)
         if isinstance(snapshot, ObserveRefused):
-            self._feed(end, GivenUp(snapshot.why))
+            self._do(end, lambda copy, now: copy.give_up(snapshot.why, now))
             return snapshot
-        return self._seen(end, answer, SnapshotRead(snapshot))
+        return self._seen(end, answer, lambda copy, now: copy.become(snapshot, now))
 
     def _was_read(self, end: LinkEnd, read: int, answer: Message) -> SideInput | None:
         """Understand the answer to a read: what fails for now is tried again (SYN-17)."""
         snapshot = read_snapshot(answer)
         if isinstance(snapshot, ObserveRefused) and answer.code in PASSING:
-            self._feed(end, ReadFailed(read, snapshot.why))
+            self._do(end, lambda copy, now: copy.read_failed(read, snapshot.why, now))
             return None
         return self._observed(end, answer)
 
@@ -448,7 +470,7 @@ class LinkObjects:
         if url is None or not is_below(event.from_, url):
             return None
         if event.type is MessageType.DELETE:
-            self._feed(end, WithdrawnByReporter())
+            self._do(end, ObserverCore.delete)
             self._forget(end, url)
             return PeerObjectDeleted()
         try:
@@ -456,7 +478,7 @@ class LinkObjects:
             check_path(change.attribute)
         except BadMessageError:
             return None
-        return self._seen(end, event, Changed(change))
+        return self._seen(end, event, lambda copy, now: copy.change(change, now))
 
     def _forget(self, end: LinkEnd, url: str) -> None:
         self._watched.pop(f"{url}/{_CHANGES}", None)
@@ -480,20 +502,18 @@ class LinkObjects:
         return [(end, self._time_over(end)) for end in due]
 
     def _time_over(self, end: LinkEnd) -> SideInput | None:
-        for effect in self._feed(end, CopyTimeOver()):
-            if isinstance(effect, ObserverGone):
-                return ObserveRefused(effect.why)
-        return None
+        self._do(end, ObserverCore.time_over)
+        is_over = end.copy is not None and end.copy.state is CopyState.DELETED
+        return ObserveRefused("no snapshot came in time") if is_over else None
 
     # --- the copy ---------------------------------------------------------------------------
 
-    def _seen(self, end: LinkEnd, source: Message, happened: ObserverInput) -> SideInput | None:
-        """Feed what may bring a new value, and say what the newest one means."""
-        effects = self._feed(end, happened)
-        applied = [effect for effect in effects if isinstance(effect, Applied)]
-        if not applied:
+    def _seen(self, end: LinkEnd, source: Message, act: _OfCopy) -> SideInput | None:
+        """Do what may bring a new value, and say what the newest one means."""
+        value = self._do(end, act)
+        if value is None:
             return None
-        data = read_connection(source, applied[-1].data)
+        data = read_connection(source, value)
         if isinstance(data, ObserveRefused):
             return data
         end.seen = data
@@ -542,38 +562,25 @@ class LinkObjects:
             return None
         return self._verified(end, end.seen)
 
-    def _feed(self, end: LinkEnd, happened: ObserverInput) -> list[ObserverEffect]:
-        copy, url = end.copy, end.peer_object
-        if copy is None or url is None:
-            return []
-        effects = copy.feed(happened, trio.current_time())
-        for effect in effects:
-            match effect:
-                case Step():
-                    self._tracer.step(self._signalling.url, effect)
-                case Applied(version):
-                    self._trace_applied(end, version)
-                case ReadNeeded(read):
-                    self._reads.append((end, self._signalling.read(url), self._reader(end, read)))
-                case ObserverGone():
-                    pass
+    def _do(self, end: LinkEnd, act: _OfCopy) -> JsonObject | None:
+        """Let something happen to the copy of an end; return its value if that is new."""
+        copy = end.copy
+        if copy is None or end.peer_object is None:
+            return None
+        before = copy.version
+        act(copy, trio.current_time())
         self._wait(end, copy.deadline())
-        return effects
+        return copy.data if copy.version > before else None
 
-    def _reader(self, end: LinkEnd, read: int) -> Understand:
-        return lambda answer: self._was_read(end, read, answer)
+    def _read(self, end: LinkEnd, url: str, number: int) -> None:
+        request = self._signalling.read(url)
+        self._reads.append((end, request, lambda answer: self._was_read(end, number, answer)))
 
     def _wait(self, end: LinkEnd, until: float) -> None:
         if until < math.inf:
             self._waiting[end] = until
         else:
             self._waiting.pop(end, None)
-
-    def _trace_applied(self, end: LinkEnd, version: int) -> None:
-        fact = Fact(
-            k=Kind.OBJ, op=Op.APPLY, key=end.peer_object, version=version, by=self._signalling.url
-        )
-        self._tracer.record(end.name, fact)
 
 
 def _created(end: LinkEnd, answer: Message) -> SideInput:

@@ -38,7 +38,6 @@ from fsm.product.composition import (
     Situation,
     UnsafeError,
 )
-from fsm.sync import copy as at_copy
 from fsm.sync import invitations
 from fsm.sync import reporter_io as at_reporter
 from fsm.sync.copy import ObserverCore
@@ -46,6 +45,7 @@ from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.jsonvalue import JsonObject
 from specs.limits.protocol import LEASE
 
 __all__ = [
@@ -254,16 +254,18 @@ class ObserverPlace(Host):
 
     Attributes:
         is_invited: Whether it has been, and has not answered.
-        read: Whether the newest read is an odd one: an answer is to that or to the one before.
+        parity: Whether the newest read is an odd one: an answer is to that or to the one before.
     """
 
-    counters = frozenset({"_reads"})
+    counters = frozenset({"_reads", "_is_whole"})
 
     def __init__(self) -> None:
         super().__init__()
+        self._shown = 0
+        self._is_whole = False
         self.copy: ObserverCore | None = None
         self.is_invited = False
-        self.read = 0
+        self.parity = 0
         self._reads = 0
 
     @property
@@ -277,71 +279,78 @@ class ObserverPlace(Host):
 
     @override
     def time_over(self) -> None:
-        was_syncing = self.copy is not None and self.copy.state is State.SYNCING
-        self._observe(at_copy.CopyTimeOver())
-        if was_syncing:
-            self.send(ASKS, Sent("unsubscribe"))
+        if self.copy is not None:
+            was_syncing = self.copy.state is State.SYNCING
+            self.copy.time_over(self.now)
+            if was_syncing:
+                self.send(ASKS, Sent("unsubscribe"))
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case "observe":
-                self.copy = ObserverCore(_URL, _BOB)
-                self._observe(at_copy.ObserveBegun())
+                self.copy, self._shown = ObserverCore(_URL, _BOB, self), 0
+                self.copy.begin(self.now)
                 self.send(ASKS, Sent("subscribe"))
             case "leave":
-                self._observe(at_copy.GivenUp("leaves"))
+                if self.copy is not None:
+                    self.copy.give_up("leaves", self.now)
                 self.send(ASKS, Sent("unsubscribe"))
             case "accept" | "decline" | "trying":
                 self.is_invited = happened == "trying"
                 code = {"accept": 200, "decline": 403, "trying": 100}[happened]
                 self.send(ASKS, Sent("answer", code))
-            case Sent():
-                self._hear(happened)
+            case Sent("invite"):
+                self.is_invited = True
+            case Sent(what):
+                if what == "deleted":
+                    self.send(ASKS, Sent("heard"))
+                if self.copy is not None:
+                    self._hear(self.copy, happened, self.now)
             case _:
                 raise TypeError(happened)
 
-    def _hear(self, said: Sent) -> None:
+    def _hear(self, copy: ObserverCore, said: Sent, now: float) -> None:
+        self._is_whole = said.what in {"granted", "value"}
         match said.what:
-            case "invite":
-                self.is_invited = True
             case "deleted":
-                self.send(ASKS, Sent("heard"))
-                self._observe(at_copy.WithdrawnByReporter())
+                copy.delete(now)
             case "granted" | "value":
-                self._observe(at_copy.SnapshotRead(_object(said.number)))
+                copy.become(_object(said.number), now)
             case "changed":
-                self._observe(at_copy.Changed(_change(said.number)))
+                copy.change(_change(said.number), now)
             case "denied":
-                self._observe(at_copy.GivenUp("denied"))
+                copy.give_up("denied", now)
             case "nothing there":
-                self._observe(at_copy.NotFound(self._reads - (said.number != self.read)))
+                copy.not_found(self._reads - (said.number != self.parity), "", now)
             case what:
                 raise TypeError(what)
 
-    def _observe(self, happened: at_copy.ObserverInput) -> None:
-        if self.copy is None:
-            return
-        before = self.copy.version
-        is_snapshot = isinstance(happened, at_copy.SnapshotRead)
-        for effect in self.copy.feed(happened, self.now):
-            match effect:
-                case at_copy.ReadNeeded(number):
-                    self._reads, self.read = number, number % 2
-                    self.send(ASKS, Sent("read", self.read))
-                case at_copy.Applied(version, data):
-                    self._look_at(before, version, is_snapshot=is_snapshot)
-                    if data != {"n": version}:
-                        raise UnsafeError("a copy has a value that the reporter never had (I-D4)")
-                    before, is_snapshot = version, False
-                case _:
-                    self.moved([effect])
+    # --- the port of the copy
 
-    def _look_at(self, before: int, version: int, *, is_snapshot: bool) -> None:
-        if before == 0 and not is_snapshot:
+    def step(self, step: Step) -> None:
+        """Note a step."""
+        self.moved([step])
+
+    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
+        """Look at a new value."""
+        del change
+        before, self._shown = self._shown, version
+        is_whole, self._is_whole = self._is_whole, False
+        if before == 0 and not is_whole:
             raise UnsafeError("a change is applied before the snapshot (I-D5)")
-        if version <= before or (version > before + 1 and not is_snapshot):
+        if version <= before or (version > before + 1 and not is_whole):
             raise UnsafeError("a change is applied that is not the next one (I-D3)")
+        if data != {"n": version}:
+            raise UnsafeError("a copy has a value that the reporter never had (I-D4)")
+
+    def read(self, number: int) -> None:
+        """Ask for the object."""
+        self._reads, self.parity = number, number % 2
+        self.send(ASKS, Sent("read", self.parity))
+
+    def end(self, why: str) -> None:
+        """Keep the copy as it is."""
 
 
 def _change(version: int) -> Change:

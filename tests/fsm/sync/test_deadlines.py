@@ -17,13 +17,13 @@ from fsm.session.stub_client_io import (
     TimePassed,
 )
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
-from fsm.sync.copy import Changed, ObserveBegun, ObserverCore, SnapshotRead
 from fsm.sync.invitations import InvitationsCore, InviteAsked, InviteeAnswered
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
 from specs.bodies.sync import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
+from tests.support.lone_copy import lone_copy
 from tests.support.wire.wire import answer, ask
 
 R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"
@@ -141,15 +141,15 @@ def tried_invitation():
 
 
 def copy():
-    core = ObserverCore(URL, HC)
-    core.feed(ObserveBegun(), 1.0)
+    core = lone_copy(URL, HC)
+    core.begin(1.0)
     return core
 
 
 def stale_copy():
     core = copy()
-    core.feed(SnapshotRead(DataObject(HB, R, {}, URL, 1)), 2.0)
-    core.feed(Changed(Change(3, "t", 3)), 3.0)
+    core.become(DataObject(HB, R, {}, URL, 1), 2.0)
+    core.change(Change(3, "t", 3), 3.0)
     return core.deadline() - 3.0
 
 

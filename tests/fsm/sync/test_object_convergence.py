@@ -20,7 +20,6 @@ from hypothesis.stateful import (
 )
 
 from fsm.machines.sync.observer_copy import State, Trigger
-from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
@@ -239,37 +238,39 @@ class AppliesWhateverComes(ObserverCore):
 
     def _take(self, change, now, pause=0.0):
         if self.state is not State.LIVE:
-            return super()._take(change, now, pause)
-        step = self._entity.step(Trigger.CHANGED)
-        self._version, self._data = change.version, changed(self._data, change)
-        return [step, ot.Applied(self._version, self._data)]
+            super()._take(change, now, pause)
+            return
+        self._port.step(self._entity.step(Trigger.CHANGED))
+        self.version, self.data = change.version, changed(self.data, change)
+        self._port.show(self.version, self.data, change)
 
 
 class ReadsNothing(ObserverCore):
     """A gap is seen, and nothing is done about it."""
 
-    def _feed(self, happened, now):
-        reported = super()._feed(happened, now)
-        return [one for one in reported if not isinstance(one, ot.ReadNeeded)]
+    def __init__(self, *terms):
+        super().__init__(*terms)
+        self._port.read = lambda _number: None
 
 
 class StartsTooEarly(ObserverCore):
     """Changes that come before the snapshot are applied."""
 
     def _take(self, change, now, pause=0.0):
-        if self.state is State.SYNCING and change.version > self._version:
-            self._version, self._data = change.version, changed(self._data, change)
-            return [ot.Applied(change.version, self._data)]
-        return super()._take(change, now, pause)
+        if self.state is State.SYNCING and change.version > self.version:
+            self.version, self.data = change.version, changed(self.data, change)
+            self._port.show(self.version, self.data, change)
+        else:
+            super()._take(change, now, pause)
 
 
 class NeverEnds(ObserverCore):
     """Who has left still applies what comes: the state is not looked at."""
 
-    def feed(self, happened, now):
-        if self.state is State.DELETED and isinstance(happened, ot.Changed):
-            return [ot.Applied(happened.change.version, changed(self._data, happened.change))]
-        return super().feed(happened, now)
+    def change(self, change, now):
+        if self.state is State.DELETED:
+            self._port.show(change.version, changed(self.data, change), change)
+        super().change(change, now)
 
 
 class WritesElsewhere(ObserverCore):
@@ -277,7 +278,7 @@ class WritesElsewhere(ObserverCore):
 
     def _take(self, change, now, pause=0.0):
         path = (change.attribute or "").rpartition(".")[2]
-        return super()._take(attrs.evolve(change, attribute=path), now, pause)
+        super()._take(attrs.evolve(change, attribute=path), now, pause)
 
 
 class NeverAsks(ObserverCore):

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as object_copy
-from fsm.sync.copy import Applied, Changed, ObserveBegun, ObserverCore, ObserverGone, SnapshotRead
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed, is_applicable
 from specs.bodies.sync import Change, DataObject
 from specs.limits.sync import VALUE_BYTES
 from tests.support.json_values import KEYS, OBJECTS, VALUES
+from tests.support.lone_copy import lone_copy, told, without_steps
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
 RA, URL = "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
@@ -21,25 +21,25 @@ SMALL = 150
 
 
 def begun(data):
-    copy = ObserverCore(URL, HB)
-    copy.feed(ObserveBegun(), 0.0)
-    copy.feed(SnapshotRead(DataObject(HA, RA, data, URL, 1)), 0.0)
+    copy = lone_copy(URL, HB)
+    told(copy, ("begin",))
+    told(copy, ("become", DataObject(HA, RA, data, URL, 1)))
     return copy
 
 
 def add(version, size):
-    return Changed(Change(version=version, attribute="a", value=["x" * size],
+    return ("change", Change(version=version, attribute="a", value=["x" * size],
                           attribute_type="array", operation="add"))  # fmt: skip
 
 
 def gone(effects):
-    return [effect.why for effect in effects if isinstance(effect, ObserverGone)]
+    return [one[1] for one in without_steps(effects) if one[0] == "end"]
 
 
 def test_changes_do_not_make_a_copy_larger_than_the_value_of_an_object():
     copy, ends = begun({}), []
     for version in range(2, 202):
-        ends += gone(copy.feed(add(version, 48_000), 0.0))
+        ends += gone(told(copy, add(version, 48_000)))
         assert json_size(copy.data) <= VALUE_BYTES
     assert ends == [f"its value has more than {VALUE_BYTES} bytes"]
     assert copy.state is State.DELETED
@@ -47,19 +47,19 @@ def test_changes_do_not_make_a_copy_larger_than_the_value_of_an_object():
 
 def test_a_value_may_have_as_many_bytes_as_a_reporter_may_give_it():
     room = VALUE_BYTES - len('{"a":[""]}')
-    assert gone(begun({}).feed(add(2, room), 0.0)) == []
-    assert gone(begun({}).feed(add(2, room + 1), 0.0)) != []
+    assert gone(told(begun({}), add(2, room))) == []
+    assert gone(told(begun({}), add(2, room + 1))) != []
 
 
 def test_a_copy_ends_once_by_what_came_early_too():
-    copy = ObserverCore(URL, HB)
-    copy.feed(ObserveBegun(), 0.0)
+    copy = lone_copy(URL, HB)
+    told(copy, ("begin",))
     for version in range(2, 8):
-        copy.feed(add(version, 48_000), 0.0)
-    effects = copy.feed(SnapshotRead(DataObject(HA, RA, {}, URL, 1)), 0.0)
+        told(copy, add(version, 48_000))
+    effects = told(copy, ("become", DataObject(HA, RA, {}, URL, 1)))
     assert len(gone(effects)) == 1
-    assert [each.version for each in effects if isinstance(each, Applied)] == [1, 2]
-    assert effects[-1] == ObserverGone(gone(effects)[0])
+    assert [one[1] for one in without_steps(effects) if one[0] == "show"] == [1, 2]
+    assert effects[-1] == ("end", gone(effects)[0])
 
 
 def test_the_whole_value_is_counted_rarely(monkeypatch):
@@ -72,7 +72,7 @@ def test_the_whole_value_is_counted_rarely(monkeypatch):
     monkeypatch.setattr(object_copy, "json_size", counted)
     copy = begun({"big": "x" * 50_000})
     for version in range(2, 1002):
-        copy.feed(Changed(Change(version=version, attribute="n", value=version)), 0.0)
+        told(copy, ("change", Change(version=version, attribute="n", value=version)))
     assert copy.state is State.LIVE
     assert copy.version == 1001
     assert len([size for size in sizes if size > 50_000]) <= 3
@@ -105,7 +105,7 @@ def test_a_copy_stays_open_exactly_while_its_value_is_small_enough(monkeypatch, 
             continue
         change = attrs.evolve(made, version=copy.version + 1)
         value = changed(value, change)
-        effects = copy.feed(Changed(change), 0.0)
+        effects = told(copy, ("change", change))
         assert bool(gone(effects)) == (json_size(value) > SMALL)
         if gone(effects):
             return
@@ -117,5 +117,5 @@ def test_growth_by_a_long_path_is_counted(monkeypatch, depth):
     """Each segment of two bytes makes an object of six."""
     monkeypatch.setattr(object_copy, "VALUE_BYTES", 400)
     copy, path = begun({}), ".".join(["k"] * depth)
-    effects = copy.feed(Changed(Change(version=2, attribute=path, value=1)), 0.0)
+    effects = told(copy, ("change", Change(version=2, attribute=path, value=1)))
     assert bool(gone(effects)) == (depth == 100)
