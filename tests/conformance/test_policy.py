@@ -141,7 +141,7 @@ async def reloaded(node, alice, to, *, denied):
     with trio.fail_after(30):
         while True:
             sent = await alice.say("create", alice.part("ua"), to)
-            with trio.move_on_after(0.2) as waiting:
+            with trio.move_on_after(1) as waiting:
                 answer = await alice.answer_to(sent)
             is_denied = not waiting.cancelled_caught and answer["body"]["code"] == 403
             if is_denied == denied:

@@ -44,7 +44,7 @@ async def meeting(place, listening, dialling):
                 heard.append((await link.receive(), link.peer_certificate))
                 await link.send(b"welcome")
 
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(accept)
                 dialled = await place.network.dial(place.kind, address, tls=dialling)

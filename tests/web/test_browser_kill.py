@@ -58,7 +58,7 @@ async def test_pages_use_a_node_that_was_killed_as_before(browsers, tmp_path, ke
             for page in pages:
                 await page.until(ANSWERED)
             node.process.send_signal(SIGKILL)
-            node.process.wait(10.0)
+            node.process.wait(60.0)
         for page in pages:
             await page.evaluate("() => void (window.starts = 2)")
         with started(served.site, url.removeprefix("ws://").removesuffix("/link")) as node:

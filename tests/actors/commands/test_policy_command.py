@@ -250,7 +250,7 @@ async def test_a_runtime_reads_its_policies_again_at_sighup(tmp_path):
         assert await refusal(peer, url) == "one"
         written(tmp_path, to_hyperties("two"))
         echo.process.send_signal(signal.SIGHUP)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while await refusal(peer, url) == "one":
                 pass  # each look is a message there and back
         written(tmp_path, "id = ")

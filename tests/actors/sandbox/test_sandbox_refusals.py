@@ -23,7 +23,7 @@ async def first_word(contents, archive, lacking):
     """Open a sandbox that could not give up everything; return what it says of itself."""
     wire = Wire(Kind.UNIX, "sandbox", 1, Upgrade())
     plan = SandboxPlan("runtime://a.ex/r/s", "runtime://a.ex/r", "chat.ex", contents)
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_sandbox, wire.acceptor, lacking)
             await wire.dialler.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(plan))))

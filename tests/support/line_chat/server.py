@@ -52,7 +52,7 @@ class ChatServer:
 
     async def wait_for(self, beginning):
         """Wait until a line comes, or has come, that begins so."""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while not any(line.startswith(beginning) for line in self.heard):
                 self._more = trio.Event()
                 await self._more.wait()

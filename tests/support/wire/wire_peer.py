@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from tests.support.wire.wire_socket import WireSocket, open_wire
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds to wait for what must come; on a busy machine that is long enough."""
 
 

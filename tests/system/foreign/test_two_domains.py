@@ -42,7 +42,7 @@ def is_alive(pid):
 
 
 async def gone(pid):
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while is_alive(pid):  # noqa: ASYNC110 - nothing tells of an outsider's end
             await trio.sleep(0.05)
 

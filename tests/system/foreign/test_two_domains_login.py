@@ -125,5 +125,5 @@ async def replace(file, by):
 async def stopped(pid):
     """Hang a sandbox, as one does that spins: it owes signs of life, and is ended."""
     await trio.run_process(["kill", "-STOP", str(pid)])
-    with trio.fail_after(15):
+    with trio.fail_after(60):
         await gone(pid)

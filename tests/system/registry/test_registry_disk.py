@@ -44,7 +44,7 @@ async def refused(peer, urls):
 
 
 async def until_taken(peer, url):
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while (await create(peer, record(url))).code != 200:  # noqa: ASYNC110 - as a runtime would
             await trio.sleep(0.1)
 

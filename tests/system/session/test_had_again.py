@@ -167,7 +167,7 @@ async def test_a_killed_node_is_used_as_before(tmp_path, kept):
                 nursery.start_soon(caller.watch)
             await until(lambda: all(one.answers > 2 and one.seen for one in callers))
             node.process.send_signal(SIGKILL)
-            node.process.wait(10.0)
+            node.process.wait(60.0)
 
         for number in (1, 2):
             with started(url.removeprefix("ws://").removesuffix("/link")) as node:
@@ -183,7 +183,7 @@ async def test_a_killed_node_is_used_as_before(tmp_path, kept):
                 assert course.wrong == []
                 if number == 1:
                     node.process.send_signal(SIGKILL)
-                    node.process.wait(10.0)
+                    node.process.wait(60.0)
                 else:
                     nursery.cancel_scope.cancel()
                     await opened.aclose()

@@ -11,10 +11,10 @@ from actors.runtime.config import RuntimeConfig
 from fsm.judge.trace_line import read_line
 from tests.support.command import serving
 
-LEASE = 2
+LEASE = 5
 """Seconds; a process that renews has two more attempts after a third of them."""
 
-LIVES = 10
+LIVES = 4
 DOMAIN = ("--domain", "a.example")
 WATCHER = ("runtime", *DOMAIN, "--hyperty", "watch=tests.system.sync.watching:Watcher")
 

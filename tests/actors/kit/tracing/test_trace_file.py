@@ -51,7 +51,7 @@ async def small_trace(directory, buffer=100, part_bytes=10_000, opener=open_part
 
 async def until(holds):
     """Let the thread that writes get on with it; what passes is real time."""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not holds():
             await trio.lowlevel.checkpoint()
 

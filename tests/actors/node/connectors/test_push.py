@@ -161,7 +161,7 @@ async def test_a_device_is_not_called_more_often_than_it_bears(keys):
         assert (await ask(await world.peer(RA), "execute", resource=RB)).code == 200
 
 
-async def test_slow_push_services_of_one_caller_delay_no_other(keys):
+async def test_slow_push_services_of_one_caller_delay_no_other(keys, hasty_clock):
     """SEC-43: whoever registers a device chooses how long its push service takes."""
     async with open_push() as (world, service):
         alice, bob = await world.peer(RA), await world.peer(RB)

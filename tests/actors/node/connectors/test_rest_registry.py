@@ -119,7 +119,7 @@ async def test_a_data_object_and_a_hyperty_go_where_upstream_keeps_them():
         assert [call.body for call in fake.server.calls if call.segments[-1] == hyperty][-1] == {}
 
 
-async def test_a_change_by_the_server_itself_is_reported_once():
+async def test_a_change_by_the_server_itself_is_reported_once(hasty_clock):
     async with open_rest() as (world, fake):
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb)

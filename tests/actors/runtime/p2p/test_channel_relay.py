@@ -133,7 +133,7 @@ async def test_candidates_tell_no_more_than_they_must(is_relayed, tmp_path):
         servers = plan.servers_for(STUB, time.time_ns() / 1e9).servers
         terms = ChannelTerms(CERTIFICATE, HOST, servers=servers, relay_only=is_relayed)
         async with open_shared_network() as network, network.negotiate(terms) as end:
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 *found, last = [one async for one in end.candidates]
     kinds = {read_ice(one).kind for one in found}
     assert kinds == ({"relay"} if is_relayed else {"host", "relay", "srflx"})
@@ -148,7 +148,7 @@ async def test_a_relay_that_refuses_the_credentials_gives_no_candidate(tmp_path)
         servers = plan.servers_for(STUB, time.time_ns() / 1e9).servers
         terms = ChannelTerms(CERTIFICATE, HOST, servers=servers, relay_only=True)
         async with open_shared_network() as network, network.negotiate(terms) as end:
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 assert [one async for one in end.candidates] == [""]
 
 

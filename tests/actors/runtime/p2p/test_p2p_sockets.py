@@ -11,7 +11,7 @@ from transports.system import open_system_network
 async def test_a_link_of_each_kind_carries_messages_in_both_directions(carrier):
     options = DomainOptions(kinds=(carrier,), network=open_system_network)
     async with open_domain("alice", "bob", options=options) as domain:
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await go_live(domain)
             alice, bob = domain["alice"], domain["bob"]
             for number in range(50):
