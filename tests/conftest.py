@@ -19,6 +19,7 @@ from trio.testing import MockClock
 from fsm.static_check import read_census, write_census
 from tests.support.compiled import compile_tests
 from tests.support.order import in_order
+from tests.support.real_time import guard_sleep
 from tests.support.shape import Stand
 from tests.support.trace.census import counted
 
@@ -97,6 +98,7 @@ class HangWatch:
 def pytest_configure(config):
     config.pluginmanager.register(Census(config))
     config.pluginmanager.register(HangWatch(config))
+    guard_sleep()
 
 
 QUICK = ("tests/fsm/", "tests/specs/", "tests/transports/")

@@ -349,7 +349,7 @@ async def _started(command: list, folder: str, sign: bytes) -> tuple[subprocess.
                 said = await trio.Path(folder, "said").read_bytes()
                 if found := re.search(sign + rb"(\S+?)\.?\s", said):
                     return process, found[1].decode()
-                await trio.sleep(0.02)
+                await trio.sleep(0.02)  # real time: it looks again
     except BaseException:
         _kill(process)
         raise

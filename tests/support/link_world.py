@@ -229,7 +229,7 @@ async def stream(pair: Pair, count: int, pause: float = 0.001) -> None:
     """Change the object so often, each time to another number."""
     for _ in range(count):
         await pair.obj.set("n", pair.obj.version)
-        await trio.sleep(pause)
+        await trio.sleep(pause)  # real time: a pace, no patience
 
 
 def streaming(pair: Pair, count: int, pause: float = 0.001):

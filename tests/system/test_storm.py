@@ -52,7 +52,7 @@ class Storm:
     async def rage(self):
         """Do something to somebody, again and again."""
         while True:
-            await trio.sleep(self.chance.random() * 2)
+            await trio.sleep(self.chance.random() * 2)  # real time: any moment will do
             name, how = self.chance.choice(NAMES), self.chance.choice((*ENDS, signal.SIGSTOP))
             process = self.running.get(name)
             if process is None:
@@ -60,7 +60,7 @@ class Storm:
             if process.poll() is None:
                 process.send_signal(how)
             if how is signal.SIGSTOP:
-                await trio.sleep(self.chance.random() * 3)
+                await trio.sleep(self.chance.random() * 3)  # real time: any moment will do
                 process.send_signal(signal.SIGCONT)
 
 
@@ -85,7 +85,7 @@ async def test_traces_of_a_storm_break_no_claim(tmp_path):
             for name in NAMES:
                 nursery.start_soon(storm.party, name, node)
             nursery.start_soon(storm.rage)
-            await trio.sleep(SECONDS)
+            await trio.sleep(SECONDS)  # real time: any moment will do
             nursery.cancel_scope.cancel()
         assert await node.stop() == 0
     records, broken = await judged(tmp_path / "trace")

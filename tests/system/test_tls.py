@@ -148,7 +148,7 @@ async def test_a_new_certificate_is_shown_after_sighup_and_a_wrong_one_is_not(
 
         certificates.cert.write_text("no certificate")
         node.process.send_signal(signal.SIGHUP)
-        await trio.sleep(0.5)
+        await trio.sleep(0.5)  # real time: what must not come has no event
         assert await shown(node.url) == second
 
 

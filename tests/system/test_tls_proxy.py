@@ -82,7 +82,7 @@ async def up(nginx, port):
             try:
                 stream = await trio.open_tcp_stream("127.0.0.1", port)
             except OSError:
-                await trio.sleep(0.05)
+                await trio.sleep(0.05)  # real time: it tries again
             else:
                 await stream.aclose()
                 return

@@ -53,11 +53,11 @@ class Service:
 
     @asynccontextmanager
     async def open(self):
-        await trio.sleep(self.delays[0])
+        await trio.sleep(self.delays[0])  # real time: it is interrupted
         try:
             yield "running"
         finally:
-            await trio.sleep(self.delays[1])
+            await trio.sleep(self.delays[1])  # real time: it is interrupted
             self.closed = True
 
 

@@ -217,7 +217,7 @@ class SetUp:
         """Ask until the link is live, as those who are here see it."""
         while not await self._is_live():
             await self.ask()
-            await trio.sleep(RETRY)
+            await trio.sleep(RETRY)  # real time: it asks again
 
     async def link_is_back(self) -> None:
         """Wait until the link is live at both ends, without anybody asking."""

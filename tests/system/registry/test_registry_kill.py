@@ -40,7 +40,7 @@ async def killed_round(tmp_path, file, ledger, number, moment):
                 nursery.start_soon(flood, network, node.ready["url"], runtime, ledger)
             while ledger.count == 0:  # noqa: ASYNC110 - the moment is counted from the first answer
                 await trio.sleep(0.005)
-            await trio.sleep(moment)
+            await trio.sleep(moment)  # real time: any moment will do
             node.process.kill()
         node.process.wait()
 

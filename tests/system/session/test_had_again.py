@@ -95,7 +95,7 @@ class Caller:
             later, why = answer.body.get("retryAfter"), answer.body.get("description")
             self.course.note(begun, "request", answer.code, later, why)
             self.answers += answer.code == 200 and begun == self.course.up
-            await trio.sleep(later or 0.02)
+            await trio.sleep(later or 0.02)  # real time: a pace, no patience
 
     async def search(self):
         while True:
@@ -109,7 +109,7 @@ class Caller:
                 if not is_whole:
                     self.course.wrong.append(("search", 200, "without what was registered"))
                 self.finds += begun == self.course.up
-            await trio.sleep(0.05)
+            await trio.sleep(0.05)  # real time: a pace, no patience
 
     async def watch(self):
         async with self.hyperty.watch(resources=["echo"]) as watching:
@@ -120,7 +120,7 @@ class Caller:
 async def until(condition):
     with trio.fail_after(WITHIN):
         while not condition():  # noqa: ASYNC110 - other processes
-            await trio.sleep(0.05)
+            await trio.sleep(0.05)  # real time: a pace, no patience
 
 
 @pytest.mark.parametrize("kept", KEPT)

@@ -81,7 +81,7 @@ class Party:
         task_status.started()
         while True:
             assert await self.answered(caller, echo.url)
-            await trio.sleep(0.02)
+            await trio.sleep(0.02)  # real time: a pace, no patience
 
 
 async def open_party(world, stack):

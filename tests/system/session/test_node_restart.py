@@ -106,7 +106,7 @@ async def refused(stranger, url):
             await stranger.observe(url).__aenter__()
         if caught.value.code == 403:
             return
-        await trio.sleep(0.1)
+        await trio.sleep(0.1)  # real time: it asks again
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=str)
@@ -144,7 +144,7 @@ async def test_an_observer_with_consent_hears_again_and_no_other(tmp_path, key, 
                     number += 1
                     with suppress(actors.ObjectError):
                         await todo.set("n", number)
-                    await trio.sleep(0.1)
+                    await trio.sleep(0.1)  # real time: it asks again
                 await refused(stranger, todo.url)
             await opened.aclose()
             assert node.complaints == []
@@ -200,7 +200,7 @@ class Returning:
         while True:
             with suppress(LinkError, OSError):
                 await self.stay()
-            await trio.sleep(0.2)
+            await trio.sleep(0.2)  # real time: it tries again
 
     async def come(self):
         link = await self.network.dial(Kind.WEBSOCKET, self.url)

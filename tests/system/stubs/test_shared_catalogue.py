@@ -37,7 +37,7 @@ async def fetched(domain, node):
             try:
                 found = await client.find(STUB_B)
             except RefusedDescriptorError:
-                await trio.sleep(0.2)
+                await trio.sleep(0.2)  # real time: it tries again
             else:
                 return found.descriptor.counter, found.package
 

@@ -66,7 +66,7 @@ async def test_a_killed_observer_is_forgotten_and_a_quiet_one_is_not(tmp_path):
             runtime = "hyperty-runtime://a.example/dies"
             about = f"{thing.url}/changes|{runtime}"
             await until(lambda: _last(moves(tmp_path, "node_subscription", about)) == "removed")
-        await trio.sleep(LIVES * LEASE)
+        await trio.sleep(LIVES * LEASE)  # real time: a lease is renewed meanwhile
         assert thing.observers == (quiet,)
         await thing.set("n", 1)
         assert (await asks.request(quiet, "next")).body["value"] == 1

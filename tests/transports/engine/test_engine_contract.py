@@ -206,7 +206,7 @@ async def test_a_lease_that_is_renewed_stays(clock, engine):
     revision = await engine.put("node/a", b"1", expected=0, lasts=3)
     until = trio.current_time() + 4
     while trio.current_time() < until:  # often, for a machine that is busy
-        await trio.sleep(0.2)
+        await trio.sleep(0.2)  # real time: leases of a server
         revision = await engine.put("node/a", b"1", expected=revision, lasts=3)
 
     assert await engine.get("node/a") == Row("node/a", b"1", revision)
@@ -215,7 +215,7 @@ async def test_a_lease_that_is_renewed_stays(clock, engine):
 async def test_a_write_without_an_end_takes_the_end_away(clock, engine):
     await engine.put("node/a", b"1", lasts=1)
     revision = await engine.put("node/a", b"2")
-    await trio.sleep(3)
+    await trio.sleep(3)  # real time: leases of a server
 
     assert await engine.get("node/a") == Row("node/a", b"2", revision)
 

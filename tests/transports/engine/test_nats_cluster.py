@@ -43,12 +43,12 @@ async def leader(engine, stream):
         try:
             found = await engine.stream.state(stream)
         except NatsError:
-            await trio.sleep(0.1)
+            await trio.sleep(0.1)  # real time: it asks again
             continue
         name = found["cluster"].get("leader")
         if name:
             return name
-        await trio.sleep(0.1)
+        await trio.sleep(0.1)  # real time: it asks again
 
 
 async def fetched(engine, log):
@@ -57,7 +57,7 @@ async def fetched(engine, log):
         try:
             return await engine.fetch(log, 0, LOG_UNITS)
         except EngineDownError:
-            await trio.sleep(0.1)
+            await trio.sleep(0.1)  # real time: it asks again
 
 
 async def test_rows_and_entries_outlive_any_server():

@@ -263,7 +263,7 @@ async def test_a_watch_over_killed_servers_ends_at_what_is_there(place):
         for turn in range(3):
             async with trio.open_nursery() as changes:
                 changes.start_soon(change, engine, f"during {turn}")
-                await trio.sleep(0.01 * turn)
+                await trio.sleep(0.01 * turn)  # real time: any moment will do
                 place.server.kill()
                 await until_health(engine, is_up=False)
             place.server.start()

@@ -20,7 +20,7 @@ async def server_id(terms: Terms) -> str:
         except NatsError as exc:
             if "connection refused" not in str(exc):
                 raise
-            await trio.sleep(0.01)
+            await trio.sleep(0.01)  # real time: it tries again
         else:
             await trio.aclose_forcefully(connection.link)
             return connection.server_id

@@ -44,7 +44,7 @@ async def is_live(runtime, alice, url):
     """Ask until the link is live: on a busy machine a set-up may take too long, and fail."""
     while [link.status.value for link in await runtime.links()] != ["live"]:
         assert (await alice.request(url, "is it?")).value == "is it?"
-        await trio.sleep(0.05)
+        await trio.sleep(0.05)  # real time: it looks again
 
 
 async def is_lost(runtime):

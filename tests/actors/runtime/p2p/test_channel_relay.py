@@ -88,7 +88,7 @@ async def answers(host: str, port: int) -> bool:
         try:
             return len(await asking.recv(2048)) > 0
         except ConnectionRefusedError:
-            await trio.sleep(0.05)
+            await trio.sleep(0.05)  # real time: it is asked again
             return False
 
 
