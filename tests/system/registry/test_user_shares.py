@@ -107,7 +107,10 @@ async def test_records_take_little_more_than_their_text_and_a_user_has_a_share(n
             urls = []
             while len(urls) < 512 and refusal is None:
                 urls += await alice.allocate(number=MAX_ALLOCATION)
-            for url in urls:
+            for at, url in enumerate(urls):
+                if at % 100 == 0:  # those who only wait answer their pings, too
+                    for one in (bob, *held):
+                        await one.control("ping")
                 answer = await register(alice, url, ALICE, x=value)
                 if answer.code != 200:
                     refusal = answer
