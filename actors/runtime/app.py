@@ -52,7 +52,7 @@ from actors.runtime.parts import RuntimeParts
 from actors.runtime.policing import PEP, Policing, RuntimeUser
 from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation
-from actors.runtime.registry.registrations import Registrar, RegistrarMessage
+from actors.runtime.registry.registrations import Registrar
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.runtime import Runtime
@@ -319,7 +319,8 @@ async def _start(
     make_loader = partial(_loader, plan, agent, sandboxes, catalogue)
     loader = await core.start_child(ChildSpec("loader", make_loader))
     port = CorePort(f"{own}/registry", bus)
-    registrar = await core.start_child(ChildSpec("registrar", partial(Registrar, port, config.ids)))
+    registrar = Registrar(port, config.ids, tasks)
+    tasks.spawn(registrar.keep_alive)
     status = RuntimeStatus(own, port, config.ids, is_published=config.publish_status)
     registry = await _registry(plan, core, status, bus, loader)
     port = CorePort(f"{own}/address-allocation", bus)
@@ -440,7 +441,7 @@ class _SyncHelpers:
 
     bus: MessageBus
     allocation: AddressAllocation
-    registrar: ActorRef[RegistrarMessage]
+    registrar: Registrar
     registry: ActorRef[RegistryMessage]
     catalogue: Catalogue
 

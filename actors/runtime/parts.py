@@ -24,7 +24,7 @@ from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
 from actors.runtime.registry.allocation import AddressAllocation
-from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
+from actors.runtime.registry.registrations import Registrar
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
 from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore
@@ -86,7 +86,7 @@ class RuntimeParts:
     processes: ProcessSandboxes
     catalogue: Catalogue
     loader: ActorRef[LoaderMessage]
-    registrar: ActorRef[RegistrarMessage]
+    registrar: Registrar
     registry: ActorRef[RegistryMessage]
     allocation: AddressAllocation
     sync_manager: ActorRef[SyncMessage]
@@ -187,7 +187,7 @@ class Presence:
             _log.warning("no direct links are taken", runtime=self._url, why=refusal)
         if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
             self.handler = url
-            await self._parts.registrar.tell(LinksTaken(url, requester))
+            self._parts.registrar.accept_links(url, requester)
             await self._parts.registry.tell(HandlerReady(url))
 
     async def _link_stubs(self) -> tuple[str | None, str | None]:
@@ -222,7 +222,7 @@ class Presence:
             if domain != parts.config.domain:
                 return
             await parts.allocation.claim_all()
-            nursery.start_soon(parts.registrar.ask, ReplayWanted)
+            nursery.start_soon(parts.registrar.register_all_again)
             if self.handler is not None:
                 nursery.start_soon(self._set_path, self.handler, MessageType.SUBSCRIBE)
             # What the node refuses for now is asked for again, and holds up nobody for longer.

@@ -30,7 +30,6 @@ from actors.runtime.isolation.loading import find_hyperty, load_errors
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
-from actors.runtime.registry.registrations import RegisterWanted, UnregisterWanted
 from actors.runtime.registry.registry import LinksWanted, RegistryView
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
@@ -516,7 +515,7 @@ class Runtime:
             data_schemes=profile.data_schemes,
             message_schema=profile.message_schema,
         )
-        await self._parts.registrar.ask(lambda reply: RegisterWanted(record, reply))
+        await self._parts.registrar.register(record)
         await self._parts.registry.tell(LocalLive(url))
 
     # ---- going
@@ -556,7 +555,7 @@ class Runtime:
 
     async def _unregister(self, url: str) -> None:
         await self._parts.registry.tell(LocalGone(url))
-        await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
+        await self._parts.registrar.unregister(url)
 
 
 async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:

@@ -27,13 +27,7 @@ from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, RouteQuestion
-from actors.runtime.registry.registrations import (
-    ForgetWanted,
-    RegisterWanted,
-    RegistrarMessage,
-    RegistrationError,
-    UnregisterWanted,
-)
+from actors.runtime.registry.registrations import Registrar, RegistrationError
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
 from fsm.effects import Refused, RowChanged
@@ -123,13 +117,13 @@ _CODES: Final = frozenset(Code)
 class RegisteredObjects:
     """Registers data objects in the domain registry, by the registrar of the runtime."""
 
-    def __init__(self, registrar: ActorRef[RegistrarMessage]) -> None:
+    def __init__(self, registrar: Registrar) -> None:
         self._registrar = registrar
 
     async def register(self, record: Record) -> Refused | None:
         """Register an object and keep its record alive; None: it is registered."""
         try:
-            await self._registrar.ask(lambda reply: RegisterWanted(record, reply))
+            await self._registrar.register(record)
         except RegistrationError as error:
             return Refused(code_in_use(error.code), str(error))
         except ActorStoppedError:
@@ -140,12 +134,7 @@ class RegisteredObjects:
         """Set a record to disconnected. Idempotent."""
         # What cannot be reported now, the node notes when the session ends (REG-09).
         with suppress(ActorStoppedError):
-            await self._registrar.ask(lambda reply: UnregisterWanted(url, reply))
-
-    async def forget(self, url: str) -> None:
-        """Stop to keep a record alive: another runtime does."""
-        with suppress(ActorStoppedError):
-            await self._registrar.ask(lambda reply: ForgetWanted(url, reply))
+            await self._registrar.unregister(url)
 
 
 @final

@@ -1,25 +1,16 @@
 """What a runtime's registry says of its hyperties to the domain registry, and keeps alive."""
 
 from contextlib import asynccontextmanager
-from functools import partial
 
 import attrs
 import pytest
 import trio
 import trio.testing
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.supervisor import ChildSpec
-from actors.runtime.registry.registrations import (
-    RegisterWanted,
-    Registrar,
-    RegistrarMessage,
-    RegistrationError,
-    ReplayWanted,
-    UnregisterWanted,
-)
+from actors.runtime.registry.registrations import Registrar, RegistrationError
 from specs.addresses.address import domain_registry, subscription_manager
 from specs.bodies.registry import Record
 from specs.limits.protocol import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
@@ -39,7 +30,7 @@ class World:
     """A registrar, and a service of the node, which answers as `codes` says, then 200."""
 
     bus: BusWorld
-    registrar: ActorRef[RegistrarMessage]
+    registrar: Registrar
     heard: list[Delivery]
     codes: list[int] = attrs.field(factory=list)
     claims: "World | None" = None
@@ -59,7 +50,7 @@ class World:
         return [(one.message.type.value, one.message.to) for one in self.heard]
 
     async def register(self):
-        await self.registrar.ask(lambda reply: RegisterWanted(RECORD, reply))
+        await self.registrar.register(RECORD)
 
 
 @asynccontextmanager
@@ -69,8 +60,8 @@ async def open_world(*codes):
         await bus.component(url)
         heard = await bus.component(DR)
         sm = await bus.component(SM)
-        make = partial(Registrar, bus.port(url), IdSource())
-        registrar = await bus.supervisor.start_child(ChildSpec("registrar", make))
+        registrar = Registrar(bus.port(url), IdSource(), bus.tasks)
+        bus.tasks.spawn(registrar.keep_alive)
         claims = World(bus, registrar, sm)
         world = World(bus, registrar, heard, list(codes), claims)
         for service in (world, claims):
@@ -113,7 +104,7 @@ async def test_an_unregistered_hyperty_is_not_kept_alive(autojump_clock):
     async with open_world() as world:
         await world.register()
         for _ in range(2):
-            await world.registrar.ask(lambda reply: UnregisterWanted(A, reply))
+            await world.registrar.unregister(A)
         await trio.sleep(3 * PERIOD)
         assert world.said() == [CREATE, KEEP]
         assert world.heard[-1].message.body["value"] == "disconnected"
@@ -125,8 +116,8 @@ async def test_an_unregistered_hyperty_is_not_registered_again_after_a_restart_o
     """REG-08, REG-09."""
     async with open_world() as world:
         await world.register()
-        await world.registrar.ask(lambda reply: UnregisterWanted(A, reply))
-        await world.registrar.ask(ReplayWanted)
+        await world.registrar.unregister(A)
+        await world.registrar.register_all_again()
         await trio.sleep(5)
         assert world.said() == [CREATE, KEEP]
 
@@ -137,7 +128,7 @@ async def test_a_hyperty_that_was_unregistered_too_early_can_register_at_once(au
         await trio.sleep(0.1)
         with trio.move_on_after(0.1):
             await world.register()
-        await world.registrar.ask(lambda reply: UnregisterWanted(A, reply))
+        await world.registrar.unregister(A)
         await world.register()
         await trio.sleep(1.5 * PERIOD)
         assert world.said() == [CREATE, CREATE, KEEP]
@@ -150,7 +141,8 @@ async def test_a_record_that_is_refused_is_not_kept(autojump_clock):
         with pytest.raises(RegistrationError) as caught:
             await world.register()
         await trio.sleep(2 * PERIOD)
-        assert (caught.value.code, world.said()) == (Code.FORBIDDEN, [CREATE, CREATE])
+        assert (caught.value.code, caught.value.url) == (Code.FORBIDDEN, A)
+        assert world.said() == [CREATE, CREATE]
 
 
 async def test_registering_an_address_again_updates_its_record(autojump_clock):
@@ -160,3 +152,159 @@ async def test_registering_an_address_again_updates_its_record(autojump_clock):
         await world.register()
         await trio.sleep(1.5 * PERIOD)
         assert world.said() == [CREATE, CREATE, KEEP]
+
+
+async def test_after_a_new_session_everything_is_claimed_and_registered_again(autojump_clock):
+    """STB-09, C-44."""
+    async with open_world() as world:
+        await world.register()
+        await world.registrar.register_all_again()
+        assert world.said() == [CREATE, CREATE]
+        assert [one.message.body for one in world.claims.heard] == [{"resources": [A], "source": R}]
+
+
+async def test_records_say_how_the_runtime_is_reached_once_it_takes_links(autojump_clock):
+    """C-71."""
+    async with open_world() as world:
+        await world.register()
+        world.registrar.accept_links(f"{R}/p2phandler/1", "hyperty-catalogue://a.ex/requester")
+        await world.register()
+        first, second = (one.message.body["value"] for one in world.heard)
+        assert "p2pHandler" not in first
+        assert second["p2pHandler"] == f"{R}/p2phandler/1"
+        assert second["p2pRequester"] == "hyperty-catalogue://a.ex/requester"
+
+
+# ---- calls that meet, are cancelled, or wait at the end
+
+
+@asynccontextmanager
+async def open_silent():
+    """A registrar, and services that do not answer by themselves."""
+    async with open_bus() as bus:
+        url = f"{R}/registry"
+        await bus.component(url)
+        heard, claims = await bus.component(DR), await bus.component(SM)
+        registrar = Registrar(bus.port(url), IdSource(), bus.tasks)
+        bus.tasks.spawn(registrar.keep_alive)
+        world = World(bus, registrar, heard)
+        world.claims = World(bus, registrar, claims)
+        yield world
+
+
+async def reply(world, code=Code.OK):
+    """Answer the last request, and let the registrar go on."""
+    request = world.heard[-1].message
+    await world.bus.port(request.to).post(reply_to(request, code))
+    await world.bus.settle()
+
+
+async def note(ends, call, *args):
+    """Note how a call ends: by the type of its error, or None."""
+    try:
+        await call(*args)
+    except (RegistrationError, ActorStoppedError) as error:
+        ends.append(error.code if isinstance(error, RegistrationError) else type(error))
+    else:
+        ends.append(None)
+
+
+async def test_a_record_unregistered_before_the_answer_is_disconnected_after_it(autojump_clock):
+    ends = []
+    async with open_silent() as world, trio.open_nursery() as nursery:
+        nursery.start_soon(note, ends, world.register)
+        await world.bus.settle()
+        await world.registrar.unregister(A)
+        await reply(world)
+        assert world.heard[-1].message.body["value"] == "disconnected"
+        await reply(world)
+        await trio.sleep(2 * PERIOD)
+    assert (ends, world.said()) == ([Code.GONE], [CREATE, KEEP])
+
+
+@pytest.mark.parametrize("is_unregistered", [False, True])
+async def test_a_registration_goes_on_when_its_caller_is_cancelled(is_unregistered, autojump_clock):
+    """What the registry has is either kept alive or disconnected."""
+    async with open_silent() as world:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.register)
+            await world.bus.settle()
+            nursery.cancel_scope.cancel()
+        if is_unregistered:
+            await world.registrar.unregister(A)
+        await reply(world)
+        await trio.sleep(PERIOD + 1)
+        assert world.said() == [CREATE, KEEP]
+        assert world.heard[-1].message.body.get("value") == (
+            "disconnected" if is_unregistered else None
+        )
+
+
+async def test_of_two_registrations_of_an_address_the_later_one_counts(autojump_clock):
+    ends = []
+    async with open_silent() as world, trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(note, ends, world.register)
+            await world.bus.settle()
+        first, second = (one.message for one in world.heard)
+        for request in (first, second):
+            await world.bus.port(DR).post(reply_to(request, Code.OK))
+            await world.bus.settle()
+        assert (ends, world.said()) == ([Code.GONE, None], [CREATE, CREATE])
+        await trio.sleep(PERIOD + 1)
+        assert world.said() == [CREATE, CREATE, KEEP]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_hyperty_unregistered_during_its_claim_stays_unregistered(autojump_clock):
+    async with open_silent() as world, trio.open_nursery() as nursery:
+        nursery.start_soon(world.register)
+        await world.bus.settle()
+        await reply(world)
+        nursery.start_soon(world.registrar.register_all_again)
+        await world.bus.settle()
+        nursery.start_soon(world.registrar.unregister, A)
+        await world.bus.settle()
+        await reply(world.claims)
+        await reply(world)
+    assert world.said() == [CREATE, KEEP]
+
+
+async def test_records_are_registered_again_when_the_caller_does_not_wait(autojump_clock):
+    async with open_silent() as world:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.register)
+            await world.bus.settle()
+            await reply(world)
+            nursery.start_soon(world.registrar.register_all_again)
+            await world.bus.settle()
+            nursery.cancel_scope.cancel()
+        await reply(world.claims)
+        assert world.said() == [CREATE, CREATE]
+
+
+async def test_a_registry_that_does_not_answer_is_not_waited_for_without_end(autojump_clock):
+    ends = []
+    async with open_silent() as world:
+        with trio.fail_after(60):
+            await note(ends, world.register)
+    assert ends == [Code.TIMEOUT]
+
+
+async def test_who_waits_when_the_runtime_closes_gets_an_error_and_who_calls_later_too(
+    autojump_clock,
+):
+    ends = []
+    with trio.fail_after(5):
+        async with trio.open_nursery() as outside, open_silent() as world:
+            outside.start_soon(note, ends, world.register)
+            await world.bus.settle()
+            await reply(world)
+            outside.start_soon(note, ends, world.register)
+            outside.start_soon(note, ends, world.registrar.register_all_again)
+            await world.bus.settle()
+            outside.start_soon(note, ends, world.registrar.unregister, A)
+            await world.bus.settle()
+        await note(ends, world.register)
+        await note(ends, world.registrar.register_all_again)
+    assert ends == [None, *[ActorStoppedError] * 5]
