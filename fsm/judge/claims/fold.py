@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
+from sys import intern
 from types import FunctionType
 from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
 
@@ -389,10 +390,12 @@ class Fold:
             data: What the fold needs to know beside the record.
         """
         process = self.process
+        # It stays until all processes are read: texts that several records have are kept once.
         process.evidence.append(
             Evidence(
-                fold.__name__, key or "", process.run, process.node, process.handed_over,
-                record.ln, _about(record), data,
+                fold.__name__, intern(str(key or "")), process.run, process.node,
+                process.handed_over, record.ln, intern(str(_about(record))),
+                tuple([intern(one) if type(one) is str else one for one in data]),
             )
         )  # fmt: skip
         process.handed_over += 1
