@@ -14,7 +14,7 @@ TEXT = PAGE.read_text()
 PROGRAMS = PROGRAM.findall(TEXT)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("program", "said"), PROGRAMS, ids=range(1, len(PROGRAMS) + 1))
 def test_the_program_prints_what_the_page_says(program, said, tmp_path):
     done = run_warm("-c", program, cwd=tmp_path)

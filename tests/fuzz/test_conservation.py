@@ -55,7 +55,7 @@ async def test_an_unanswered_message_is_counted(tmp_path, slot):
 
 # What was found ends everything where it stands, sockets included.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "fault",
     ["no_owner_check", "no_consent_is_required", "refusals_are_said_twice", "a_loss_now_and_then"],

@@ -7,7 +7,7 @@ from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.shrinking import shrunk
 from tests.simulation.world.simulator import run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def run_with(name, plan):

@@ -11,7 +11,7 @@ from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.stored import stored_plan_of
 from tests.simulation.world.simulator import run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 SEEDS = 3
 

@@ -13,7 +13,7 @@ from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 from tests.simulation.world.simulator import run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 SEEDS = 5
 LONG = 100

@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulation.judgement.judging import CHUNK, broken_by
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 SEEDS = 10
 

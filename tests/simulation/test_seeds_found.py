@@ -11,7 +11,7 @@ from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.plan import read_plan
 from tests.simulation.world.simulator import run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 SHORT = 51528, 55262

@@ -6,7 +6,7 @@ from tests.simulation.judgement.judging import CHUNK, broken_by
 from tests.simulation.plans.stored import stored_plan_of
 from tests.simulation.world.simulator import run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 SEEDS = 5
 

@@ -120,7 +120,7 @@ def run_warm(
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
     cwd: Path = _ROOT,
-    timeout: float = 60,
+    timeout: float = 200,
 ) -> subprocess.CompletedProcess[str]:
     """Run `python ARGUMENTS` to its end, with nothing to read; see `fork_warm`."""
     texts = [*map(str, arguments)]

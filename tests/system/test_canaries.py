@@ -11,7 +11,7 @@ from tests.support.node.node_process import UNHURRIED
 from tests.support.node.web import get
 from tests.support.wire.wire_speakers import FORMS
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(240)
 
 BODY = "CANARY-in-a-body"
 LOGIN = "CANARY-in-a-login"

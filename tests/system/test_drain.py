@@ -17,7 +17,7 @@ from tests.support.node.node_process import UNHURRIED
 from tests.support.node.web import get
 from tests.support.wire.wire_socket import Left, frame_of, handshake_of, open_wire
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(240)
 
 NODE = ("node", "--domain", "a.ex", "--allow-legacy", "--http", "127.0.0.1:0", *UNHURRIED)
 GOING_AWAY = 1001

@@ -15,7 +15,7 @@ from tests.support.command import call, serving, typed
 from tests.support.wire.certificates import Certificates
 from transports.tls import client_context
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 NODE = ("node", "--domain", "a.ex", "--allow-legacy")
 NOBODY = "hyperty://a.ex/nobody"

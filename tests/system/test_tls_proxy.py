@@ -22,7 +22,7 @@ from tests.support.wire.certificates import Certificates
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(240),
     pytest.mark.skipif(NGINX is None, reason="no nginx; apt-get install nginx-light"),
 ]
 

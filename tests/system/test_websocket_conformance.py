@@ -16,7 +16,7 @@ import trio
 
 from tests.support.command import ROOT
 
-pytestmark = [pytest.mark.websocket_cases, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.websocket_cases, pytest.mark.timeout(240)]
 
 KOSOKU = str(Path(sys.executable).parent / "kosoku")
 PINNED = ROOT / "tests" / "fixtures" / "websocket-cases.csv"

@@ -9,7 +9,7 @@ from tests.web import vectors
 from tests.web.npm import needs_node
 from tests.web.test_cores import node_test
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def test_a_program_makes_of_odd_values_what_the_file_says():

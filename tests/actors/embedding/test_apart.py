@@ -9,7 +9,7 @@ from actors.runtime.isolation.hyperty import NoCodeError
 from tests.support.runtime.apart import Finder, Reader, Thermometer
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_a_hyperty_in_a_process_of_its_own_answers_until_its_block_is_left():
     async with (
         actors.open_node("a.example") as node,
@@ -22,7 +22,7 @@ async def test_a_hyperty_in_a_process_of_its_own_answers_until_its_block_is_left
         assert (await caller.request(echo.url, "over there")).code == 404
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_a_hyperty_in_a_process_of_its_own_reports_and_observes():
     async with (
         actors.open_node("a.example") as node,
@@ -41,7 +41,7 @@ async def test_a_hyperty_in_a_process_of_its_own_reports_and_observes():
             assert await copy.later_than(copy.version) is None
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_a_hyperty_in_a_process_of_its_own_finds_others_and_follows_them():
     """M-26, M-29, M-30."""
     asked = trio.Event()

@@ -20,7 +20,7 @@ from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDB
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.errors import LinkError
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(240)
 
 
 def numbers():

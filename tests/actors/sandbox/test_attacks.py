@@ -20,7 +20,7 @@ from tests.support.packages import StubCode, code_of, zipped
 from tests.support.runtime import attacks
 from tests.support.runtime.sandbox_world import H, open_sandbox_world, sandboxes_of
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "tests.support.runtime.hostile"

@@ -18,7 +18,7 @@ from tests.support.runtime.runtime_parts import R
 from tests.support.runtime.sandbox_world import S, open_sandbox_world
 from tests.support.wire.wire import event
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 GUEST = """
 import os, socket, struct, subprocess, sys, threading

@@ -14,7 +14,7 @@ from tests.support.packages import code_of
 from tests.support.runtime.rough import Rough, Sick
 from tests.support.runtime.sandbox_world import H, open_sandbox_world, sandboxes_of_tests
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 NO_STUB = code_of("")
 ROUGH, SICK = "tests.support.runtime.rough:Rough", "tests.support.runtime.rough:Sick"

@@ -100,7 +100,7 @@ def run_pytest(folder, text, *args):
     )
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("text", "count"), [(PASSING, 5), (TOXICS, 5)], ids=["calm", "chaos"])
 def test_tests_that_pass(text, count, tmp_path):
     done = run_pytest(tmp_path, text)
@@ -116,7 +116,7 @@ async def test_it(protofly_domain, protofly_trace, autojump_clock):
 """
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_a_test_that_fails_shows_the_assertion_not_groups_of_nurseries(tmp_path):
     done = run_pytest(tmp_path, FAILING)
     assert "1 failed" in done.stdout
@@ -125,7 +125,7 @@ def test_a_test_that_fails_shows_the_assertion_not_groups_of_nurseries(tmp_path)
     assert done.stdout.count("Exception Group Traceback") == 1
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_the_fixtures_are_listed_and_nothing_else_is_imported(tmp_path):
     text = "import sys\ndef test_it():\n    assert 'trio' not in sys.modules\n"
     (tmp_path / "test_other.py").write_text(text)

@@ -16,7 +16,7 @@ from specs.trace import trace_folder
 from tests.support.command import PYTHON, ROOT
 from tests.support.trace.trace_files import records, session, whole, write_trace
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 COMMAND = (*PYTHON, "examples.demo")
 QUICK = ("--json", "--requests", "20", "--p2p", "unix")

@@ -16,7 +16,7 @@ from tests.support.browser import needs_chromium
 from tests.support.command import PYTHON, ROOT
 from tests.web.npm import installed
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(110)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 # Without these Chromium hides its address behind a name that nobody resolves here.
 FLAGS = ("--disable-features=WebRtcHideLocalIpsWithMdns", "--allow-loopback-in-peer-connection")

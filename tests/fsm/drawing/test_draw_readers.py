@@ -77,7 +77,7 @@ def test_an_scxml_engine_steps_as_the_table(table):
 
 
 @pytest.mark.skipif(PLANTUML is None, reason="no plantuml on PATH")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_plantuml_parses_every_machine(tmp_path):
     for table in MACHINES.values():
         (tmp_path / f"{table.name}.puml").write_text(draw(table, Format.PLANTUML))
@@ -89,7 +89,7 @@ def test_plantuml_parses_every_machine(tmp_path):
 
 
 @pytest.mark.skipif(PLANTUML is None, reason="no plantuml on PATH")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_plantuml_refuses_what_it_does_not_understand(tmp_path):
     drawing = draw(MACHINES["address"], Format.PLANTUML).replace("-->", "--> -->")
     (tmp_path / "bad.puml").write_text(drawing)
@@ -122,7 +122,7 @@ needs_browser = pytest.mark.skipif(
 
 
 @needs_browser
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("table", TABLES)
 def test_a_browser_draws_every_state_and_row_of_the_mermaid_text(tmp_path, table):
     dom = browsed(tmp_path, draw(table, Format.MERMAID))
@@ -135,6 +135,6 @@ def test_a_browser_draws_every_state_and_row_of_the_mermaid_text(tmp_path, table
 
 
 @needs_browser
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_a_browser_refuses_what_is_no_mermaid_text(tmp_path):
     assert "refused:" in browsed(tmp_path, "stateDiagram-v2\n  a --> --> b\n")

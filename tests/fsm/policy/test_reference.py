@@ -84,7 +84,7 @@ def differences(seed: int, books: int) -> Iterator[tuple[Pair, Case]]:
 
 
 @pytest.mark.chance
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_thousands_of_random_pairs_are_decided_as_by_the_reference():
     """The first of them are those by which wrong evaluators are found below."""
     assert next(differences(SEED, BOOKS), None) is None

@@ -18,7 +18,7 @@ from fsm.sync.leases import RepeatsCore
 from fsm.table import ALWAYS
 from tests.fsm.flawed_tables import changed, flawed, without_deadline, without_row
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 A_LOOK = 60_000
 """States after which a search for a seeded flaw is given up."""

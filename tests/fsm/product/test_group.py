@@ -14,7 +14,7 @@ from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import Fault, explore
 from tests.fsm.flawed_tables import flawed, led_to, without_deadline, without_row
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 A_LOOK = 60_000
 """States after which a search for a seeded flaw is given up."""

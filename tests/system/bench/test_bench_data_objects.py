@@ -13,7 +13,7 @@ from bench.run import SMALL
 from tests.support.warm import run_warm
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_the_bench_of_data_objects_runs_small():
     name = "node.data_objects"
     done = run_warm("-m", f"bench.{name}", "--json", *SMALL[name], timeout=200)

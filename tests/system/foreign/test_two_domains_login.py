@@ -15,7 +15,7 @@ from actors.commands.token.keys import command as keys
 from tests.support.command import Serving, call, called, serving
 from tests.system.foreign.test_two_domains import RELAY, children_of, free_place, gone
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(240)
 
 MN_A = "domain://msg-node.a.ex"
 

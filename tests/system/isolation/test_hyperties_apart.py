@@ -24,7 +24,7 @@ from tests.support.command import call, serving
 from tests.support.runtime.rough import Rough
 from transports.memory import MemoryNetwork
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 DOMAIN = "a.example"
 NODE = ("--domain", DOMAIN, "--node")

@@ -20,7 +20,7 @@ from specs.limits.protocol import SANDBOX_MEMORY
 from tests.support.runtime.rough import Rough
 from transports.memory import MemoryNetwork
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 DOMAIN, COUNT = "a.example", 5
 

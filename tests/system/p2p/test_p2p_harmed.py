@@ -29,7 +29,7 @@ FORGOTTEN = {Code.UNAUTHENTICATED}
 
 PATIENCE = 60.0
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def shown_as(case):

@@ -11,7 +11,7 @@ from tests.support.trace.records import create, read, record, registered, update
 from transports.link import Kind
 from transports.system import open_system_network
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 UNLIMITED = resource.RLIM_INFINITY
 

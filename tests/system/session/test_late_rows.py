@@ -12,7 +12,7 @@ from tests.support.nats_server import needs_server, run_server
 from tests.support.node.node_processes import open_nodes
 from tests.support.runtime.apart import Thermometer
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120), needs_server]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240), needs_server]
 
 TIMES = 5
 

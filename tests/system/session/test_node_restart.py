@@ -23,7 +23,7 @@ from transports.errors import LinkError
 from transports.link import Kind
 from transports.system import open_system_network
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 BACK_WITHIN = 60.0
 """Seconds until all runtimes are back: less than ten, where nothing else is done meanwhile."""

@@ -9,7 +9,7 @@ import pytest
 from actors.cli.command_error import ExitCode
 from tests.support.command import call, serving, typed
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(240)
 
 OPEN = ("--allow-legacy",)
 

@@ -23,7 +23,7 @@ HONEST = {Code.OK, Code.TIMEOUT, Code.NOT_FOUND, Code.UNAVAILABLE}
 FORGOTTEN = {Code.UNAUTHENTICATED}
 """What a node that has begun anew says until a runtime has claimed its addresses again."""
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def shown_as(case):

@@ -35,7 +35,7 @@ from tests.support.packages import LINE_CHAT
 from tests.support.trace.memory import MemoryTracer
 from transports.system import open_system_network
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 CHAT = "chat.example"
 TRUST = f"""

@@ -25,7 +25,7 @@ NODE = ("node", "--domain", DOMAIN, "--allow-legacy", "--processes", "2", "--log
 NAMELESS = signal.SIGRTMIN + 1
 """A real-time signal without a name of its own."""
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 class Log:

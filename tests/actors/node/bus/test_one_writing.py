@@ -55,7 +55,7 @@ async def publish(reporter, obj, path):
     await reporter.raw(orjson.dumps(update))
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_an_update_to_a_thousand_observers_is_written_once(written, autojump_clock):
     async with open_world() as world:
         reporter, obj, path = await reported(world)

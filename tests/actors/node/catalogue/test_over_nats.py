@@ -15,7 +15,7 @@ from transports.engine.nats import open_engine
 from transports.nats.connection import ServerUrl, Terms
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @needs_server
 async def test_a_package_of_nearly_the_largest_size_reaches_the_other_node(tmp_path):
     domain = Publishing()

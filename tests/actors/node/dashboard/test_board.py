@@ -25,7 +25,7 @@ from tests.support.command import serving
 from tests.support.node.node_peer import RA, RB
 from tests.support.node.web import get
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(240)
 PATHS = (
     "events", "about", "runtime", "story", "refused", "elsewhere", "registrations", "policies",
     "findings",

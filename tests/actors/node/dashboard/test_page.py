@@ -22,7 +22,7 @@ from transports.engine.contract import Put
 from transports.errors import LinkError
 from transports.system import open_system_network
 
-pytestmark = [needs_chromium, pytest.mark.timeout(110)]
+pytestmark = [needs_chromium, pytest.mark.timeout(240)]
 
 SIZES = (390, 768, 1280)
 VIEWS = ("fleet", "machines/session", "traffic", "refusals", "records", "conformance")

@@ -11,7 +11,7 @@ from tests.actors.node.foreign.faulty_sandboxes import deaf_sandbox, no_sandbox,
 from tests.support.runtime.abroad import PLACES, STUB_B, B, DomainOptions, open_two
 from transports.link import Kind
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 NOWHERE = "hyperty://c.ex/somebody"
 UP = ["created", "in-progress", "live"]

@@ -24,7 +24,7 @@ def server():
         yield server
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_runtimes_at_two_nodes_talk_over_nats(server):
     terms = Terms((ServerUrl.read(server.url),))
     config = actors.NodeConfig(domain=DOMAIN, engine=partial(open_engine, terms, DOMAIN))
@@ -44,7 +44,7 @@ async def test_runtimes_at_two_nodes_talk_over_nats(server):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_node_is_not_ready_while_the_store_of_nats_is_full_and_recovers_by_itself(tmp_path):
     """JetStream counts what it may store, and refuses every write beyond."""
     config = tmp_path / "nats.conf"
@@ -83,7 +83,7 @@ async def fill(engine):
         await engine.put(f"junk/{number}", bytes(50_000))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_policies_that_fill_a_row_reach_the_other_node_over_nats(server, tmp_path):
     """POL-03: a change at one node is judged by at both."""
     terms = Terms((ServerUrl.read(server.url),))

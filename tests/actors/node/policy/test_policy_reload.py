@@ -132,7 +132,7 @@ async def test_a_reload_replaces_changes_by_message(tmp_path):
         assert [one["id"] for one in listed.body["value"]["sets"]] == ["s"]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_each_message_is_judged_by_exactly_one_version(tmp_path):
     """Two files change together; nobody ever sees one of them new and the other old."""
     editions: dict[int, str] = {1: "edition 1"}

@@ -82,7 +82,7 @@ async def guesses(world, options, codes):
 
 
 @pytest.mark.parametrize("number", [1000, pytest.param(10_000, marks=pytest.mark.long)])
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_guesses_open_nothing(number, autojump_clock):
     """S2."""
     issuer, codes = Issuer(), Counter()

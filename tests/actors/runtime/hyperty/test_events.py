@@ -112,7 +112,7 @@ async def test_events_go_to_other_domains(autojump_clock):
         assert ear.heard[0][:2] == (one.url, 1)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_a_hyperty_in_a_sandbox_hears_and_sends():
     async with place() as (_, here, first, one, there, _, _):
         apart = await there.deploy_apart(Ear)

@@ -254,7 +254,7 @@ async def test_a_policy_that_fails_refuses_and_ends_nothing(autojump_clock):
 # ---- in a process of its own
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 async def test_in_a_process_a_hyperty_continues_after_an_error_that_is_logged_here():
     with captured_log() as lines:
         async with (

@@ -417,7 +417,7 @@ class Attacker(LinkPeer):
         return await self.code("execute", from_, to, chunk={"step": step, **chunk})
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_an_attacker_that_begins_transfers_without_end_gets_its_share_of_the_room():
     async with open_pair() as (node, caller, echo, there):
         evil = Attacker({"url": node.url}, "a.example", "evil")
@@ -437,7 +437,7 @@ async def test_an_attacker_that_begins_transfers_without_end_gets_its_share_of_t
         await evil.vanish()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_an_attacker_that_lies_about_chunks_is_refused():
     """Also about those of others' transfers; nobody else suffers."""
     async with open_pair() as (node, caller, echo, _):
@@ -465,7 +465,7 @@ async def test_an_attacker_that_lies_about_chunks_is_refused():
 # ---- real sockets
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("kinds", [(), (actors.Kind.UNIX,)])
 async def test_sixteen_mebibytes_come_and_go(kinds):
     """By a node, and by a direct link of a Unix socket."""

@@ -168,7 +168,7 @@ async def test_a_refusal_quotes_little_of_a_value(value, autojump_clock):
         assert len(answer.body["description"]) < 300
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 async def test_in_a_sandbox_it_is_the_same():
     async with shop(apart=True) as (caller, url):
         answer = await caller.request(url, ORDER, path="/order")

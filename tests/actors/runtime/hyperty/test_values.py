@@ -26,7 +26,7 @@ from tests.support.chance import examples
 from tests.support.json_values import OBJECTS
 from transports.memory import MemoryNetwork
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 AWAITED = LinkPolicy(P2pUse.WHENEVER_POSSIBLE, wait=P2pWait.AWAIT)
 

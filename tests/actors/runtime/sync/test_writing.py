@@ -281,7 +281,7 @@ async def test_a_cancelled_wait_leaves_the_write(autojump_clock):
             assert todo.value["n"] == 1
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 async def test_a_hyperty_in_a_process_of_its_own_writes_as_others_do():
     async with (
         actors.open_node("a.ex") as node,

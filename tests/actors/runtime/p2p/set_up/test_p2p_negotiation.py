@@ -88,7 +88,7 @@ async def test_traffic_goes_by_the_node_until_the_new_offer_is_answered(carrier,
     assert_conformant(domain)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_so_it_is_over_real_sockets(carrier, hasty_clock):
     options = DomainOptions(kinds=(carrier,), network=moving_on_sockets)
