@@ -88,7 +88,7 @@ SENSOR = [
 
 
 def complaints(done):
-    """Lines on stderr; on a busy machine a sandbox has no time for an orderly end, and is killed."""
+    """Lines on stderr; a sandbox that a busy machine gives no time for its end is killed."""
     return [line for line in done.stderr.splitlines() if "stopped by force" not in line]
 
 
