@@ -32,7 +32,7 @@ from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
 from actors.runtime.registry.registry import LinksWanted, RegistryView
 from actors.runtime.stubs.loader import Hosted
-from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
+from actors.runtime.stubs.sandbox import Component, ComponentMaker, StartComponent
 from actors.runtime.sync.context import ComponentLeft
 from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.changes import LocalGone, LocalLive
@@ -499,7 +499,7 @@ class Runtime:
 
     # ---- hyperties
 
-    async def _run(self, url: str, make: ComponentMaker) -> ActorRef[SandboxMessage]:
+    async def _run(self, url: str, make: ComponentMaker) -> ActorRef[StartComponent]:
         await self._parts.registry.tell(LocalAdded(url))
         component = Component(url, Origin.LOCAL, make, Intensity())
         return await self._parts.sandboxes.open(component)

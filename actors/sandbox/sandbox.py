@@ -39,7 +39,6 @@ from actors.pipe.plan import (
     SandboxPlan,
     read_plan,
 )
-from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.hyperty.faults import Faults
@@ -83,7 +82,7 @@ class PipePort(MiniBusPort):
         agent: Sender of the sandbox's own commands to the stub.
     """
 
-    def __init__(self, url: str, outlet: Outlet, mini_bus: ActorRef[MiniBusMessage]) -> None:
+    def __init__(self, url: str, outlet: Outlet, mini_bus: MiniBus) -> None:
         self.url = url
         self.agent = f"{url}/sandbox"
         self._outlet = outlet
@@ -133,11 +132,12 @@ class PipePort(MiniBusPort):
 
     @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        await self._mini_bus.ask(lambda done: ListenerAdded(address, ref, self.url, done))
+        for delivery in self._mini_bus.add(address, ref, self.url):
+            await self.hand_back((delivery.message,))
 
     @override
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        await self._mini_bus.ask(lambda done: ListenerRemoved(address, ref, self.url, done))
+        self._mini_bus.remove(address, ref, self.url)
 
 
 @final
@@ -278,7 +278,7 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
         open_supervisor(plan.url, Strategy.ONE_FOR_ALL, _ONE_LIFE) as supervisor,
         open_background() as background,
     ):
-        sandbox = await tools.open(supervisor)
+        sandbox = tools.open(supervisor)
         # While it starts, a component may ask and dial already.
         background.start_soon(sandbox.serve)
         with Crash() as crash:
@@ -320,16 +320,12 @@ class _Tools:
                 f"this machine cannot keep code in: {', '.join(lacking)} not confined"
             )
 
-    async def open(self, supervisor: Supervisor) -> "_Sandbox":
+    def open(self, supervisor: Supervisor) -> "_Sandbox":
         """Start the MiniBUS."""
         tracer = PipeTracer(self.outlet, hops=self.plan.hops)
-        hops = HopTrace(tracer, f"minibus:{self.plan.url}", self.counters)
-        make_bus = partial(MiniBus, self._lost, hops)
-        mini_bus = await supervisor.start_child(ChildSpec("minibus", make_bus))
+        name = f"minibus:{self.plan.url}"
+        mini_bus = MiniBus(name, HopTrace(tracer, name, self.counters))
         return _Sandbox(self, tracer, supervisor, mini_bus)
-
-    async def _lost(self, lost: Lost) -> None:
-        await self.outlet.send(PipeMessage(Word.LOST, rest=encode(lost.delivery.message)))
 
 
 @final
@@ -341,7 +337,7 @@ class _Sandbox:
         tools: _Tools,
         tracer: PipeTracer,
         supervisor: Supervisor,
-        mini_bus: ActorRef[MiniBusMessage],
+        mini_bus: MiniBus,
     ) -> None:
         self.shall_leave = trio.Event()
         self._tools = tools
@@ -359,7 +355,7 @@ class _Sandbox:
         """Start the component, which hears of everything; what it raises comes out here."""
         spec = ChildSpec(self._port.url, partial(make, self._context()))
         component = await self._supervisor.start_child(spec)
-        await self._mini_bus.ask(lambda done: ListenerAdded(ANY, component, "sandbox", done))
+        await self._port.add_listener(ANY, component)
 
     def _context(self) -> StubContext:
         plan, tools = self._tools.plan, self._tools
@@ -410,7 +406,11 @@ class _Sandbox:
         if isinstance(message, BadLine):
             raise PipeError("a handed message that is none")
         if not self._port.answered(message):
-            await self._mini_bus.tell(Delivery(message, self._port.url))
+            await self._deliver(message)
+
+    async def _deliver(self, message: Message) -> None:
+        if not self._mini_bus.try_tell(Delivery(message, self._port.url)):
+            await self._port.hand_back((message,))
 
     def _drops(self) -> dict[str, int]:
         """Return what was dropped since this was asked last."""
@@ -438,5 +438,5 @@ class _Sandbox:
         port = self._port
         body = write_body(Command(StubMethod.DISCONNECT.value))
         command = Message(1, MessageType.EXECUTE, port.agent, port.url, body)
-        await self._mini_bus.tell(Delivery(command, port.url))
+        await self._deliver(command)
         await port.wait_obeyed()

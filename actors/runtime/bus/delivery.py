@@ -1,13 +1,14 @@
 """Delivery of messages by a Message BUS to its listeners (BUS-01..03).
 
-A listener is a mailbox of the runtime, or a link of a stub that follows an address of the
-runtime (`LinkListener`, P2P-25, P2P-30).
+A listener is a mailbox of the runtime, the MiniBUS of a sandbox, or a link of a stub that follows
+an address of the runtime (`LinkListener`, P2P-25, P2P-30).
 """
 
 from typing import Final, Protocol, final
 
 import attrs
 
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
@@ -132,23 +133,24 @@ class Deliveries:
         listeners = self.routing.find(route)
         if len(listeners) == 1:
             # Nearly always: once per message of the runtime.
-            if not listeners[0].try_tell(delivery):
-                return False
-            self._hops.delivered(message, listeners[0].name)
-            return True
+            return self._put(delivery, listeners[0])
         full = 0
         for listener in listeners:
             if isinstance(listener, LinkListener) and not listener.takes(message):
                 continue
-            if listener.try_tell(delivery):
-                self._hops.delivered(message, listener.name)
-            else:
-                full += 1
+            full += not self._put(delivery, listener)
         if full == len(listeners):
             return False
         for _ in range(full):
             self._hops.dropped(message, DropReason.OVERFLOW)
         return True
+
+    def _put(self, delivery: Delivery, listener: Listener) -> bool:
+        is_put = listener.try_tell(delivery)
+        if is_put and isinstance(listener, ActorRef):
+            # A MiniBUS has recorded it, before its own delivery.
+            self._hops.delivered(delivery.message, listener.name)
+        return is_put
 
     def listens(self, component: str, route: str) -> bool:
         """Return whether the listener of a component's address listens to another, too.

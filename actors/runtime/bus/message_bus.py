@@ -4,6 +4,7 @@ It is called directly and never waits. Its task serves timers only.
 """
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Never, TypeAlias, TypeVar, final
@@ -17,7 +18,7 @@ from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
 from actors.kit.supervision.mailbox import Losable
 from actors.kit.trace import Tracer
-from actors.runtime.bus.delivery import LinkListener
+from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.messages import Announced, BusQuestion, Lost, Origin, Submitted
@@ -80,6 +81,9 @@ class MessageBus(Actor[Never]):
 
     Each method works in `with self`, which raises ActorStoppedError if the runtime has closed. An
     error in it is not the caller's: it ends the runtime, as that of any core part.
+
+    Attributes:
+        hops: Takes the records of its deliveries; a MiniBUS writes them for it.
     """
 
     def __init__(
@@ -90,9 +94,9 @@ class MessageBus(Actor[Never]):
         counters: Counters,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
-        self._hops = HopTrace(tracer, _NAME, counters)
+        self.hops = HopTrace(tracer, _NAME, counters)
         self._turns = FairQueue()
-        self._forwarding = Forwarding(own, policy, self._hops, self._turns, interceptors)
+        self._forwarding = Forwarding(own, policy, self.hops, self._turns, interceptors)
         self._admission = self._forwarding.admission
         self._routing = self._forwarding.routing
         self._next_timer = math.inf
@@ -134,6 +138,12 @@ class MessageBus(Actor[Never]):
         """Take how many more messages the stub of a node accepts."""
         with self:
             self._forwarding.outbound.room(stub, count, trio.current_time(), is_first=is_first)
+
+    def overflow(self, deliveries: Iterable[Delivery]) -> None:
+        """Refuse what the mailbox of a component in a sandbox has no room for."""
+        for one in deliveries:
+            if not self.try_tell(Lost(one, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)):
+                self.hops.dropped(one.message, DropReason.OVERFLOW)
 
     async def tell(self, news: News) -> None:
         """Take a report of a sandbox or of the registry."""
@@ -179,34 +189,34 @@ class MessageBus(Actor[Never]):
         with self:
             self._admission.name(component, name)
 
-    def listen(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
+    def listen(self, address: str, listener: Listener, writer: str) -> None:
         """Add a receiver of messages to an address (BUS-02)."""
         with self:
-            self._hops.rows(self._routing.add(address, listener, writer))
+            self.hops.rows(self._routing.add(address, listener, writer))
 
-    def unlisten(self, address: str, listener: ActorRef[Delivery] | None, writer: str) -> None:
+    def unlisten(self, address: str, listener: Listener | None, writer: str) -> None:
         """Remove it; None: all receivers. Idempotent."""
         with self:
-            self._hops.rows(self._routing.remove(address, listener, writer))
+            self.hops.rows(self._routing.remove(address, listener, writer))
 
     def follow(self, address: str, component: str, writer: str) -> None:
         """Add the receivers of a component as receivers of an address (SYN-06)."""
         with self:
             for listener in self._routing.find(component):
-                self._hops.rows(self._routing.add(address, listener, writer))
+                self.hops.rows(self._routing.add(address, listener, writer))
 
     def unfollow(self, address: str, component: str, writer: str) -> None:
         """End that. Idempotent."""
         with self:
             for listener in self._routing.find(component):
-                self._hops.rows(self._routing.remove(address, listener, writer))
+                self.hops.rows(self._routing.remove(address, listener, writer))
 
     def expel(self, component: str, writer: str) -> None:
         """Remove the receivers of a component everywhere. Idempotent."""
         with self:
             self._forwarding.outbound.anonymous.discard(component)
             for listener in self._routing.find(component):
-                self._hops.rows(self._routing.remove_listener(listener, writer))
+                self.hops.rows(self._routing.remove_listener(listener, writer))
                 self._forwarding.outbound.stub_left(component, trio.current_time())
 
     def add_link(self, address: str, link: str, writer: str) -> None:
@@ -215,14 +225,14 @@ class MessageBus(Actor[Never]):
             for stub in self._routing.find(link):
                 now = trio.current_time()
                 branch = self._forwarding.outbound.branch(address, stub, link, now)
-                self._hops.rows(self._routing.add(address, branch, writer))
+                self.hops.rows(self._routing.add(address, branch, writer))
 
     def remove_link(self, address: str, link: str, writer: str) -> None:
         """End that. Idempotent."""
         with self:
             for row in self._routing.find(address):
                 if isinstance(row, LinkListener) and row.link == link:
-                    self._hops.rows(self._routing.remove(address, row, writer))
+                    self.hops.rows(self._routing.remove(address, row, writer))
 
     def set_event_link(self, address: str, link: str | None) -> None:
         """Accept events of an address by this direct link only; None: by none."""

@@ -1,11 +1,11 @@
-"""What components hand to the buses of a runtime."""
+"""What components hand to the Message BUS of a runtime."""
 
 from enum import Enum
 from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permits
@@ -57,28 +57,6 @@ class Announced:
 
 @final
 @attrs.frozen(slots=True)
-class ListenerAdded:
-    """To a MiniBUS: add a receiver of messages to an address (BUS-02)."""
-
-    address: str
-    listener: ActorRef[Delivery]
-    writer: str
-    done: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class ListenerRemoved:
-    """To a MiniBUS: remove it. Idempotent."""
-
-    address: str
-    listener: ActorRef[Delivery] | None
-    writer: str
-    done: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
 class Lost:
     """A delivery that its receiver will never handle; `full`: the queue without space for it."""
 
@@ -90,6 +68,3 @@ class Lost:
 
 BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
 """Messages of a Message BUS to the registry."""
-
-MiniBusMessage: TypeAlias = Delivery | ListenerAdded | ListenerRemoved
-"""Messages to a MiniBUS."""

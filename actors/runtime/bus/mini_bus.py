@@ -2,23 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import assert_never, final
+from collections.abc import Sequence
+from typing import Final, final
 
-from typing_extensions import override
-
-from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.bus.delivery import RECEIVER_FULL
-from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.hop_trace import HopTrace
-from fsm.bus.listeners import Router, RoutingCore
+from fsm.bus.listeners import ANY, Router, RoutingCore
 from fsm.p2p.transfer import Behind
 from specs.addresses.address import is_inbox
 from specs.limits.protocol import EVENTS_WAITING, STUB_QUEUE
 from specs.message import Message
-from specs.reply_code import Code, DropReason
 
 __all__ = ["MiniBus", "MiniBusPort"]
 
@@ -176,80 +170,96 @@ class MiniBusPort(ABC):
 
 
 @final
-class MiniBus(Actor[MiniBusMessage]):
+class MiniBus:
     """The router of one sandbox: it delivers what comes for its components (BUS-04).
 
-    Messages that come before the first listener wait for it. Components send by their ports, which
-    always lead to the Message BUS (BUS-05).
+    It is called and never waits. Messages that come before the first listener wait for it.
+    Components send by their ports, which always lead to the Message BUS (BUS-05).
+
+    Attributes:
+        name: Name, for people and traces.
     """
 
-    def __init__(self, lost: Callable[[Lost], Awaitable[None]], hops: HopTrace) -> None:
+    def __init__(self, name: str, hops: HopTrace, bus: HopTrace | None = None) -> None:
         """Construct it.
 
         Args:
-            lost: Reports to the Message BUS the messages that no component has room for, or listens
-                to; waits while the Message BUS has no room for the report.
-            hops: Takes the trace records.
+            name: Name, for people and traces.
+            hops: Takes the records of deliveries to components.
+            bus: Takes the record of a delivery by the Message BUS, which comes before them; None:
+                that is in another process.
         """
+        self.name: Final = name
         self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MINI_BUS)
-        self._lost = lost
         self._hops = hops
+        self._bus = bus
         self._early: deque[Delivery] = deque()
+        self._is_closed = False
 
-    @override
-    async def handle(self, message: MiniBusMessage) -> None:
-        match message:
-            case Delivery():
-                lost = self._deliver(message)
-                if lost is not None:
-                    await self._report(lost)
-            case ListenerAdded(address, listener, writer, done):
-                self._hops.rows(self._routing.add(address, listener, writer))
-                done.send(None)
-                while self._early:
-                    lost = self._deliver(self._early.popleft())
-                    if lost is not None:
-                        await self._report(lost)
-            case ListenerRemoved(address, listener, writer, done):
-                self._hops.rows(self._routing.remove(address, listener, writer))
-                done.send(None)
-            case _:
-                assert_never(message)
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody in the sandbox will read messages any more."""
+        readers = self._routing.find(ANY)
+        return self._is_closed or (bool(readers) and all(one.is_gone for one in readers))
 
-    def _deliver(self, delivery: Delivery) -> Lost | None:
-        """Deliver a message; return the report if no component has it."""
+    def try_tell(self, delivery: Delivery) -> bool:
+        """Put a message into the mailboxes of its receivers; return whether one had room."""
         message = delivery.message
-        if not self._routing and len(self._early) < STUB_QUEUE:
+        if not self._routing and not self._is_closed and len(self._early) < STUB_QUEUE:
             self._early.append(delivery)
-            return None
-        listeners = self._routing.find_routed(delivery.route, message.to)
-        had_room = False
-        is_event = is_inbox(message.to)
-        for listener in listeners:
+            if self._bus is not None:
+                self._bus.delivered(message, self.name)
+            return True
+        takers = self._put(delivery)
+        if takers and delivery.purpose is not Purpose.ANNOUNCE:
+            if self._bus is not None:
+                self._bus.delivered(message, self.name)
+            for taker in takers:
+                self._hops.delivered(message, taker.name)
+        return bool(takers)
+
+    def _put(self, delivery: Delivery) -> list[ActorRef[Delivery]]:
+        to = delivery.message.to
+        listeners = self._routing.find_routed(delivery.route, to)
+        if is_inbox(to):
             # Events have no answers that hold their senders back: room is left for requests.
-            if is_event and listener.waiting >= EVENTS_WAITING:
-                continue
-            if listener.try_tell(delivery):
-                had_room = True
-                if delivery.purpose is not Purpose.ANNOUNCE:
-                    self._hops.delivered(message, listener.name)
-        if had_room or delivery.purpose is Purpose.ANNOUNCE:
-            return None
-        return _undelivered(delivery, listeners)
+            listeners = tuple(one for one in listeners if one.waiting < EVENTS_WAITING)
+        return [one for one in listeners if one.try_tell(delivery)]
 
-    async def _report(self, lost: Lost) -> None:
-        # Messages that arrive meanwhile wait in the mailbox. If it is full, the Message BUS refuses
-        # them, so that each request gets its reason.
-        try:
-            await self._lost(lost)
-        except ActorStoppedError:
-            self._hops.dropped(lost.delivery.message, DropReason.OVERFLOW)
+    def add(self, address: str, listener: ActorRef[Delivery], writer: str) -> tuple[Delivery, ...]:
+        """Add a receiver of messages to an address (BUS-02).
 
+        Args:
+            address: The address; `*`: those without a listener of their own.
+            listener: The receiver.
+            writer: Name of the component that adds it, for the trace.
 
-def _undelivered(delivery: Delivery, listeners: Sequence[ActorRef[Delivery]]) -> Lost:
-    """Return why no component has taken a message."""
-    if not listeners:
-        return Lost(delivery, Code.NOT_FOUND, "target not found")
-    if all(one.is_gone for one in listeners):
-        return Lost(delivery, Code.UNAVAILABLE, "the receiver is gone")
-    return Lost(delivery, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)
+        Returns:
+            What has waited for the first listener and finds no room now.
+        """
+        self._hops.rows(self._routing.add(address, listener, writer))
+        lost = []
+        while self._early:
+            delivery = self._early.popleft()
+            takers = self._put(delivery)
+            for taker in takers:
+                self._hops.delivered(delivery.message, taker.name)
+            if not takers:
+                lost.append(delivery)
+        return tuple(lost)
+
+    def remove(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
+        """Remove a receiver. Idempotent.
+
+        Args:
+            address: The address.
+            listener: The receiver.
+            writer: Name of the component that removes it, for the trace.
+        """
+        self._hops.rows(self._routing.remove(address, listener, writer))
+
+    def close(self) -> tuple[Delivery, ...]:
+        """Take nothing more; return what has waited for the first listener."""
+        self._is_closed = True
+        early, self._early = tuple(self._early), deque()
+        return early

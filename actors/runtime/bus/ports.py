@@ -13,16 +13,10 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
+from actors.runtime.bus.delivery import Listener
 from actors.runtime.bus.fair_queue import Permits
-from actors.runtime.bus.messages import (
-    Announced,
-    ListenerAdded,
-    ListenerRemoved,
-    MiniBusMessage,
-    Origin,
-    Submitted,
-)
-from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.bus.messages import Announced, Origin, Submitted
+from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from fsm.bus.child_paths import ChildPath
 from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
@@ -100,18 +94,18 @@ class _Port(MiniBusPort):
 class SandboxPort(_Port):
     """The port of a component in a sandbox; its listeners are rows of its MiniBUS."""
 
-    def __init__(self, url: str, bus: "MessageBus", mini_bus: ActorRef[MiniBusMessage]) -> None:
+    def __init__(self, url: str, bus: "MessageBus", mini_bus: MiniBus) -> None:
         super().__init__(url, bus)
         self._mini_bus = mini_bus
         self._posted = 0
 
     @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        await self._mini_bus.ask(lambda done: ListenerAdded(address, ref, self.url, done))
+        self._bus.overflow(self._mini_bus.add(address, ref, self.url))
 
     @override
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        await self._mini_bus.ask(lambda done: ListenerRemoved(address, ref, self.url, done))
+        self._mini_bus.remove(address, ref, self.url)
 
     @override
     async def post(self, message: Message, by: str | None = None) -> None:
@@ -132,7 +126,7 @@ class SandboxPort(_Port):
 class HypertyPort(SandboxPort):
     """The port of a hyperty: it shares the bus fairly with other hyperties (R11)."""
 
-    def __init__(self, url: str, bus: "MessageBus", mini_bus: ActorRef[MiniBusMessage]) -> None:
+    def __init__(self, url: str, bus: "MessageBus", mini_bus: MiniBus) -> None:
         super().__init__(url, bus, mini_bus)
         self._places = Permits()
 
@@ -193,10 +187,10 @@ class CorePort(_Port):
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
         self.close_address(address, ref)
 
-    def listen(self, address: str, ref: ActorRef[Delivery]) -> None:
+    def listen(self, address: str, ref: Listener) -> None:
         self._bus.listen(address, ref, self.url)
 
-    def unlisten(self, address: str, ref: ActorRef[Delivery]) -> None:
+    def unlisten(self, address: str, ref: Listener) -> None:
         self._bus.unlisten(address, ref, self.url)
 
     def follow(self, address: str, component: str) -> None:
@@ -265,7 +259,7 @@ class CorePort(_Port):
     def revoke(self, address: str, component: str) -> None:
         self._bus.revoke(component, address)
 
-    def admit(self, owner: str, origin: Origin, listener: ActorRef[Delivery]) -> None:
+    def admit(self, owner: str, origin: Origin, listener: Listener) -> None:
         self._bus.grant(owner, owner, origin)
         self._bus.listen(owner, listener, self.url)
 

@@ -30,7 +30,7 @@ from actors.runtime.stubs.catalogue import (
     StubKind,
     WrongKindError,
 )
-from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, SandboxMessage
+from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, StartComponent
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor_io import Reason
 from fsm.engine import Entity
@@ -111,7 +111,7 @@ class Hosted:
     """
 
     url: str
-    sandbox: ActorRef[SandboxMessage]
+    sandbox: ActorRef[StartComponent]
     ended: Callable[[str, Exception | None], Awaitable[None]]
 
 
@@ -277,7 +277,7 @@ class Loader(Actor[LoaderMessage]):
             context = context.without_identity()
         return descriptor.activate(context)
 
-    async def _watch(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
+    async def _watch(self, url: str, sandbox: ActorRef[StartComponent]) -> None:
         await sandbox.wait_stopped()
         await self.me.tell(_Ended(url))
 

@@ -6,7 +6,7 @@ A failure stays inside: a component that crashes too often ends its sandbox, and
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -26,7 +26,7 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.kit.trace import Tracer
 from actors.runtime.bus.message_bus import MessageBus
-from actors.runtime.bus.messages import ListenerAdded, MiniBusMessage, Origin
+from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort
 from actors.runtime.hop_trace import HopTrace
@@ -37,11 +37,9 @@ __all__ = [
     "STUB_INTENSITY",
     "Component",
     "ComponentMaker",
-    "Hosted",
-    "MiniBusWanted",
     "Sandbox",
-    "SandboxMessage",
     "Sandboxes",
+    "StartComponent",
 ]
 
 STUB_INTENSITY: Final = Intensity(restarts=0)
@@ -50,15 +48,7 @@ STUB_INTENSITY: Final = Intensity(restarts=0)
 
 @final
 @attrs.frozen(slots=True)
-class MiniBusWanted:
-    """Return the reference to the MiniBUS of the sandbox."""
-
-    reply: Reply[ActorRef[MiniBusMessage]]
-
-
-@final
-@attrs.frozen(slots=True)
-class Hosted:
+class StartComponent:
     """Start the component; the reply fails with what its `start` raises.
 
     Attributes:
@@ -72,26 +62,24 @@ class Hosted:
     reply: Reply[None]
 
 
-SandboxMessage: TypeAlias = MiniBusWanted | Hosted
-
-
 @final
-class Sandbox(Actor[SandboxMessage]):
+class Sandbox(Actor[StartComponent]):
     """Holds the supervisor of one sandbox open."""
 
     def __init__(
         self,
-        make_bus: Callable[[], MiniBus],
+        mini_bus: MiniBus,
+        bus: MessageBus,
         intensity: Intensity,
         dead_letters: DeadLetters,
         monitor: Monitor,
     ) -> None:
-        self._make_bus = make_bus
+        self._mini_bus = mini_bus
+        self._bus = bus
         self._intensity = intensity
         self._dead_letters = dead_letters
         self._monitor = monitor
         self._supervisor: Supervisor | None = None
-        self._mini_bus: ActorRef[MiniBusMessage] | None = None
         self._ready = trio.Event()
         self._leaving = trio.Event()
         self._left = trio.Event()
@@ -111,37 +99,27 @@ class Sandbox(Actor[SandboxMessage]):
                 self._monitor,
             ) as supervisor:
                 self._supervisor = supervisor
-                spec = ChildSpec(f"minibus:{self.name}", self._make_bus)
-                self._mini_bus = await supervisor.start_child(spec)
                 self._ready.set()
                 await self._leaving.wait()
         finally:
+            for delivery in self._mini_bus.close():
+                self._dead_letters.lost(self._mini_bus.name, delivery)
             self._left.set()
 
     @override
-    async def handle(self, message: SandboxMessage) -> None:
-        if self._supervisor is None or self._mini_bus is None:
-            return
-        match message:
-            case MiniBusWanted(reply):
-                reply.send(self._mini_bus)
-            case Hosted():
-                self.spawn(self._host, message, self._supervisor, self._mini_bus)
-            case _:
-                assert_never(message)
+    async def handle(self, message: StartComponent) -> None:
+        if self._supervisor is not None:
+            self.spawn(self._host, message, self._supervisor)
 
-    @staticmethod
-    async def _host(
-        hosted: Hosted, supervisor: Supervisor, mini_bus: ActorRef[MiniBusMessage]
-    ) -> None:
-        spec = ChildSpec(hosted.name, hosted.make, Restart.PERMANENT)
+    async def _host(self, wanted: StartComponent, supervisor: Supervisor) -> None:
+        spec = ChildSpec(wanted.name, wanted.make, Restart.PERMANENT)
         with Crash() as crash:
             ref = await supervisor.start_child(spec)
         if crash.error is not None:
-            hosted.reply.fail(crash.error)
+            wanted.reply.fail(crash.error)
             return
-        await mini_bus.ask(lambda done: ListenerAdded(ANY, ref, "loader", done))
-        hosted.reply.send(None)
+        self._bus.overflow(self._mini_bus.add(ANY, ref, "loader"))
+        wanted.reply.send(None)
 
     @override
     async def closing(self) -> None:
@@ -189,7 +167,7 @@ class Sandboxes:
         self._tracer = tracer
         self._counters = counters
 
-    async def open(self, component: Component) -> ActorRef[SandboxMessage]:
+    async def open(self, component: Component) -> ActorRef[StartComponent]:
         """Start a sandbox with its component, and return its reference.
 
         The component may send, and gets messages, before its `start` has returned.
@@ -201,21 +179,23 @@ class Sandboxes:
             ActorStoppedError: The runtime closes.
             Exception: What making or starting the component raised.
         """
+        name = f"minibus:{component.url}"
+        mini_bus = MiniBus(name, HopTrace(self._tracer, name, self._counters), self._bus.hops)
         make = partial(
             Sandbox,
-            partial(self._mini_bus, component.url),
+            mini_bus,
+            self._bus,
             component.intensity,
             self._supervisor.dead_letters,
             self._supervisor.monitor,
         )
         spec = ChildSpec(component.url, make, Restart.TEMPORARY)
         sandbox = await self._supervisor.start_child(spec)
-        mini_bus = await sandbox.ask(MiniBusWanted)
         self._port.admit(component.url, component.origin, mini_bus)
         if component.origin is Origin.LOCAL:
             self._port.listen(inbox_of(component.url), mini_bus)
         build = partial(self._build, component, mini_bus)
-        await sandbox.ask(partial(Hosted, component.url, build))
+        await sandbox.ask(partial(StartComponent, component.url, build))
         return sandbox
 
     async def close(self, url: str) -> None:
@@ -233,10 +213,6 @@ class Sandboxes:
         await self._supervisor.stop_child(url)
         self._port.revoke(url, url)
 
-    def _mini_bus(self, url: str) -> MiniBus:
-        hops = HopTrace(self._tracer, f"minibus:{url}", self._counters)
-        return MiniBus(self._bus.tell, hops)
-
-    def _build(self, component: Component, mini_bus: ActorRef[MiniBusMessage]) -> Actor[Delivery]:
+    def _build(self, component: Component, mini_bus: MiniBus) -> Actor[Delivery]:
         port = HypertyPort if component.origin is Origin.LOCAL else SandboxPort
         return component.make(port(component.url, self._bus, mini_bus))

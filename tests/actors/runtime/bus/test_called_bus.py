@@ -1,13 +1,10 @@
 """The Message BUS is called by others: their waits, their cancellations, and its own errors."""
 
-from functools import partial
-
 import pytest
 import trio
 import trio.testing
 
 from actors.kit.errors import ActorStoppedError, RestartLimitError
-from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import SandboxPort
@@ -39,7 +36,7 @@ async def test_who_waits_outside_hears_that_the_runtime_closes():
     ends = []
     async with trio.open_nursery() as outside, open_bus() as world:
         await world.component(B)
-        port = await hyperty_port(world, A)
+        port = hyperty_port(world, A)
         await world.component(A)
         outside.start_soon(waits, ends, port.request, ask(1))
         outside.start_soon(waits, ends, world.port(A).caught_up, f"{B}/changes", "link")
@@ -78,7 +75,7 @@ async def test_an_error_in_the_bus_ends_the_runtime_and_the_waits_of_others(
 async def test_a_loop_of_refused_requests_can_be_cancelled():
     async with open_bus(DenyAll()) as world:
         await world.component(A)
-        port = await hyperty_port(world, A)
+        port = hyperty_port(world, A)
         codes = set()
 
         async def ask_for_ever():
@@ -96,7 +93,7 @@ async def test_a_loop_of_refused_requests_can_be_cancelled():
 async def test_what_is_asked_after_the_cancellation_is_not_sent(world):
     heard = await world.component(B)
     await world.component(A)
-    port = await hyperty_port(world, A)
+    port = hyperty_port(world, A)
     with trio.CancelScope() as scope:
         scope.cancel()
         await port.request(ask(1))
@@ -106,7 +103,7 @@ async def test_what_is_asked_after_the_cancellation_is_not_sent(world):
 
 async def test_a_cancelled_post_leaves_no_place_taken(world):
     await world.component(A)
-    port = await hyperty_port(world, A)
+    port = hyperty_port(world, A)
     posted = 0
     for number in range(1, (SUBMITTED + 1) * BATCH + 1):
         with trio.CancelScope() as scope:
@@ -122,7 +119,7 @@ async def test_messages_of_two_tasks_keep_the_order_in_which_they_are_posted(wor
     """I-T7: also the one after which the poster lets others run."""
     heard = await world.component(B)
     await world.component(A)
-    port = await hyperty_port(world, A)
+    port = hyperty_port(world, A)
     numbers = iter(range(1, 4 * BATCH + 1))
 
     async def post():
@@ -143,7 +140,7 @@ async def test_what_is_due_next_is_not_looked_for_with_each_message(
 ):
     """Where many messages wait, a look takes longer than to route a message."""
     await world.component(A)
-    port, looks = await hyperty_port(world, A), []
+    port, looks = hyperty_port(world, A), []
     deadline = world.bus._forwarding.deadline
 
     def counted():
@@ -161,7 +158,7 @@ async def test_waits_that_begin_between_two_looks_end_in_time(world, autojump_cl
     """MSG-06."""
     await world.component(B)
     await world.component(A)
-    port, ends = await hyperty_port(world, A), []
+    port, ends = hyperty_port(world, A), []
 
     async def request(number, start):
         await trio.sleep(start)
@@ -179,9 +176,7 @@ async def test_a_stub_that_brings_many_messages_lets_others_run(world):
     stub = f"{R}/protostub/1"
     await world.component(stub, Origin.NODE_STUB)
     await world.component(A)
-    make = partial(MiniBus, lambda lost: True, world.hops("minibus"))
-    mini_bus = await world.supervisor.start_child(ChildSpec("minibus:stub", make))
-    port, turns = SandboxPort(stub, world.bus, mini_bus), []
+    port, turns = SandboxPort(stub, world.bus, MiniBus("minibus", world.hops("minibus"))), []
     is_over = False
 
     async def other():

@@ -5,13 +5,11 @@ import pytest
 import trio
 
 from actors.kit.counters import Counters
-from actors.kit.errors import ActorStoppedError
 from actors.kit.log import Level, configure_log
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.message_bus import DeadMail
+from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.mini_bus import MiniBus
-from actors.runtime.hop_trace import HopTrace
 from specs.limits.bus import DROPS_KEPT
 from specs.message import MessageType
 from specs.reply_code import DropReason
@@ -88,28 +86,36 @@ async def test_a_copy_for_a_full_receiver_among_several_is_a_drop(autojump_clock
         await world.supervisor.stop_child(B)
 
 
-@pytest.mark.parametrize("is_gone", [False, True])
-async def test_a_sandbox_reports_what_it_cannot_deliver_or_counts_it(is_gone):
-    """OBS-06: the report waits for room in the bus; without a bus, it is a drop."""
-    counters = Counters()
-    lost = []
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_what_a_sandbox_has_no_room_for_is_refused_or_counted(is_closed):
+    """OBS-06: what waited for the first listener; if the runtime has closed meanwhile, too."""
+    async with open_bus() as world:
+        await world.component(A)
+        mini_bus = MiniBus("minibus", world.hops("minibus"), world.bus.hops)
+        world.agent.admit(B, Origin.LOCAL, mini_bus)
+        answers = []
+        if is_closed:
+            await world.port(A).post(ask(2))
+            world.bus.close()
+            world.bus.overflow(mini_bus.add(B, _Full(), "test"))
+        else:
+            async with trio.open_nursery() as nursery:
 
-    async def report(one):
-        lost.append(one)
-        if is_gone:
-            raise ActorStoppedError("bus")
+                async def request():
+                    answers.append(await world.port(A).request(ask(2)))
 
-    bus = MiniBus(report, HopTrace(NULL_TRACER, "minibus", counters))
-    bus._routing.add(B, _Full(), "test")
-    for message in (event(1, to=f"{B}/changes"), ask(2)):
-        await bus.handle(Delivery(message, B))
-    assert [one.code for one in lost] == [503, 503]
-    assert [drop.id for drop in counters.ledger().last] == ([1, 2] if is_gone else [])
+                nursery.start_soon(request)
+                await world.settle()
+                world.bus.overflow(mini_bus.add(B, _Full(), "test"))
+        assert [one.code for one in answers] == ([] if is_closed else [503])
+        drops = [drop.reason for drop in world.counters.ledger().last]
+        assert drops == ([DropReason.OVERFLOW] if is_closed else [])
 
 
 class _Full:
     name = "full"
     is_gone = False
+    waiting = 0
 
     def try_tell(self, message):
         return False

@@ -1,12 +1,10 @@
 """No hyperty crowds out the others at the bus, or at a receiver (R11)."""
 
 import math
-from functools import partial
 
 import pytest
 import trio
 
-from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
 from fsm.intent import Intent
@@ -21,10 +19,8 @@ from tests.support.wire.wire import A, B, C, answer, ask, event
 S = f"{R}/protostub/1"
 
 
-async def hyperty_port(world, url):
-    make = partial(MiniBus, lambda lost: True, world.hops("minibus"))
-    mini_bus = await world.supervisor.start_child(ChildSpec(f"minibus:{url}", make))
-    return HypertyPort(url, world.bus, mini_bus)
+def hyperty_port(world, url):
+    return HypertyPort(url, world.bus, MiniBus(f"minibus:{url}", world.hops("minibus")))
 
 
 async def flood(port, from_, to, count=10**6):
@@ -37,7 +33,7 @@ async def test_one_that_floods_has_only_so_many_messages_before_those_of_others(
     changes = f"{A}/changes"
     alice = await world.component(A)
     world.agent.follow(changes, A)
-    port = await hyperty_port(world, A)
+    port = hyperty_port(world, A)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(flood, port, A, changes, 3 * SUBMITTED)
         await trio.lowlevel.checkpoint()
@@ -53,7 +49,7 @@ async def test_one_that_floods_keeps_to_a_rate_while_another_submits(world, auto
     alice = await world.component(A)
     world.agent.follow(changes, A)
     await world.component(B)
-    port, other = await hyperty_port(world, A), await hyperty_port(world, B)
+    port, other = hyperty_port(world, A), hyperty_port(world, B)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(flood, port, A, changes)
         for number in range(1, 101):
@@ -67,7 +63,7 @@ async def test_a_cancelled_request_returns_its_permit(world, autojump_clock):
     """R11: the place is not lost, whether the bus has seen the request or not."""
     await world.component(A)
     await world.component(B)
-    port = await hyperty_port(world, A)
+    port = hyperty_port(world, A)
     for number in range(1, 4 * SUBMITTED):
         with trio.move_on_after(0):
             await port.request(ask(2 * number))
@@ -81,7 +77,7 @@ async def test_answers_wait_for_no_permit(world):
     """R11: they are owed, and no more can come than was asked for."""
     alice = await world.component(A)
     await world.component(B)
-    port = await hyperty_port(world, B)
+    port = hyperty_port(world, B)
     for number in range(1, 3 * SUBMITTED):
         await world.port(A).post(ask(number))
         await port.post(answer(ask(number)))
@@ -131,7 +127,7 @@ async def test_what_a_stub_has_no_room_for_waits_in_order_with_its_sender(world)
     """R11: a hyperty that sends more than its node takes waits, and no queue overflows."""
     await world.component(A)
     stub = await windowed(world, 2)
-    port = await hyperty_port(world, A)
+    port = hyperty_port(world, A)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(post_all, port, 5 * SUBMITTED)
         await world.settle()
