@@ -22,7 +22,6 @@ from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.intent import Intent
 from fsm.registry import changes
-from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -181,8 +180,6 @@ RegistryMessage: TypeAlias = (
     | Delivery
     | LinksWanted
     | LinksClosed
-    | WatchSet
-    | WatchRemoved
     | changes.LocalLive
     | changes.LocalGone
     | changes.SnapshotRead

@@ -33,7 +33,7 @@ from actors.runtime.registry.messages import (
 )
 from actors.runtime.registry.watch import (
     LinkOrder,
-    RegistrationWatch,
+    RecordWatches,
     RegistryTalk,
     is_registration,
 )
@@ -46,7 +46,6 @@ from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
 from fsm.registry import changes
 from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
-from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
 from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -309,7 +308,7 @@ class Registry(Actor[RegistryMessage]):
         self._core = ResolveCore(config)
         self._rows = RowQuestions(self._core, config.runtime)
         self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
-        self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
+        self._watches = RecordWatches(self._core, talk, parts.port, parts.hops, self.spawn)
         self._pending_routes = PendingRoutes(self._core)
         self._changes = RegistryChanges(
             runtime=config.runtime,
@@ -351,7 +350,7 @@ class Registry(Actor[RegistryMessage]):
                 await self._delivered(delivered)
             case LinksWanted(reply_):
                 links = tuple(attrs.evolve(entry) for entry in self._core.links())
-                stubs, watched = self._core.node_stubs(), self._watch.core.urls
+                stubs, watched = self._core.node_stubs(), self._watches.urls
                 reply_.send(RegistryView(links, stubs, watched))
             case LinksClosed(closed):
                 entries = self._core.links()
@@ -361,38 +360,29 @@ class Registry(Actor[RegistryMessage]):
                 begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
                 self._parts.hops.fact(begun)
                 await self._feed(message)
-            case WatchSet() | WatchRemoved() | LinkAwaited() | LinkWitnessed():
-                await self._watched(message)
+            case LinkAwaited() | LinkWitnessed():
+                await self._perform_all(self._pending_routes.asked(message, trio.current_time()))
             case changes.LocalLive() | changes.LocalGone() | changes.SnapshotRead():
                 await self._changes.feed(message)
             case rs.LocalRemoved(url):
                 await self._feed(message)
-                await self._watch.feed(Left(url))
+                await self._watches.component_left(url)
             case _:
                 await self._feed(message)
-
-    async def _watched(
-        self, message: WatchSet | WatchRemoved | LinkAwaited | LinkWitnessed
-    ) -> None:
-        match message:
-            case LinkAwaited() | LinkWitnessed():
-                await self._perform_all(self._pending_routes.asked(message, trio.current_time()))
-            case _:
-                await self._watch.feed(message)
 
     # ---- messages
 
     async def _delivered(self, message: Message) -> None:
         if message.is_event and is_registration(message.to):
-            heard = self._watch.heard(message)
-            if heard is not None:
-                await self._feed(heard)
+            reported = self._watches.read_event(message)
+            if reported is not None:
+                await self._feed(reported)
         elif is_changes(message):
             await self._changes_reported(message)
         elif message.is_event:
             await self._status(message)
         elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
-            await self._watch.asked(message)
+            await self._watches.request(message)
         elif message.type is MessageType.DELETE:
             await self._link_over(message)
         elif message.is_request:
@@ -539,9 +529,6 @@ class Registry(Actor[RegistryMessage]):
         await self._feed(rs.Asked(answer.to, Intent.KNOWN))
         await self._parts.port.post(answer)
 
-    def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:
-        self.spawn(self._report, answer)
-
     async def _report(self, answer: Awaitable[RegistryMessage]) -> None:
         await self.me.tell(await answer)
 
@@ -578,7 +565,7 @@ class Registry(Actor[RegistryMessage]):
         for entry in self._core.links():
             if domain == self._config.domain and entry.role is Role.REQUESTER:
                 self.spawn(self._talk.renew_path, entry.stub)
-        for unknown in await self._watch.node_forgot(domain):
+        for unknown in self._watches.node_forgot(domain):
             await self._feed(unknown)
 
     def _trace_done(self, effect: rs.Route | rs.NoRoute) -> None:

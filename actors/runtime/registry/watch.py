@@ -1,13 +1,13 @@
-"""Registrations that components of a runtime follow, and questions of its registry (REG-16).
+"""Requests of a runtime's registry, and the remote records that its components watch (REG-16).
 
-A component asks `R/registry`: `subscribe` or `unsubscribe`, with one `<url>/registration` in
-`resources`. It is answered when the path is set at the node of the record's domain, and from
-then on gets what that domain's registry reports of the record (M-30); so does the registry,
-which drops its cached record. Each question to others is a task that reports the answer.
+A component sends `subscribe` or `unsubscribe` to `R/registry`, with one `<url>/registration` in
+`resources`. It is answered when the node of the record's domain has the subscription, and from
+then on gets what the registry of that domain reports of the record (M-30); so does the runtime's
+registry, which drops its cached record.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -15,23 +15,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from fsm.effects import Answer
 from fsm.registry.changes import changes_of, registry_of
-from fsm.registry.record_watch import (
-    Follow,
-    Left,
-    NodeForgot,
-    RecordWatch,
-    RenewWatch,
-    SetWatch,
-    Unfollow,
-    Unwatch,
-    UnwatchRecord,
-    Watch,
-    WatchEffect,
-    WatchRemoved,
-    WatchSet,
-)
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.registry.resolve.resolve_io import (
     Connect,
@@ -51,11 +35,9 @@ from specs.bodies.word import RecordStatus, StubMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
-from specs.message import Message, MessageType, refuse
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from transports.bodies import read_body, write_body
-
-__all__ = ["LinkOrder", "RegistrationWatch", "RegistryTalk", "WatchTask", "is_registration"]
 
 LinkOrder: TypeAlias = Connect | Disconnect | Yield | Resume
 """A command of a registry to its own stub."""
@@ -195,10 +177,12 @@ def _refusal(answer: Message) -> str | None:
     return f"{answer.code} {answer.body.get('description', '')}".rstrip()
 
 
-_PART = "/registration"
+_PART: Final = "/registration"
 
-WatchTask: TypeAlias = Callable[[Awaitable[WatchSet | WatchRemoved]], None]
-"""Runs what takes time beside the registry's mailbox, and reports the outcome to it."""
+_CAPACITY: Final = 4096
+"""Records watched by one runtime (ours); each node has a bound of its own."""
+
+_CODES: Final = frozenset(Code)
 
 
 def is_registration(address: str) -> bool:
@@ -206,115 +190,174 @@ def is_registration(address: str) -> bool:
     return address.endswith(_PART)
 
 
+@attrs.define(eq=False)
+class _WatchedRecord:
+    """A record whose status components of this runtime watch.
+
+    Attributes:
+        watchers: Addresses of these components.
+        waiting: Their requests that are answered with the subscription at the node.
+        is_subscribed: Whether the node of the record's domain reports its status here.
+        is_forgotten: Whether that node has lost the subscription.
+        has_changed: Set when the task of the record is to look at it again.
+    """
+
+    watchers: dict[str, None] = attrs.field(factory=dict)
+    waiting: list[Message] = attrs.field(factory=list)
+    is_subscribed: bool = False
+    is_forgotten: bool = False
+    has_changed: trio.Event = attrs.field(factory=trio.Event)
+
+
 @final
 @attrs.define
-class RegistrationWatch:
-    """Hosts the table of records that are followed; part of the registry's task.
+class RecordWatches:
+    """Watches the status of remote records for components of this runtime (REG-16, M-29, M-30).
+
+    One subscription at the node of a record's domain serves all of them. A task for each record
+    sets and removes it as the watchers come and go.
 
     Attributes:
         routes: The node of a record's domain, and the stub that leads to it.
+        spawn: Runs the task of a record.
     """
 
     routes: ResolveCore
     talk: RegistryTalk
     port: CorePort
     hops: HopTrace
-    task: WatchTask
-    core: RecordWatch = attrs.field(factory=RecordWatch)
+    spawn: Callable[[Callable[[str, _WatchedRecord], Awaitable[None]], str, _WatchedRecord], None]
+    _records: dict[str, _WatchedRecord] = attrs.field(factory=dict, init=False)
 
-    # ---- asked
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses of all watched records."""
+        return tuple(self._records)
 
-    async def asked(self, request: Message) -> None:
-        """Follow a record for a component of this runtime, or end that."""
-        url = await self._named(request)
-        if url is None:
-            return
-        is_subscribe = request.type is MessageType.SUBSCRIBE
-        await self.feed(Watch(request, url) if is_subscribe else Unwatch(request, url))
+    # ---- requests of components
 
-    async def _named(self, request: Message) -> str | None:
-        """Return the record a request is about; one that may not ask is refused."""
-        if not self.routes.is_local(request.from_):
-            why = "a registry follows records for its own runtime only"
-            await self.port.post(refuse(request, Code.FORBIDDEN, why))
-            return None
+    async def request(self, request: Message) -> None:
+        """Handle a `subscribe` or `unsubscribe`: each is answered, now or later."""
         try:
-            return _record_in(read_body(request, Path))
+            url = self._record_in(request)
         except BadMessageError as error:
             await self.port.post(refuse(request, error.code, error.reason))
-            return None
+            return
+        if request.type is MessageType.UNSUBSCRIBE:
+            await self._remove_watcher(url, request.from_)
+            await self.port.post(reply_to(request, Code.OK))
+        elif url not in self._records and len(self._records) >= _CAPACITY:
+            why = f"a runtime follows at most {_CAPACITY} registrations"
+            await self.port.post(refuse(request, Code.TOO_LARGE, why))
+        else:
+            await self._add_watcher(url, request)
+
+    def _record_in(self, request: Message) -> str:
+        """Return the record that a request is about. Raises BadMessageError."""
+        if not self.routes.is_local(request.from_):
+            why = "a registry follows records for its own runtime only"
+            raise BadMessageError(why, Code.FORBIDDEN)
+        named, *others = (*read_body(request, Path).resources, "")
+        if len(others) != 1 or not is_registration(named) or is_backend(named):
+            raise BadMessageError("name one resource: an address with /registration behind it")
+        return named.removesuffix(_PART)
+
+    async def _add_watcher(self, url: str, request: Message) -> None:
+        record = self._records.get(url)
+        if record is None:
+            record = self._records[url] = _WatchedRecord()
+            self.port.follow(url + _PART, self.port.url)
+            self.spawn(self._keep_subscribed, url, record)
+        if request.from_ not in record.watchers:
+            record.watchers[request.from_] = None
+            self.port.follow(url + _PART, request.from_)
+        if record.is_subscribed:
+            await self.port.post(reply_to(request, Code.OK))
+        else:
+            record.waiting.append(request)
+            record.has_changed.set()
+
+    async def _remove_watcher(self, url: str, watcher: str) -> None:
+        record = self._records.get(url)
+        if record is None or watcher not in record.watchers:
+            return
+        del record.watchers[watcher]
+        self.port.unfollow(url + _PART, watcher)
+        waiting, record.waiting = record.waiting, []
+        for request in waiting:
+            if request.from_ == watcher:
+                why = "its requester no longer wants it"
+                await self.port.post(refuse(request, Code.GONE, why))
+            else:
+                record.waiting.append(request)
+        record.has_changed.set()
+
+    async def component_left(self, address: str) -> None:
+        """Remove a component from all records."""
+        for url in self.urls:
+            await self._remove_watcher(url, address)
+
+    # ---- the subscription at the node
+
+    async def _keep_subscribed(self, url: str, record: _WatchedRecord) -> None:
+        """Keep the subscription of one record until nobody watches it any more."""
+        while record.watchers or record.is_subscribed:
+            if not record.watchers:
+                # Who begins to watch meanwhile waits for a new subscription.
+                record.is_subscribed = False
+                await self.talk.unwatch(url + _PART, self.routes.node_of(url))
+                continue
+            if not record.is_subscribed:
+                await self._subscribe(url, record)
+            record.has_changed = trio.Event()
+            if record.watchers:
+                await record.has_changed.wait()
+        del self._records[url]
+        self.port.unfollow(url + _PART, self.port.url)
+
+    async def _subscribe(self, url: str, record: _WatchedRecord) -> None:
+        """Try to subscribe; answer those who wait for that."""
+        subscribe = self.talk.renew_watch if record.is_forgotten else self.talk.watch
+        answer = await subscribe(url + _PART, self.routes.node_of(url))
+        record.is_subscribed = answer.code <= LAST_SUCCESS
+        record.is_forgotten = False
+        waiting, record.waiting = record.waiting, []
+        if record.is_subscribed:
+            for request in waiting:
+                await self.port.post(reply_to(request, Code.OK))
+            return
+        # A watcher of an earlier subscription stays, until the node comes back again.
+        why = str(answer.body.get("description") or "the node did not take the path")
+        code = Code(answer.code) if answer.code in _CODES else Code.INTERNAL
+        for request in waiting:
+            record.watchers.pop(request.from_, None)
+            self.port.unfollow(url + _PART, request.from_)
+            await self.port.post(refuse(request, code, why))
+
+    def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
+        """Subscribe again at a node that has lost its state; what it would report is unknown."""
+        urls = tuple(url for url in self._records if self.routes.node_of(url) == domain)
+        for url in urls:
+            record = self._records[url]
+            record.is_subscribed, record.is_forgotten = False, True
+            record.has_changed.set()
+        return tuple(RecordReported(url, None) for url in urls)
 
     # ---- events
 
-    def heard(self, event: Message) -> RecordReported | None:
-        """Take a notification (M-30); one that is not the registry's own word is dropped."""
+    def read_event(self, event: Message) -> RecordReported | None:
+        """Read a notification (M-30); one that is not the registry's own word is dropped."""
         url = event.to.removesuffix(_PART)
-        reason = self._objection(event, url)
-        if reason is None:
+        if url not in self._records:
+            reason = DropReason.UNSUBSCRIBED
+        # The bus has seen that it names the right registry, and came from a node; the stub
+        # that it came by, the last in `via`, shows from which.
+        elif event.via[-1:] != (self.routes.node_stub(url),):
+            reason = DropReason.FORGED_STATUS
+        else:
             try:
                 return RecordReported(url, RecordStatus(read_body(event, RecordChanged).value))
             except BadMessageError:
                 reason = DropReason.MALFORMED
         self.hops.dropped(event, reason)
         return None
-
-    def _objection(self, event: Message, url: str) -> DropReason | None:
-        if url not in self.core:
-            return DropReason.UNSUBSCRIBED
-        # The bus has seen that it names the right registry, and came from a node; the stub
-        # that it came by, the last in `via`, shows from which.
-        is_by_node = event.via[-1:] == (self.routes.node_stub(url),)
-        return None if is_by_node else DropReason.FORGED_STATUS
-
-    async def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
-        """Set the paths again that a node has lost; what it would have reported is unknown."""
-        urls = [url for url in self.core.urls if self.routes.node_of(url) == domain]
-        await self.feed(NodeForgot(frozenset(urls)))
-        return tuple(RecordReported(url, None) for url in urls)
-
-    # ---- done
-
-    async def feed(
-        self, happened: Watch | Unwatch | Left | WatchSet | WatchRemoved | NodeForgot
-    ) -> None:
-        """Take what happened, and do what follows."""
-        for effect in self.core.feed(happened):
-            await self._perform(effect)
-
-    async def _perform(self, effect: WatchEffect) -> None:
-        match effect:
-            case Follow(url, by):
-                self.port.follow(f"{url}{_PART}", by or self.port.url)
-            case Unfollow(url, by):
-                self.port.unfollow(f"{url}{_PART}", by or self.port.url)
-            case Answer(message):
-                await self.port.post(message)
-            case SetWatch() | RenewWatch() | UnwatchRecord():
-                self.task(self._path(effect))
-            case _:
-                assert_never(effect)
-
-    async def _path(self, effect: SetWatch | RenewWatch | UnwatchRecord) -> WatchSet | WatchRemoved:
-        url, node = effect.url, self.routes.node_of(effect.url)
-        match effect:
-            case SetWatch():
-                return WatchSet(url, await self.talk.watch(f"{url}{_PART}", node))
-            case RenewWatch():
-                return WatchSet(url, await self.talk.renew_watch(f"{url}{_PART}", node))
-            case UnwatchRecord():
-                await self.talk.unwatch(f"{url}{_PART}", node)
-                return WatchRemoved(url)
-            case _:
-                assert_never(effect)
-
-
-def _record_in(path: Path) -> str:
-    """Return the record whose status is asked for.
-
-    Raises:
-        BadMessageError: It is none, or there are several.
-    """
-    named, *others = (*path.resources, "")
-    if len(others) != 1 or not is_registration(named) or is_backend(named):
-        raise BadMessageError("name one resource: an address with /registration behind it")
-    return named.removesuffix(_PART)

@@ -1,0 +1,276 @@
+"""The records that a runtime watches: one subscription for all who want to hear of one (REG-16)."""
+
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+from typing_extensions import override
+
+from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec
+from actors.runtime.registry import watch
+from actors.runtime.registry.watch import RecordWatches, RegistryTalk
+from fsm.registry.resolve.resolve_io import RecordReported
+from specs.addresses.address import subscription_manager
+from specs.limits.protocol import READ_PAUSE
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from specs.trace import Op
+from tests.support.runtime.runtime_parts import BusWorld, R, open_bus
+from tests.support.wire.wire import A, B
+
+HB = "hyperty://b.ex/hb"
+STATUS = f"{HB}/registration"
+REGISTRY = f"{R}/registry"
+NODE = subscription_manager("b.ex")
+SUBSCRIBE, UNSUBSCRIBE = MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE
+
+
+class Routes:
+    """All components are local, and all records are at one node."""
+
+    def is_local(self, _):
+        return True
+
+    def node_of(self, _):
+        return "b.ex"
+
+
+class Registry(Actor[Delivery]):
+    """Hands requests to the watches, as the registry does."""
+
+    def __init__(self, port, hops):
+        talk = RegistryTalk("a.ex", port, IdSource())
+        self.watches = RecordWatches(Routes(), talk, port, hops, self.spawn)
+
+    @override
+    async def handle(self, message):
+        await self.watches.request(message.message)
+
+
+@attrs.define
+class World:
+    """The watches, and the node, which is the test itself."""
+
+    bus: BusWorld
+    watches: RecordWatches
+    node: list[Delivery]
+    nursery: trio.Nursery
+    ids: IdSource = attrs.field(factory=IdSource)
+    codes: list[tuple[str, int]] = attrs.field(factory=list)
+
+    async def ask(self, kind, by=A, url=HB):
+        """Have a component ask; its answer comes to `codes`."""
+        self.nursery.start_soon(self._ask, kind, by, url)
+        await self.bus.settle()
+
+    async def _ask(self, kind, by, url):
+        body = {"resources": [f"{url}/registration"]}
+        request = Message(self.ids.next(by), kind, by, REGISTRY, body)
+        answer = await self.bus.port(by).request(request)
+        self.codes.append((by, answer.code))
+
+    async def answer(self, code=Code.OK):
+        """Answer the last request at the node."""
+        request = self.node[-1].message
+        why = "the node will not"
+        answer = reply_to(request, code) if code == Code.OK else refuse(request, code, why)
+        await self.bus.port(NODE).post(answer)
+        await self.bus.settle()
+
+    def asked(self):
+        """What the node was asked."""
+        return [one.message.type for one in self.node]
+
+    def listeners(self):
+        """Who gets the status of the record now."""
+        rows = {}
+        for fact in self.bus.tracer.facts:
+            if fact.table == "listeners" and fact.key == STATUS:
+                rows[fact.val] = fact.op is Op.ADD
+        return {name for name, is_there in rows.items() if is_there}
+
+
+@asynccontextmanager
+async def open_watches():
+    async with open_bus() as bus, trio.open_nursery() as nursery:
+        for url in (A, B):
+            await bus.component(url)
+        registry = Registry(bus.port(REGISTRY), bus.hops("registry"))
+        ref = await bus.supervisor.start_child(ChildSpec("watcher", lambda: registry))
+        await bus.port(REGISTRY).add_listener(REGISTRY, ref)
+        yield World(bus, registry.watches, await bus.component(NODE), nursery)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def world():
+    async with open_watches() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def watched(world):
+    """A watches the record."""
+    await world.ask(SUBSCRIBE)
+    await world.answer()
+    return world
+
+
+async def test_the_answer_comes_with_the_subscription_and_the_listeners_before_it(world):
+    await world.ask(SUBSCRIBE)
+    assert (world.asked(), world.codes) == ([SUBSCRIBE], [])
+    assert world.listeners() == {A, "watcher"}
+    await world.answer()
+    assert world.codes == [(A, 200)]
+    assert world.watches.urls == (HB,)
+
+
+async def test_watchers_share_one_subscription(watched):
+    await watched.ask(SUBSCRIBE, B)
+    await watched.ask(UNSUBSCRIBE, A)
+    assert watched.asked() == [SUBSCRIBE]
+    assert watched.codes == [(A, 200), (B, 200), (A, 200)]
+    assert watched.listeners() == {B, "watcher"}
+
+
+async def test_who_joins_while_it_is_set_up_waits_for_it(world):
+    await world.ask(SUBSCRIBE)
+    await world.ask(SUBSCRIBE, B)
+    assert (world.asked(), world.codes) == ([SUBSCRIBE], [])
+    await world.answer()
+    assert (world.asked(), sorted(world.codes)) == ([SUBSCRIBE], [(A, 200), (B, 200)])
+
+
+async def test_a_component_may_ask_twice(watched):
+    await watched.ask(SUBSCRIBE)
+    assert (watched.asked(), watched.codes) == ([SUBSCRIBE], [(A, 200)] * 2)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_the_last_watcher_ends_the_subscription(is_gone, watched):
+    if is_gone:
+        await watched.watches.component_left(A)
+        await watched.bus.settle()
+    else:
+        await watched.ask(UNSUBSCRIBE)
+        assert watched.codes[1:] == [(A, 200)]
+    assert watched.asked() == [SUBSCRIBE, UNSUBSCRIBE]
+    assert watched.watches.urls == (HB,)
+    await watched.answer()
+    assert (watched.watches.urls, watched.listeners()) == ((), set())
+
+
+async def test_a_component_that_watches_nothing_may_unsubscribe_and_leave(world):
+    await world.ask(UNSUBSCRIBE)
+    await world.watches.component_left(A)
+    assert (world.asked(), world.codes) == ([], [(A, 200)])
+
+
+async def test_who_joins_while_it_is_removed_has_it_set_again(watched):
+    await watched.ask(UNSUBSCRIBE)
+    await watched.ask(SUBSCRIBE, B)
+    assert watched.asked() == [SUBSCRIBE, UNSUBSCRIBE]
+    await watched.answer()
+    assert watched.asked() == [SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE]
+    await watched.answer()
+    assert watched.codes[2:] == [(B, 200)]
+    assert watched.listeners() == {B, "watcher"}
+
+
+async def test_who_leaves_and_comes_back_at_once_is_watching(watched):
+    """Two messages in the mailbox of the registry: its task for the record sees the result."""
+    requests = [
+        Message(number, kind, A, REGISTRY, {"resources": [STATUS]})
+        for number, kind in ((50, UNSUBSCRIBE), (51, SUBSCRIBE))
+    ]
+    for request in requests:
+        await watched.watches.request(request)
+    await watched.bus.settle()
+    assert watched.asked() == [SUBSCRIBE]
+    assert watched.listeners() == {A, "watcher"}
+
+
+async def test_who_leaves_while_it_is_set_up_is_refused_and_it_is_removed(world):
+    await world.ask(SUBSCRIBE)
+    await world.ask(UNSUBSCRIBE)
+    assert sorted(world.codes) == [(A, 200), (A, Code.GONE)]
+    await world.answer()
+    assert world.asked() == [SUBSCRIBE, UNSUBSCRIBE]
+
+
+async def test_a_node_that_refuses_leaves_nothing_behind(world):
+    await world.ask(SUBSCRIBE)
+    await world.ask(SUBSCRIBE, B)
+    await world.answer(Code.FORBIDDEN)
+    assert sorted(world.codes) == [(A, Code.FORBIDDEN), (B, Code.FORBIDDEN)]
+    assert (world.watches.urls, world.listeners()) == ((), set())
+    assert world.asked() == [SUBSCRIBE]
+
+
+async def test_who_left_before_the_node_refuses_has_nothing_removed_there(world):
+    await world.ask(SUBSCRIBE)
+    await world.watches.component_left(A)
+    await world.answer(Code.FORBIDDEN)
+    assert (world.asked(), world.watches.urls) == ([SUBSCRIBE], ())
+
+
+async def test_a_node_that_does_not_answer_is_not_waited_for_without_end(autojump_clock):
+    async with open_watches() as world:
+        await world.ask(SUBSCRIBE)
+        await trio.sleep(60)
+        assert world.codes == [(A, Code.TIMEOUT)]
+        assert world.watches.urls == ()
+
+
+async def test_what_a_node_has_forgotten_is_subscribed_again_for_the_same_watchers(watched):
+    for _ in range(2):
+        assert watched.watches.node_forgot("b.ex") == (RecordReported(HB, None),)
+    await watched.bus.settle()
+    watched.watches.node_forgot("b.ex")  # while it is asked
+    await watched.answer()
+    assert watched.asked() == [SUBSCRIBE] * 2
+    assert watched.codes == [(A, 200)]
+    assert watched.watches.node_forgot("c.ex") == ()
+
+
+async def test_a_node_that_comes_back_is_asked_some_times(autojump_clock):
+    async with open_watches() as world:
+        await world.ask(SUBSCRIBE)
+        await world.answer()
+        world.watches.node_forgot("b.ex")
+        await world.bus.settle()
+        await world.answer(Code.UNAVAILABLE)
+        await trio.sleep(READ_PAUSE + 1)
+        assert world.asked() == [SUBSCRIBE] * 3
+
+
+async def test_watchers_outlast_a_renewal_in_vain_and_the_next_one_tries_again(autojump_clock):
+    async with open_watches() as world:
+        await world.ask(SUBSCRIBE)
+        await world.answer()
+        world.watches.node_forgot("b.ex")
+        await trio.sleep(1000)
+        tried = len(world.node)
+        assert world.listeners() == {A, "watcher"}
+        await world.ask(SUBSCRIBE, B)
+        await world.answer(Code.FORBIDDEN)
+        assert len(world.node) == tried + 1
+        assert world.codes[1:] == [(B, Code.FORBIDDEN)]
+        assert world.listeners() == {A, "watcher"}
+        world.watches.node_forgot("b.ex")
+        await world.bus.settle()
+        await world.answer()
+        assert len(world.node) == tried + 2
+        await world.ask(SUBSCRIBE, B)
+        assert world.codes[2:] == [(B, 200)]
+
+
+async def test_a_runtime_watches_only_so_many(monkeypatch, watched):
+    monkeypatch.setattr(watch, "_CAPACITY", 1)
+    await watched.ask(SUBSCRIBE, url="hyperty://b.ex/another")
+    await watched.ask(SUBSCRIBE, B)
+    assert watched.codes[1:] == [(A, Code.TOO_LARGE), (B, 200)]
