@@ -1,7 +1,7 @@
 """The open invitations: the answers of observers, and the answers to the reporter (M-33, M-34)."""
 
 import math
-from typing import TypeAlias, assert_never, final
+from typing import Protocol, final
 
 import attrs
 
@@ -9,86 +9,27 @@ from fsm.engine import Entity, Step
 from fsm.machines.sync.invitation import INVITATION, Trigger
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
-__all__ = [
-    "AnswerRelayed",
-    "InvitationEffect",
-    "InvitationInput",
-    "InvitationsCore",
-    "InviteAsked",
-    "InviteeAnswered",
-    "ObjectGone",
-    "SendInvitation",
-    "SilenceEnded",
-]
+__all__ = ["InvitationPort", "InvitationsCore"]
 
 
-@final
-@attrs.frozen(slots=True)
-class InviteAsked:
-    """The reporter wants an observer invited (M-33)."""
+class InvitationPort(Protocol):
+    """What the invitations ask of their host; no method calls them."""
 
-    url: str
-    observer: str
+    def step(self, step: Step) -> None:
+        """Trace a step of the machine."""
 
+    def send_invitation(self, url: str, observer: str) -> None:
+        """Invite an observer (M-34)."""
 
-@final
-@attrs.frozen(slots=True)
-class InviteeAnswered:
-    """An answer to an invitation, the observer's or a router's for it (M-34).
+    def relay(self, url: str, observer: str, code: int, why: str) -> None:
+        """Answer the reporter's request with that of the observer (SYN-05).
 
-    Attributes:
-        code: Any; 408: no answer came.
-        why: The description in the answer.
-    """
-
-    url: str
-    observer: str
-    code: int
-    why: str = ""
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectGone:
-    """The object is deleted: its invitations end."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class SilenceEnded:
-    """The deadline is over."""
-
-
-InvitationInput: TypeAlias = InviteAsked | InviteeAnswered | ObjectGone | SilenceEnded
-
-
-@final
-@attrs.frozen(slots=True)
-class SendInvitation:
-    """Invite the observer (M-34)."""
-
-    url: str
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class AnswerRelayed:
-    """Answer the reporter's request, with the address of the observer (SYN-05).
-
-    Attributes:
-        code: Below 200: more is to come.
-    """
-
-    url: str
-    observer: str
-    code: int
-    why: str = ""
-
-
-InvitationEffect: TypeAlias = Step | SendInvitation | AnswerRelayed
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            code: Its answer; below 200: more is to come.
+            why: The description in the answer.
+        """
 
 
 @final
@@ -103,68 +44,63 @@ class InvitationsCore:
     """The invitations of one sync manager: an entity of `invitation` per object and observer.
 
     An observer with an open invitation is not invited again: both requests get its answer.
+
+    Args:
+        port: The host.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: InvitationPort) -> None:
+        self._port = port
         # All wait equally long, so the first was the last to hear anything.
         self._waits: dict[tuple[str, str], _Wait] = {}
 
     def deadline(self) -> float:
-        """Return when to be fed `SilenceEnded`; infinity: no answer is awaited."""
+        """Return when `time_over` is due; infinity: no answer is awaited."""
         first = next(iter(self._waits.values()), None)
         return math.inf if first is None else first.until
 
-    def feed(self, happened: InvitationInput, now: float) -> list[InvitationEffect]:
-        """Take an input; return the effects, in order.
+    def invite(self, url: str, observer: str, now: float) -> None:
+        """Invite an observer for its reporter (M-33)."""
+        if (url, observer) in self._waits:
+            return
+        entity = Entity(INVITATION, f"{url}|{observer}")
+        self._port.step(entity.step(Trigger.SEND))
+        self._waits[url, observer] = _Wait(entity, now + entity.patience)
+        self._port.send_invitation(url, observer)
+
+    def take_answer(self, url: str, observer: str, code: int, why: str, now: float) -> None:
+        """Take an answer, the observer's or a router's for it (M-34).
 
         Args:
-            happened: The input.
+            url: Address of the object.
+            observer: Address of the observer.
+            code: Any; 408: no answer came.
+            why: The description in the answer.
             now: Seconds on the host's clock.
         """
-        match happened:
-            case InviteAsked(url, observer):
-                return self._send(url, observer, now)
-            case InviteeAnswered():
-                return self._answered(happened, now)
-            case ObjectGone(url):
-                return self._withdraw(url)
-            case SilenceEnded():
-                return self._silence(now)
-            case _:
-                assert_never(happened)
-
-    def _send(self, url: str, observer: str, now: float) -> list[InvitationEffect]:
-        if (url, observer) in self._waits:
-            return []
-        entity = Entity(INVITATION, f"{url}|{observer}")
-        step = entity.step(Trigger.SEND)
-        self._waits[url, observer] = _Wait(entity, now + entity.patience)
-        return [step, SendInvitation(url, observer)]
-
-    def _answered(self, answer: InviteeAnswered, now: float) -> list[InvitationEffect]:
-        wait = self._waits.pop((answer.url, answer.observer), None)
+        wait = self._waits.pop((url, observer), None)
         if wait is None:
-            return []
+            return
         entity = wait.entity
-        step = entity.step(_meaning(answer.code), answer.why)
+        self._port.step(entity.step(_meaning(code), why))
         if not entity.may_end:
-            self._waits[answer.url, answer.observer] = _Wait(entity, now + entity.patience)
-        return [step, AnswerRelayed(answer.url, answer.observer, answer.code, answer.why)]
+            self._waits[url, observer] = _Wait(entity, now + entity.patience)
+        self._port.relay(url, observer, code, why)
 
-    def _withdraw(self, url: str) -> list[InvitationEffect]:
-        effects: list[InvitationEffect] = []
+    def withdraw(self, url: str) -> None:
+        """End the invitations to an object that is deleted."""
         for key in [key for key in self._waits if key[0] == url]:
-            step = self._waits.pop(key).entity.step(Trigger.OBJECT_DELETED)
-            effects += [step, AnswerRelayed(*key, Code.NOT_FOUND, "the object is deleted")]
-        return effects
+            self._end(key, Trigger.OBJECT_DELETED, Code.NOT_FOUND, "the object is deleted")
 
-    def _silence(self, now: float) -> list[InvitationEffect]:
-        effects: list[InvitationEffect] = []
+    def time_over(self, now: float) -> None:
+        """End the invitations that were not answered in time."""
         while self.deadline() <= now:
             key = next(iter(self._waits))
-            step = self._waits.pop(key).entity.step(Trigger.SILENCE)
-            effects += [step, AnswerRelayed(*key, Code.TIMEOUT, "no answer came")]
-        return effects
+            self._end(key, Trigger.SILENCE, Code.TIMEOUT, "no answer came")
+
+    def _end(self, key: tuple[str, str], trigger: Trigger, code: Code, why: str) -> None:
+        self._port.step(self._waits.pop(key).entity.step(trigger))
+        self._port.relay(*key, code, why)
 
 
 def _meaning(code: int) -> Trigger:

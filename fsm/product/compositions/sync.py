@@ -12,7 +12,7 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable
 from typing import Final, final
 
 import attrs
@@ -38,7 +38,6 @@ from fsm.product.composition import (
     Situation,
     UnsafeError,
 )
-from fsm.sync import invitations
 from fsm.sync import reporter_io as at_reporter
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
@@ -104,7 +103,7 @@ class ReporterPlace(Host):
     def __init__(self) -> None:
         super().__init__()
         self.core = ReporterCore(_object(1))
-        self.invitations = InvitationsCore()
+        self.invitations = InvitationsCore(self)
         self._repeats = RepeatsCore()
         self._leases = LeasesCore()
         self._question: at_reporter.Question | None = None
@@ -140,7 +139,7 @@ class ReporterPlace(Host):
     @override
     def time_over(self) -> None:
         if self.invitations.deadline() <= self.now:
-            self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
+            self.invitations.time_over(self.now)
         if self._notified_until <= self.now:
             self._notified_until = math.inf
             self._report(at_reporter.ObserversNotified())
@@ -164,8 +163,7 @@ class ReporterPlace(Host):
             case Sent("heard"):
                 self._report(at_reporter.RuntimeNotified(_MANAGER.removesuffix("/sm")))
             case Sent("answer", code):
-                answer = invitations.InviteeAnswered(_URL, _BOB, code)
-                self._do(self.invitations.feed(answer, self.now))
+                self.invitations.take_answer(_URL, _BOB, code, "", self.now)
             case str(wanted):
                 self._want(wanted)
             case _:
@@ -174,13 +172,13 @@ class ReporterPlace(Host):
     def _want(self, wanted: str) -> None:
         match wanted:
             case "invite":
-                self._do(self.invitations.feed(invitations.InviteAsked(_URL, _BOB), self.now))
+                self.invitations.invite(_URL, _BOB, self.now)
                 self._report(at_reporter.Authorised(_BOB))
             case "change":
                 change = ChangeObject(_URL, "n", self.core.snapshot.version + 1)
                 self._report(at_reporter.ChangeAsked(_ALICE, change))
             case "delete":
-                self._do(self.invitations.feed(invitations.ObjectGone(_URL), self.now))
+                self.invitations.withdraw(_URL)
                 self._report(at_reporter.DeleteAsked(_ALICE))
                 self._repeats.forget(_URL)
             case "yes" if self._question is not None:
@@ -203,12 +201,7 @@ class ReporterPlace(Host):
             self.send(ANSWERS, Sent("denied"))
 
     def _report(self, happened: at_reporter.ReporterInput) -> None:
-        self._do(self.core.feed(happened))
-
-    def _do(
-        self, effects: Iterable[at_reporter.ReporterEffect | invitations.InvitationEffect]
-    ) -> None:
-        for effect in effects:
+        for effect in self.core.feed(happened):
             match effect:
                 case at_reporter.ReporterAsked(_, patience, question):
                     self._question, self._asked_until = question, self.now + patience
@@ -217,17 +210,25 @@ class ReporterPlace(Host):
                     self._answer(effect)
                 case at_reporter.Published() | at_reporter.Deleted():
                     self._publish(effect)
-                case invitations.SendInvitation():
-                    self.send(ANSWERS, Sent("invite"))
                 case _:
-                    self._note(effect)
+                    self.moved([effect])
         if not self.is_observed:
             self._leases.end(_URL, _BOB)
 
-    def _note(self, effect: object) -> None:
-        self.moved([effect])
-        if isinstance(effect, Step) and effect.machine == INVITED.name:
-            self._is_inviting = effect.new not in INVITED.may_end
+    # --- the port of the invitations
+
+    def step(self, step: Step) -> None:
+        """Note a step."""
+        self.moved([step])
+        self._is_inviting = step.new not in INVITED.may_end
+
+    def send_invitation(self, url: str, observer: str) -> None:
+        """Invite the observer."""
+        del url, observer
+        self.send(ANSWERS, Sent("invite"))
+
+    def relay(self, url: str, observer: str, code: int, why: str) -> None:
+        """Tell nobody: the reporter is part of this place."""
 
     def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
         if isinstance(effect, at_reporter.Denied):

@@ -17,12 +17,13 @@ from fsm.session.stub_client_io import (
     TimePassed,
 )
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
-from fsm.sync.invitations import InvitationsCore, InviteAsked, InviteeAnswered
+from fsm.sync.invitations import InvitationsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
 from specs.bodies.sync import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
+from tests.fsm.sync.observers.test_invitations import Port
 from tests.support.lone_copy import lone_copy
 from tests.support.wire.wire import answer, ask
 
@@ -129,14 +130,14 @@ def subscription():
 
 
 def invitation():
-    core = InvitationsCore()
-    core.feed(InviteAsked(URL, HC), 1.0)
+    core = InvitationsCore(Port())
+    core.invite(URL, HC, 1.0)
     return core
 
 
 def tried_invitation():
     core = invitation()
-    core.feed(InviteeAnswered(URL, HC, 183), 4.0)
+    core.take_answer(URL, HC, 183, "", 4.0)
     return core.deadline() - 4.0
 
 

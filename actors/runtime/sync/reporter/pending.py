@@ -18,17 +18,7 @@ from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
-from fsm.sync.invitations import (
-    AnswerRelayed,
-    InvitationEffect,
-    InvitationInput,
-    InvitationsCore,
-    InviteAsked,
-    InviteeAnswered,
-    ObjectGone,
-    SendInvitation,
-    SilenceEnded,
-)
+from fsm.sync.invitations import InvitationsCore
 from fsm.sync.reporter import PUBLIC, AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import (
     CutOff,
@@ -196,18 +186,18 @@ class Invitations:
 
     def __init__(self, context: SyncContext) -> None:
         self._context = context
-        self._core = InvitationsCore()
+        self._core = InvitationsCore(self)
         self._requests: dict[tuple[str, str], list[tuple[Message, InviteObservers]]] = {}
 
     def deadline(self) -> float:
-        """Return when `silence_ended` is due."""
+        """Return when `time_over` is due."""
         return self._core.deadline()
 
-    def silence_ended(self) -> None:
+    def time_over(self) -> None:
         """Notify the reporters whose invitations were not answered."""
-        self._feed(SilenceEnded())
+        self._core.time_over(trio.current_time())
 
-    def send(self, request: Message, body: InviteObservers) -> None:
+    def invite(self, request: Message, body: InviteObservers) -> None:
         """Invite one observer for its reporter; both were checked.
 
         Args:
@@ -216,58 +206,51 @@ class Invitations:
         """
         (observer,) = body.authorise
         self._requests.setdefault((body.resource, observer), []).append((request, body))
-        self._feed(InviteAsked(body.resource, observer))
+        self._core.invite(body.resource, observer, trio.current_time())
 
-    def answered(self, url: str, answer: Message) -> None:
+    def take_answer(self, url: str, answer: Message) -> None:
         """Take an answer, provisional ones and the bus's own included.
 
         Args:
             url: Address of the object.
             answer: The answer.
         """
-        answered = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
-        self._feed(answered)
+        why = reason_in(answer)
+        self._core.take_answer(url, answer.from_, answer.code, why, trio.current_time())
 
-    def object_gone(self, url: str) -> None:
+    def withdraw(self, url: str) -> None:
         """End the open requests of an object that is deleted."""
-        self._feed(ObjectGone(url))
+        self._core.withdraw(url)
 
     def let_go(self, url: str) -> None:
         """End it without messages: all components are leaving."""
-        for effect in self._core.feed(ObjectGone(url), trio.current_time()):
-            if isinstance(effect, Step):
-                self._context.step(effect)
+        for key in [key for key in self._requests if key[0] == url]:
+            del self._requests[key]
+        self._core.withdraw(url)
 
-    def _feed(self, happened: InvitationInput) -> None:
-        for effect in self._core.feed(happened, trio.current_time()):
-            self._perform(effect)
+    # --- the port of the core
 
-    def _perform(self, effect: InvitationEffect) -> None:
-        match effect:
-            case Step():
-                self._context.step(effect)
-            case SendInvitation(url, observer):
-                request, body = self._requests[url, observer][0]
-                invitation = write_body(Invitation(request.from_, body.schema, body.value))
-                sender = f"{url}/{SUBSCRIPTION}"
-                asked = self._context.request(
-                    MessageType.CREATE, observer, invitation, sender, request.identity
-                )
-                self._context.bus.send(asked)
-            case AnswerRelayed():
-                self._relay(effect)
-            case _:
-                assert_never(effect)
+    def step(self, step: Step) -> None:
+        """Trace a step."""
+        self._context.step(step)
 
-    def _relay(self, relayed: AnswerRelayed) -> None:
-        key = relayed.url, relayed.observer
-        requests = self._requests.get(key, [])
-        if relayed.code >= FIRST_FINAL:
-            self._requests.pop(key, None)
-        code = code_in_use(relayed.code)
-        more = {"description": relayed.why} if relayed.why else {}
+    def send_invitation(self, url: str, observer: str) -> None:
+        """Pass the invitation on to the observer."""
+        request, body = self._requests[url, observer][0]
+        invitation = write_body(Invitation(request.from_, body.schema, body.value))
+        sender, identity = f"{url}/{SUBSCRIPTION}", request.identity
+        self._context.bus.send(
+            self._context.request(MessageType.CREATE, observer, invitation, sender, identity)
+        )
+
+    def relay(self, url: str, observer: str, code: int, why: str) -> None:
+        """Answer all requests to invite the observer."""
+        requests = self._requests.get((url, observer), [])
+        if code >= FIRST_FINAL:
+            self._requests.pop((url, observer), None)
+        more = {"description": why} if why else {}
         for request, _ in requests:
-            self._context.answer(request, code, source=relayed.observer, **more)
+            self._context.answer(request, code_in_use(code), source=observer, **more)
 
 
 def decision_in(asked: ReporterAsked, answer: Message) -> Decision:

@@ -145,7 +145,7 @@ class ReportedObjects:
     def time_over(self) -> None:
         """Do what is due."""
         now = trio.current_time()
-        self._invitations.silence_ended()
+        self._invitations.time_over()
         self.children.time_over(self._is_observed)
         for url, observer in self._leases.due(now):
             self._feed(url, core.LeaseOver(observer))
@@ -271,7 +271,7 @@ class ReportedObjects:
         elif reported.snapshot.reporter != request.from_:
             self._context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
         elif self._ask(url, request, core.Authorised(observer), (Op.ADD, observer)):
-            self._invitations.send(request, body)
+            self._invitations.invite(request, body)
 
     def allow(self, request: Message, body: AllowObserver) -> None:
         """Let an observer in without a question, on behalf of the reporter.
@@ -332,7 +332,7 @@ class ReportedObjects:
             answer: The answer.
         """
         if answer.from_ != f"{url}/{CHANGES}":
-            self._invitations.answered(url, answer)
+            self._invitations.take_answer(url, answer)
         elif answer.is_final:
             self._feed(url, notification_in(answer))
 
@@ -525,7 +525,7 @@ class ReportedObjects:
         """Notify all observers of an object that it is gone (M-47)."""
         self._deleting[url] = request
         self._context.deleted(url, self._objects[url].snapshot.reporter)
-        self._invitations.object_gone(url)
+        self._invitations.withdraw(url)
         if runtimes:
             sender, to = f"{url}/{SUBSCRIPTION}", f"{url}/{CHANGES}"
             gone = self._context.request(MessageType.DELETE, to, {}, sender)
