@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never, final
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.monitor import Crash
 from actors.policy.ruling import Decision, Ruling
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.outbound import Outbound
@@ -70,6 +69,7 @@ class Admission:
     Attributes:
         senders: What the peers of links may send from.
         version: Number of changes of the grants.
+        after: What policy wants done by `settle`; None: nothing.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Admission:
         self._local: set[str] = set()
         self._reporters: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        self._after: Callable[[], object] | None = None
+        self.after: Callable[[], object] | None = None
         self.version = 0
 
     def name(self, component: str, name: str | None) -> None:
@@ -358,13 +358,13 @@ class Admission:
             if self.is_exempt(message, by, row.exempt):
                 return None
             self.settle()
-            ruling = failed
-            with Crash() as crash:
+            try:
                 ruling = self._policy.judge(message, by, direction, self)
-            if crash.error is not None:
-                _log.error("policy crashed", by=by, exc_info=crash.error)
+            except Exception as error:  # noqa: BLE001 - a policy may be the application's code
+                ruling = failed
+                _log.error("policy crashed", by=by, exc_info=error)
             self._hops.decided(message, ruling)
-            self._after = ruling.after
+            self.after = ruling.after
             if ruling.decision is Decision.PERMIT:
                 return ruling.marked
             return Refusal(row.drop, ruling.why or "blocked by policy", row.refusal)
@@ -373,7 +373,7 @@ class Admission:
 
     def settle(self) -> None:
         """Do what policy wants done after the last message has gone, or was refused (POL-13)."""
-        after, self._after = self._after, None
+        after, self.after = self.after, None
         if after is not None:
             after()
 

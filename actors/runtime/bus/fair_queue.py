@@ -6,7 +6,7 @@ wait gets its places back later.
 """
 
 from collections import deque
-from typing import final
+from typing import Final, final
 
 import trio
 
@@ -54,17 +54,22 @@ class Permits:
 
 @final
 class FairQueue:
-    """Gives places back, each in its turn."""
+    """Gives places back, each in its turn.
+
+    Attributes:
+        deadline: Returns when the next place is due.
+    """
 
     def __init__(self) -> None:
         self._core = FairQueueCore()
+        self.deadline: Final = self._core.deadline
         self._held: dict[str, deque[Permits]] = {}
 
-    def taken(self, place: Permits, by: str, now: float) -> None:
-        """Take a message that counts.
+    def give_back(self, place: Permits, by: str, now: float) -> None:
+        """Give back the place of a message, at once or in its turn.
 
         Args:
-            place: The places of the sender.
+            place: The places of its sender.
             by: Address of the sender.
             now: Current time, in seconds.
         """
@@ -72,10 +77,6 @@ class FairQueue:
             place.give_back()
         else:
             self._held.setdefault(by, deque()).append(place)
-
-    def deadline(self) -> float:
-        """Return when the next place is due."""
-        return self._core.deadline()
 
     def tick(self, now: float) -> None:
         """Give back the places that are due."""

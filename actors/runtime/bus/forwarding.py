@@ -125,7 +125,7 @@ class Forwarding:
             by: Address of the submitter.
             now: Current time, in seconds.
         """
-        self._turns.taken(permit, by, now)
+        self._turns.give_back(permit, by, now)
 
     def waits_anew(self, request: Message) -> None:
         """Begin the time of a request now: until now it has waited in the bus."""

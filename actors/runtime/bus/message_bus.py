@@ -310,7 +310,8 @@ class MessageBus(Actor[Never]):
         self.wake()
 
     def _settle(self, now: float) -> None:
-        self._admission.settle()
+        if self._admission.after is not None:
+            self._admission.settle()
         due = self._turns.deadline()
         if now >= self._look_at:
             self._look_at = now + _LOOK
