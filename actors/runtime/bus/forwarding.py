@@ -260,7 +260,7 @@ class Forwarding:
         self._hops.dropped(message, refusal.reason)
         again = self.answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
         if message.is_response:
-            self._deny_answer(message, refusal, now)
+            self._deny_answer(submitted, refusal, now)
         elif again is not None and refusal.code is None:
             # The answer was lost, or the request came by two routes.
             answer, waiter = again
@@ -277,14 +277,23 @@ class Forwarding:
     def _is_of_component(self, by: str) -> bool:
         return self.admission.origin(by) is Origin.LOCAL
 
-    def _deny_answer(self, response: Message, refusal: Refusal, now: float) -> None:
-        """Notify the requester that a stage of the application kept the answer."""
-        if refusal.reason not in {DropReason.DENIED, DropReason.CRASHED} or not response.is_final:
+    def _deny_answer(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+        """Notify the requester of an answer that it does not get.
+
+        A stage of the application has kept it; or the address of a part of the runtime was closed
+        while the request waited in its mailbox.
+        """
+        response = submitted.message
+        is_kept = refusal.reason in {DropReason.DENIED, DropReason.CRASHED}
+        is_part = self._is_of_component(submitted.by) and is_below(submitted.by, self._runtime)
+        request = self.answers.asked_of(response) if response.is_final else None
+        if request is None:
             return
-        request = self.answers.asked_of(response)
-        if request is not None:
+        if is_kept:
             code = refusal.code or Code.FORBIDDEN
             self._end(request, _Refused(code, refusal.why), now)
+        elif is_part and refusal.reason is DropReason.UNKNOWN_SOURCE:
+            self._end(request, _Refused(Code.NOT_FOUND, "target not found"), now)
 
     # ---- answers
 
