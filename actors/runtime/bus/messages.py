@@ -1,11 +1,12 @@
 """What components hand to the Message BUS of a runtime."""
 
 from enum import Enum
-from typing import TypeAlias, final
+from typing import Protocol, TypeAlias, final
 
 import attrs
+import trio
 
-from actors.kit.supervision.actor import Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permits
@@ -25,6 +26,48 @@ class Origin(Enum):
     P2P_STUB = "p2p-stub"
 
 
+class AnswerSink(Protocol):
+    """Takes the final answer to a request."""
+
+    def send(self, value: Message, /) -> None:
+        """Take it; called once."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Turn:
+    """To the mailbox of an actor: a task of it has been answered, and goes on now."""
+
+    reply: Reply[Message]
+    answer: Message
+
+    async def take(self) -> None:
+        """Let the task go on until it waits again."""
+        if self.reply.is_open:
+            self.reply.send(self.answer)
+            # The task runs beside this one at the first checkpoint, and has run at the second.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+
+
+@final
+@attrs.frozen(slots=True)
+class AnswerInTurn:
+    """An answer that takes its turn behind what came to the mailbox of the requester before it.
+
+    Otherwise a task of an actor would go on before the actor has handled older messages of the
+    same sender. Where the mailbox is full, it goes on at once.
+    """
+
+    reply: Reply[Message]
+    mailbox: ActorRef[Turn]
+
+    def send(self, value: Message, /) -> None:
+        """Take the answer."""
+        if not self.mailbox.try_tell(Turn(self.reply, value)):
+            self.reply.send(value)
+
+
 @final
 @attrs.define(slots=True, eq=False)
 class Submitted:
@@ -40,7 +83,7 @@ class Submitted:
 
     message: Message
     by: str
-    reply: Reply[Message] | None = None
+    reply: AnswerSink | None = None
     terms: Terms = ASKED_ONCE
     place: Permits | None = None
     intent: Intent | None = None

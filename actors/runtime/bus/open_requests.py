@@ -6,9 +6,8 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.delivery import Deliveries
-from actors.runtime.bus.messages import Origin, Submitted
+from actors.runtime.bus.messages import AnswerSink, Origin, Submitted
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
 from fsm.bus.held_paths import HeldPaths
@@ -50,7 +49,7 @@ class PendingReply:
     is_ours: bool
     intent: Intent
     session: str | None = None
-    reply: Reply[Message] | None = None
+    reply: AnswerSink | None = None
     is_copy: bool = False
 
     def way_back(self, response: Message) -> Intent:

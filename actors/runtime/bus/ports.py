@@ -15,7 +15,14 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.delivery import Listener
 from actors.runtime.bus.fair_queue import Permits
-from actors.runtime.bus.messages import Announced, Origin, Submitted
+from actors.runtime.bus.messages import (
+    Announced,
+    AnswerInTurn,
+    AnswerSink,
+    Origin,
+    Submitted,
+    Turn,
+)
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from fsm.bus.child_paths import ChildPath
 from fsm.bus.forward_rules import ForwardRule
@@ -75,8 +82,12 @@ class _Port(MiniBusPort):
         intent: Intent | None = None,
     ) -> Message:
         reply: Reply[Message] = Reply()
-        self._submit(Submitted(message, self.url, reply, terms, place, intent))
+        sink = self._sink(reply)
+        self._submit(Submitted(message, self.url, sink, terms, place, intent))
         return await self._bus.wait_for(reply)
+
+    def _sink(self, reply: Reply[Message]) -> AnswerSink:
+        return reply
 
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
@@ -164,6 +175,16 @@ class CorePort(_Port):
 
     The methods are those of the bus; the port adds whose they are.
     """
+
+    _mailbox: ActorRef[Turn] | None = None
+
+    def take_turns(self, mailbox: ActorRef[Turn]) -> None:
+        """Have answers to requests of tasks take their turn in the mailbox of their actor."""
+        self._mailbox = mailbox
+
+    @override
+    def _sink(self, reply: Reply[Message]) -> AnswerSink:
+        return reply if self._mailbox is None else AnswerInTurn(reply, self._mailbox)
 
     def send(self, message: Message) -> None:
         """Post a message at once."""

@@ -24,6 +24,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer, value_digest
+from actors.runtime.bus.messages import Turn
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, RouteQuestion
@@ -450,7 +451,9 @@ class ObjectsWanted:
     reply: Reply[ObjectsView]
 
 
-SyncMessage: TypeAlias = Delivery | PathsForgotten | ObjectsClosed | ComponentLeft | ObjectsWanted
+SyncMessage: TypeAlias = (
+    Delivery | Turn | PathsForgotten | ObjectsClosed | ComponentLeft | ObjectsWanted
+)
 """Messages to the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]

@@ -2,7 +2,8 @@
 
 It alone writes versions and publishes; a reporter asks it to (`update` to `R/sm`), so
 that its snapshot is never behind what was published. What waits for others runs in
-tasks, which go on where they are: between two waits nothing else changes the tables.
+tasks, which go on where they are: between two waits nothing else changes the tables. Answers to
+their requests take their turn in the mailbox: what the same sender said before is handled first.
 
 A sync manager serves the components of its own runtime (SYN-01, SYN-06).
 """
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.delivery import Delivery
+from actors.runtime.bus.messages import Turn
 from actors.runtime.stubs.catalogue import SchemaRefusedError
 from actors.runtime.sync.context import (
     ComponentLeft,
@@ -99,6 +101,7 @@ class SyncManager(Actor[SyncMessage]):
     @override
     async def start(self) -> None:
         self._observed.start(self.me)
+        self._context.bus.take_turns(self.me)
         self._context.bus.open_address(self._context.bus.url, self.me)
         self._reported.start(self.me)
 
@@ -107,6 +110,8 @@ class SyncManager(Actor[SyncMessage]):
         match message:
             case Delivery():
                 self._delivered(message.message, is_foreign=message.is_foreign)
+            case Turn():
+                await message.take()
             case PathsForgotten(domain, done):
                 self._reported.renew_paths(domain, done)
                 self._observed.renew_paths(domain)
