@@ -111,6 +111,11 @@ class Outlet:
         """True if senders have to wait."""
         return len(self._waiting) >= OUTBOX_MESSAGES or self._bytes >= OUTBOX_BYTES
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether half of what may wait at most is waiting: `put` would soon end the pipe."""
+        return len(self._waiting) >= SANDBOX_UNREAD // 2 or self._bytes >= SANDBOX_UNREAD_BYTES // 2
+
     def offer(self, item: PipeMessage) -> bool:
         """Have it written, if there is room; return whether there was."""
         if self.is_closed or self.is_full:

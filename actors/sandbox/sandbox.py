@@ -409,8 +409,14 @@ class _Sandbox:
             await self._deliver(message)
 
     async def _deliver(self, message: Message) -> None:
-        if not self._mini_bus.try_tell(Delivery(message, self._port.url)):
+        if self._mini_bus.try_tell(Delivery(message, self._port.url)):
+            return
+        outlet = self._tools.outlet
+        if outlet.is_crowded:
             await self._port.hand_back((message,))
+        else:
+            # Without waiting: answers and the words of the host come behind this message.
+            outlet.put(PipeMessage(Word.LOST, rest=encode(message)))
 
     def _drops(self) -> dict[str, int]:
         """Return what was dropped since this was asked last."""
