@@ -122,7 +122,8 @@ class SandboxPort(_Port):
     async def post(self, message: Message, by: str | None = None) -> None:
         self._posted += 1
         is_turn = self._posted % _BATCH == 0
-        if is_turn:
+        if is_turn and not message.is_response:
+            # An answer is owed, and is sent by a task that is being cancelled, too.
             await trio.lowlevel.checkpoint_if_cancelled()
         await self._put(Submitted(message, by or self.url))
         if is_turn:

@@ -85,6 +85,20 @@ async def test_answers_wait_for_no_permit(world):
     assert len(alice) == 3 * SUBMITTED - 1
 
 
+async def test_answers_of_a_cancelled_task_are_sent(world):
+    """They are owed; the task goes on to its next wait."""
+    alice = await world.component(A)
+    await world.component(B)
+    port = hyperty_port(world, B)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        for number in range(1, 201):
+            world.port(A).send(ask(number))
+            await port.post(answer(ask(number)))
+    await world.settle()
+    assert len(alice) == 200
+
+
 async def test_a_sender_has_only_so_much_open_at_one_receiver(world):
     """R11: it is refused what is more, and others are not."""
     alice, carol = await world.component(A), await world.component(C)
