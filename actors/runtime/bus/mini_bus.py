@@ -173,7 +173,7 @@ class MiniBusPort(ABC):
 class MiniBus:
     """The router of one sandbox: it delivers what comes for its components (BUS-04).
 
-    It is called and never waits. Messages that come before the first listener wait for it.
+    It is called and never waits. Messages that come before their first listener wait for it.
     Components send by their ports, which always lead to the Message BUS (BUS-05).
 
     Attributes:
@@ -204,27 +204,34 @@ class MiniBus:
 
     def try_tell(self, delivery: Delivery) -> bool:
         """Put a message into the mailboxes of its receivers; return whether one had room."""
-        message = delivery.message
-        if not self._routing and not self._is_closed and len(self._early) < STUB_QUEUE:
+        listeners = self._find(delivery)
+        if listeners or self._is_closed or len(self._early) >= STUB_QUEUE:
+            takers = self._put(delivery, listeners)
+            if not takers:
+                return False
+        else:
             self._early.append(delivery)
-            if self._bus is not None:
-                self._bus.delivered(message, self.name)
-            return True
-        takers = self._put(delivery)
-        if takers and delivery.purpose is not Purpose.ANNOUNCE:
-            if self._bus is not None:
-                self._bus.delivered(message, self.name)
-            for taker in takers:
-                self._hops.delivered(message, taker.name)
-        return bool(takers)
+            takers = []
+        if self._bus is not None and delivery.purpose is not Purpose.ANNOUNCE:
+            self._bus.delivered(delivery.message, self.name)
+        self._record(delivery, takers)
+        return True
 
-    def _put(self, delivery: Delivery) -> list[ActorRef[Delivery]]:
-        to = delivery.message.to
-        listeners = self._routing.find_routed(delivery.route, to)
-        if is_inbox(to):
+    def _find(self, delivery: Delivery) -> tuple[ActorRef[Delivery], ...]:
+        return self._routing.find_routed(delivery.route, delivery.message.to)
+
+    def _put(
+        self, delivery: Delivery, listeners: tuple[ActorRef[Delivery], ...]
+    ) -> list[ActorRef[Delivery]]:
+        if is_inbox(delivery.message.to):
             # Events have no answers that hold their senders back: room is left for requests.
             listeners = tuple(one for one in listeners if one.waiting < EVENTS_WAITING)
         return [one for one in listeners if one.try_tell(delivery)]
+
+    def _record(self, delivery: Delivery, takers: list[ActorRef[Delivery]]) -> None:
+        if delivery.purpose is not Purpose.ANNOUNCE:
+            for taker in takers:
+                self._hops.delivered(delivery.message, taker.name)
 
     def add(self, address: str, listener: ActorRef[Delivery], writer: str) -> tuple[Delivery, ...]:
         """Add a receiver of messages to an address (BUS-02).
@@ -235,17 +242,17 @@ class MiniBus:
             writer: Name of the component that adds it, for the trace.
 
         Returns:
-            What has waited for the first listener and finds no room now.
+            What has waited for this listener and finds no room now.
         """
         self._hops.rows(self._routing.add(address, listener, writer))
-        lost = []
-        while self._early:
-            delivery = self._early.popleft()
-            takers = self._put(delivery)
-            for taker in takers:
-                self._hops.delivered(delivery.message, taker.name)
+        early, self._early = self._early, deque()
+        lost: list[Delivery] = []
+        for delivery in early:
+            listeners = self._find(delivery)
+            takers = self._put(delivery, listeners)
+            self._record(delivery, takers)
             if not takers:
-                lost.append(delivery)
+                (lost if listeners else self._early).append(delivery)
         return tuple(lost)
 
     def remove(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
@@ -259,7 +266,7 @@ class MiniBus:
         self._hops.rows(self._routing.remove(address, listener, writer))
 
     def close(self) -> tuple[Delivery, ...]:
-        """Take nothing more; return what has waited for the first listener."""
+        """Take nothing more; return what has waited for its first listener."""
         self._is_closed = True
         early, self._early = tuple(self._early), deque()
         return early

@@ -1,10 +1,10 @@
-"""The MiniBUS: messages wait for the first listener, go to all of them, or are not taken."""
+"""The MiniBUS: messages wait for their first listener, go to all of them, or are not taken."""
 
 from functools import partial
 
 import trio
 
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.mini_bus import MiniBus
@@ -18,7 +18,7 @@ def mini_bus(world):
     return MiniBus("minibus", world.hops("minibus"), world.bus.hops)
 
 
-async def test_messages_before_the_first_listener_wait(autojump_clock):
+async def test_messages_before_their_first_listener_wait(autojump_clock):
     async with open_bus() as world:
         bus = mini_bus(world)
         assert bus.try_tell(Delivery(ask(1), B))
@@ -38,13 +38,31 @@ async def test_messages_that_wait_for_a_listener_are_few_and_given_back():
         assert (bus.is_gone, bus.try_tell(Delivery(ask(1), B)), bus.close()) == (True, False, ())
 
 
-async def test_a_message_to_nobody_in_a_sandbox_is_not_taken():
+async def test_messages_wait_while_only_others_have_a_listener():
+    """A component that starts may listen to an address of its own before it gets the rest."""
+    async with open_bus() as world:
+        bus, heard = mini_bus(world), []
+        component = await world.supervisor.start_child(ChildSpec("x", partial(Listener, heard)))
+        assert bus.try_tell(Delivery(ask(1), B))
+        assert bus.try_tell(Delivery(ask(2, to=C), C))
+        assert bus.add(C, component, "x") == ()
+        assert bus.try_tell(Delivery(ask(3), B))
+        await world.settle()
+        assert world.heard_by(heard) == [ask(2, to=C)]
+        assert bus.add("*", component, "loader") == ()
+        await world.settle()
+        assert world.heard_by(heard) == [ask(2, to=C), ask(1), ask(3)]
+
+
+async def test_the_announcement_of_a_message_is_not_recorded_as_its_delivery():
+    """OBS-01: also where it waits for its listener."""
     async with open_bus() as world:
         bus = mini_bus(world)
         component = await world.supervisor.start_child(ChildSpec("x", partial(Listener, [])))
-        bus.add(C, component, "loader")
-        assert not bus.try_tell(Delivery(ask(1), B))
-        bus.remove(C, component, "loader")
+        bus.try_tell(Delivery(ask(1), B, purpose=Purpose.ANNOUNCE))
+        bus.add("*", component, "loader")
+        bus.try_tell(Delivery(ask(2), B, purpose=Purpose.ANNOUNCE))
+        assert [fact.op for fact in world.tracer.facts if fact.op] == [Op.ADD]
 
 
 async def listening(world, bus, *names):
