@@ -302,6 +302,8 @@ class RecordWatches:
     async def _keep_subscribed(self, url: str, record: _WatchedRecord) -> None:
         """Keep the subscription of one record until nobody watches it any more."""
         while record.watchers or record.is_subscribed:
+            # Before the requests: what changes during one is seen after it.
+            record.has_changed = trio.Event()
             if not record.watchers:
                 # Who begins to watch meanwhile waits for a new subscription.
                 record.is_subscribed = False
@@ -309,7 +311,6 @@ class RecordWatches:
                 continue
             if not record.is_subscribed:
                 await self._subscribe(url, record)
-            record.has_changed = trio.Event()
             if record.watchers:
                 await record.has_changed.wait()
         del self._records[url]
@@ -318,9 +319,12 @@ class RecordWatches:
     async def _subscribe(self, url: str, record: _WatchedRecord) -> None:
         """Try to subscribe; answer those who wait for that."""
         subscribe = self.talk.renew_watch if record.is_forgotten else self.talk.watch
-        answer = await subscribe(url + _PART, self.routes.node_of(url))
-        record.is_subscribed = answer.code <= LAST_SUCCESS
         record.is_forgotten = False
+        answer = await subscribe(url + _PART, self.routes.node_of(url))
+        if record.is_forgotten:
+            # Perhaps it had answered before it lost its state: it is asked again.
+            return
+        record.is_subscribed = answer.code <= LAST_SUCCESS
         waiting, record.waiting = record.waiting, []
         if record.is_subscribed:
             for request in waiting:

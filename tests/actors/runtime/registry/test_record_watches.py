@@ -15,7 +15,7 @@ from actors.runtime.registry import watch
 from actors.runtime.registry.watch import RecordWatches, RegistryTalk
 from fsm.registry.resolve.resolve_io import RecordReported
 from specs.addresses.address import subscription_manager
-from specs.limits.protocol import READ_PAUSE
+from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Op
@@ -231,8 +231,9 @@ async def test_what_a_node_has_forgotten_is_subscribed_again_for_the_same_watche
         assert watched.watches.node_forgot("b.ex") == (RecordReported(HB, None),)
     await watched.bus.settle()
     watched.watches.node_forgot("b.ex")  # while it is asked
-    await watched.answer()
-    assert watched.asked() == [SUBSCRIBE] * 2
+    for _ in range(2):
+        await watched.answer()
+        assert watched.asked() == [SUBSCRIBE] * 3
     assert watched.codes == [(A, 200)]
     assert watched.watches.node_forgot("c.ex") == ()
 
@@ -267,6 +268,17 @@ async def test_watchers_outlast_a_renewal_in_vain_and_the_next_one_tries_again(a
         assert len(world.node) == tried + 2
         await world.ask(SUBSCRIBE, B)
         assert world.codes[2:] == [(B, 200)]
+
+
+async def test_what_a_node_forgets_during_a_renewal_in_vain_is_renewed(autojump_clock):
+    async with open_watches() as world:
+        await world.ask(SUBSCRIBE)
+        await world.answer()
+        for _ in range(2):
+            world.watches.node_forgot("b.ex")
+            await world.bus.settle()
+        await trio.sleep(1000)
+        assert world.asked() == [SUBSCRIBE] * (1 + 2 * RECONNECT_TRIES)
 
 
 async def test_a_runtime_watches_only_so_many(monkeypatch, watched):
