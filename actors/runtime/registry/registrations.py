@@ -115,10 +115,10 @@ class Registrar:
     async def _register(self, reply: Reply[None], record: Record) -> None:
         url, body = record.url, Register(record)
         answer = await self._ask(MessageType.CREATE, url, body)
-        if answer.code == Code.FORBIDDEN:
+        if answer.code == Code.FORBIDDEN and self._attempts.get(url) is record:
             # The node may have forgotten the address since it has allocated it.
             claimed = await self._claim(record)
-            if claimed.code <= LAST_SUCCESS:
+            if claimed.code <= LAST_SUCCESS and self._attempts.get(url) is record:
                 answer = await self._ask(MessageType.CREATE, url, body)
         latest = self._attempts.get(url)
         if latest is record:
@@ -143,9 +143,15 @@ class Registrar:
         reply.send(None)
 
     async def _register_again(self, record: Record) -> None:
-        await self._claim(record)
-        if record.url in self._registrations:
+        if self._is_kept(record):
+            await self._claim(record)
+        if self._is_kept(record):
             await self._refresh(record.url, MessageType.CREATE, Register(record))
+
+    def _is_kept(self, record: Record) -> bool:
+        """Return whether a record is neither unregistered nor replaced."""
+        registration = self._registrations.get(record.url)
+        return registration is not None and registration.record is record
 
     async def _refresh(self, url: str, kind: MessageType, body: UpdateRecord | Register) -> None:
         """Refresh a record; register anew what the registry has forgotten (C-53)."""

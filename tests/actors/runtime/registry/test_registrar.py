@@ -222,6 +222,28 @@ async def test_a_record_unregistered_before_the_answer_is_disconnected_after_it(
     assert (ends, world.said()) == ([Code.GONE], [CREATE, KEEP])
 
 
+@pytest.mark.parametrize("is_claiming", [False, True])
+async def test_a_record_unregistered_before_a_refusal_is_tried_no_further(
+    is_claiming, autojump_clock
+):
+    """REG-09: its address may be another's by now."""
+    ends = []
+    async with open_silent() as world, trio.open_nursery() as nursery:
+        nursery.start_soon(note, ends, world.register)
+        await world.bus.settle()
+        if is_claiming:
+            await reply(world, Code.FORBIDDEN)
+        await world.registrar.unregister(A)
+        if is_claiming:
+            await reply(world.claims)
+        else:
+            await reply(world, Code.FORBIDDEN)
+        await trio.sleep(2 * PERIOD)
+        claims = [(MessageType.SUBSCRIBE.value, SM)] if is_claiming else []
+        assert (world.said(), world.claims.said()) == ([CREATE], claims)
+    assert ends == [Code.FORBIDDEN]
+
+
 @pytest.mark.parametrize("is_unregistered", [False, True])
 async def test_a_registration_goes_on_when_its_caller_is_cancelled(is_unregistered, autojump_clock):
     """What the registry has is either kept alive or disconnected."""
@@ -268,6 +290,20 @@ async def test_a_hyperty_unregistered_during_its_claim_stays_unregistered(autoju
         await reply(world.claims)
         await reply(world)
     assert world.said() == [CREATE, KEEP]
+
+
+async def test_a_record_that_replaces_another_during_its_claim_stays(autojump_clock):
+    """REG-06: the node has forgotten the former one, which does not come back."""
+    async with open_silent() as world, trio.open_nursery() as nursery:
+        nursery.start_soon(world.register)
+        await world.bus.settle()
+        await reply(world)
+        nursery.start_soon(world.registrar.register_all_again)
+        nursery.start_soon(world.registrar.register, attrs.evolve(RECORD, name="bob"))
+        await world.bus.settle()
+        await reply(world)
+        await reply(world.claims)
+    assert world.said() == [CREATE, CREATE]
 
 
 async def test_records_are_registered_again_when_the_caller_does_not_wait(autojump_clock):
