@@ -129,13 +129,16 @@ class AddressAllocation:
         If cancelled, the node frees the others when the session ends.
 
         Raises:
-            AllocationError: The node did not take them.
+            AllocationError: The node did not take some of them.
         """
         self._unused.forget(addresses)
         for address in addresses:
             self._owned.pop(address, None)
-        for first in range(0, len(addresses), MAX_LIST):
-            answer = await self._give_back(addresses[first : first + MAX_LIST])
+        answers = [
+            await self._give_back(addresses[first : first + MAX_LIST])
+            for first in range(0, len(addresses), MAX_LIST)
+        ]
+        for answer in answers:
             _check(answer)
 
     async def claim_all(self) -> None:

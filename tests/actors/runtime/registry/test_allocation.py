@@ -10,6 +10,7 @@ from fsm.registry.addresses import Purpose
 from specs.addresses.address import address_allocation
 from specs.bodies.registry import Allocated
 from specs.errors import BadMessageError
+from specs.limits.protocol import MAX_LIST
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code
 from tests.support.runtime.domain import open_domain
@@ -90,6 +91,20 @@ async def test_a_refused_return_of_addresses_is_an_error():
         await world.settle()
         await allocation.answer(403)
     assert ends == [AllocationError]
+
+
+async def test_addresses_go_back_though_the_node_refuses_others():
+    ends = []
+    async with open_bus() as world, trio.open_nursery() as nursery:
+        allocation = await open_allocation(world)
+        addresses = tuple(f"{A}/{number}" for number in range(MAX_LIST + 1))
+        nursery.start_soon(call, ends, allocation.parts.free, addresses)
+        for code in (403, 200):
+            await world.settle()
+            await allocation.answer(code)
+    bodies = [one.message.body["childrenResources"] for one in allocation.requests]
+    assert ends == [AllocationError]
+    assert [len(body) for body in bodies] == [MAX_LIST, 1]
 
 
 async def test_a_node_that_does_not_answer_is_not_waited_for_without_end(autojump_clock):
