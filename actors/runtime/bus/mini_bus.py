@@ -28,7 +28,10 @@ class MiniBusPort(ABC):
 
     @abstractmethod
     async def post(self, message: Message, by: str | None = None) -> None:
-        """Give a message to the Message BUS; waits while that has no room.
+        """Give a message to the Message BUS.
+
+        A hyperty with too many messages at the bus waits, except with an answer; a component in a
+        sandbox process waits while its pipe has no room.
 
         Answers to a request, also provisional ones and those of routers (404, 408, 503), come
         to the listener of its `from`.
@@ -148,10 +151,10 @@ class MiniBusPort(ABC):
             address: The address.
             ref: The actor that gets the messages.
 
-        If cancelled, the listener may have been added.
+        If cancelled, the listener has been added.
 
         Raises:
-            ActorStoppedError: The runtime has closed.
+            ActorStoppedError: The runtime has closed; of a core component only.
         """
 
     @abstractmethod
@@ -162,10 +165,10 @@ class MiniBusPort(ABC):
             address: The address.
             ref: The actor that got the messages.
 
-        If cancelled, the listener may have been removed.
+        It does not wait.
 
         Raises:
-            ActorStoppedError: The runtime has closed.
+            ActorStoppedError: The runtime has closed; of a core component only.
         """
 
 

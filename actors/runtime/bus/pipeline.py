@@ -58,8 +58,9 @@ class Objection:
 class Interceptor(ABC):
     """One stage of an application; it sees each message that is not exempt (`specs.routing`).
 
-    It runs in the task of the Message BUS, which handles no other message meanwhile. A message
-    on which it raises an exception is dropped: a request is answered 500.
+    It runs in the task that sends the message, or that brings what a held message waits for; no
+    other task runs meanwhile. A message on which it raises an exception is dropped: a request is
+    answered 500.
 
     Attributes:
         name: Name for log and trace.
