@@ -213,13 +213,22 @@ class UserTurns(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
-    def put(self, item: T, user: Hashable) -> bool:
-        """Have an item of a user wait; return whether there is room for it."""
-        if self._count == self._most:
-            return False
-        self._count += 1
+    def put(self, item: T, user: Hashable) -> T | None:
+        """Have an item of a user wait.
+
+        Returns:
+            What waits no more, as there is no room: the newest of the user of whom most waits.
+        """
         self._items.setdefault(user, deque()).append(item)
-        return True
+        if self._count < self._most:
+            self._count += 1
+            return None
+        longest = max(self._items, key=lambda one: (len(self._items[one]), one == user))
+        items = self._items[longest]
+        over = items.pop()
+        if not items:
+            del self._items[longest]
+        return over
 
     def take(self) -> T:
         """Take out the first item of the user whose turn it is."""

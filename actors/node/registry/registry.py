@@ -8,6 +8,7 @@ of it (I-G3). If that fails, all of it is as if it had not been asked: every ask
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
@@ -17,6 +18,7 @@ from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, answer_body, registry_input
 from actors.kit.counters import Gauge
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
@@ -145,6 +147,7 @@ _Message: TypeAlias = Asked | RuntimeLeft | _Mirrored
 
 _log = get_logger("actors.node")
 
+_ENDED: Final = "the registry has ended before it made the search"
 _MANY: Final = "too many searches wait"
 _NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
@@ -158,8 +161,6 @@ class RegistryParts:
     Attributes:
         clock_offset: Seconds from the Trio clock to the epoch.
         news: Follows what other nodes of the domain write; None: there are none.
-        searches: Searches that wait, as each takes as long as many other requests; one is made
-            after each batch of others.
     """
 
     address: str
@@ -170,7 +171,6 @@ class RegistryParts:
     ids: IdSource
     clock_offset: float
     news: "RecordNews | None" = None
-    searches: UserTurns[tuple[Find, Asked]] = attrs.field(factory=lambda: UserTurns(MAILBOX))
 
 
 @final
@@ -193,13 +193,18 @@ class _Batch:
 
 @final
 class DomainRegistry(Actor[_Message]):
-    """Answers what is asked of the records of a domain, after the commit."""
+    """Answers what is asked of the records of a domain, after the commit.
+
+    Searches wait apart, as each takes as long as many other requests: one is made after each batch
+    of others.
+    """
 
     def __init__(self, parts: RegistryParts) -> None:
         self._parts: Final = parts
         self._core = RegistrationCore()
         self._is_current = trio.Event()
         self._batch = _Batch()
+        self._searches = UserTurns[tuple[Find, Asked]](MAILBOX)
         self._owed: dict[str, RuntimeLeft] = {}
         self._retry_at: float | None = None
         self._lookups = 0
@@ -251,18 +256,22 @@ class DomainRegistry(Actor[_Message]):
 
     @override
     async def closing(self) -> None:
-        while self._parts.searches:
+        while self._searches:
             await self.drained()
 
     @override
     async def stop(self) -> None:
         for step in () if self._parts.news is None else self._core.rest():
             self._parts.trace.step(step)
+        with suppress(ActorStoppedError):
+            while self._searches:
+                _, asked = self._searches.take()
+                await self._parts.bus.tell(_not_now(asked, _ENDED))
         detach(self._parts.bus, self._parts.address, self.me)
 
     @override
     def deadline(self) -> float:
-        if self._parts.searches:
+        if self._searches:
             return -math.inf
         if self._retry_at is not None:
             return self._retry_at
@@ -278,8 +287,8 @@ class DomainRegistry(Actor[_Message]):
     @override
     async def drained(self) -> None:
         """Make durable what came in, then say it."""
-        if self._parts.searches:
-            self._feed(*self._parts.searches.take())
+        if self._searches:
+            self._feed(*self._searches.take())
         batch, self._batch = self._batch, _Batch()
         if batch.changes:
             changes = tuple(batch.changes)
@@ -306,8 +315,9 @@ class DomainRegistry(Actor[_Message]):
             # A runtime looks for its own: nobody else is on the way back with them.
             asked = attrs.evolve(asked, is_returning=False)
         if isinstance(happened, Find):
-            if not self._parts.searches.put((happened, asked), asked.users or asked.by):
-                self._batch.anyway.append(_not_now(asked, _MANY))
+            over = self._searches.put((happened, asked), asked.users or asked.by)
+            if over is not None:
+                self._batch.anyway.append(_not_now(over[1], _MANY))
             return
         news = None if is_looked_up else self._parts.news
         if news is not None and isinstance(happened, Read) and not self._core.row(happened.url):

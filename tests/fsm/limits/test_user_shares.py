@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.limits.memory import json_bytes
-from fsm.limits.user_shares import Share, UserShares
+from fsm.limits.user_shares import Share, UserShares, UserTurns
 from fsm.machines.registration import State
 from fsm.registry.records import Create, Leave, Row, Tick
 from fsm.registry.registration import RegistrationCore
@@ -115,3 +115,15 @@ def test_a_record_is_kept_as_its_text():
     row = Row("hyperty://a.ex/1", "r1", State.LIVE, 0.0, value)
     assert row.value == value
     assert row.cost < json_bytes(value) / 10
+
+
+def test_a_full_queue_of_turns_loses_the_newest_of_whom_most_waits():
+    turns = UserTurns(4)
+    assert [turns.put(f"a{one}", "a") for one in range(3)] == [None] * 3
+    assert turns.put("b0", "b") is None
+    assert turns.put("a3", "a") == "a3"
+    assert turns.put("c0", "c") == "a2"
+    assert turns.put("b1", "b") == "b1"
+    assert turns.put("d0", "d") == "a1"
+    assert turns.put("e0", "e") == "e0"
+    assert [turns.take() for _ in range(len(turns))] == ["a0", "b0", "c0", "d0"]
