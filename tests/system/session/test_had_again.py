@@ -12,6 +12,7 @@ from signal import SIGKILL
 import attrs
 import pytest
 import trio
+import trio.testing
 
 import actors
 from actors.commands.token.issue import command as issue
@@ -123,6 +124,17 @@ async def until(condition):
             await trio.sleep(0.05)  # real time: a pace, no patience
 
 
+async def killed(node):
+    """Kill a node, and let its runtimes notice that their links are broken.
+
+    They are in this process, which stands still while a node starts: what they sent first after
+    that would go to the killed one.
+    """
+    node.process.send_signal(SIGKILL)
+    node.process.wait(60.0)
+    await trio.testing.wait_all_tasks_blocked()
+
+
 @pytest.mark.parametrize("kept", KEPT)
 async def test_a_killed_node_is_used_as_before(tmp_path, kept):
     course = Course()
@@ -166,8 +178,7 @@ async def test_a_killed_node_is_used_as_before(tmp_path, kept):
                 nursery.start_soon(caller.search)
                 nursery.start_soon(caller.watch)
             await until(lambda: all(one.answers > 2 and one.seen for one in callers))
-            node.process.send_signal(SIGKILL)
-            node.process.wait(60.0)
+            await killed(node)
 
         for number in (1, 2):
             with started(url.removeprefix("ws://").removesuffix("/link")) as node:
@@ -182,8 +193,7 @@ async def test_a_killed_node_is_used_as_before(tmp_path, kept):
                 await until(lambda: all(wanted in one.seen for one in callers))  # noqa: B023
                 assert course.wrong == []
                 if number == 1:
-                    node.process.send_signal(SIGKILL)
-                    node.process.wait(60.0)
+                    await killed(node)
                 else:
                     nursery.cancel_scope.cancel()
                     await opened.aclose()
