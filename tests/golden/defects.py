@@ -77,7 +77,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "routes": Defect(ResolveCore, "feed", _loses("listed"), "seed-plain-4"),
     "p2p": Defect(P2PRequesterCore, "feed", _loses("link_opened"), "seed-plain-4"),
     "sync": Defect(ReporterCore, "feed", _loses("subscribe_asked"), "seed-plain-4"),
-    "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-4"),
+    "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-1"),
     "session": Defect(StubClientCore, "feed", _loses("heard"), "seed-plain-4"),
     "node links": Defect(NodeSessionCore, "feed", _loses("close_asked"), "seed-plain-4"),
     "node tables": Defect(SubscriptionCore, "feed", _loses("withdrawn"), "seed-plain-4"),

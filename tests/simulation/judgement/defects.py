@@ -62,8 +62,8 @@ def _no_holding(_arrives):
 
 
 def _leave_in_words_only(_leave):
-    async def leave(self, request, _body):
-        await self._context.answer(request, Code.OK)
+    def leave(self, request, _body):
+        self._context.answer(request, Code.OK)
 
     return leave
 
@@ -194,12 +194,12 @@ def _another_child(_create):
 def _numbered_twice(_report_all):
     """A report that waits for the disk has one id for the reporter and another for all others."""
 
-    async def report(self, of, taken, op):
+    def report(self, of, taken, op):
         if taken is not None:
             report = self._report(of.url, taken, op.version)
-            await self._context.post(report)
+            self._context.post(report)
             if op.creator != of.reporter:
-                await self._pass_on(of.reporter, report)
+                self._pass_on(of.reporter, report)
 
     return report
 

@@ -69,7 +69,7 @@ async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by, caplog):
             caller, echo = await here.deploy(Echo), await there.deploy(Echo)
             assert (await caller.request(echo.url, 6)).body["value"] == 6
             node.process.send_signal(ended_by)
-            node.process.wait(60.0)
+            await trio.to_thread.run_sync(node.process.wait, 60.0)
 
         with started(tmp_path, key, place(url)) as node:
             with trio.fail_after(BACK_WITHIN):
@@ -134,7 +134,7 @@ async def test_an_observer_with_consent_hears_again_and_no_other(tmp_path, key, 
             await refused(stranger, todo.url)
             await todo.set("n", 1)
             node.process.send_signal(ended_by)
-            node.process.wait(60.0)
+            await trio.to_thread.run_sync(node.process.wait, 60.0)
 
         with started(tmp_path, key, place(url)) as node:
             with trio.fail_after(2 * BACK_WITHIN):
@@ -164,7 +164,7 @@ async def test_what_is_registered_is_waited_for(tmp_path, key):
             registry, sender = f"domain://registry.{DOMAIN}", f"{peers[1].runtime}/registry"
             assert (await peers[1].ask("create", sender, registry, value=record)).code == 200
             node.process.send_signal(signal.SIGKILL)
-            node.process.wait(60.0)
+            await trio.to_thread.run_sync(node.process.wait, 60.0)
         with started(tmp_path, key, place(url)) as node:
             caller = await come(network, url, "ra", "re-open", tokens[0])
             asked = await caller.post("create", f"{caller.runtime}/ua", echo, value=1)
@@ -242,14 +242,14 @@ async def test_five_hundred_come_back(tmp_path, key, ended_by):
                 nursery.start_soon(peer.run)
             await all_came(peers, 1)
             node.process.send_signal(ended_by)
-            node.process.wait(60.0)
+            await trio.to_thread.run_sync(node.process.wait, 60.0)
         for times in (2, 3):
             with started(tmp_path, key, place(url)) as node:
                 await all_came(peers, times)
                 assert await codes(network, url, tokens[:10]) == {401}
                 assert node.complaints == []
                 node.process.send_signal(ended_by)
-                node.process.wait(60.0)
+                await trio.to_thread.run_sync(node.process.wait, 60.0)
         nursery.cancel_scope.cancel()
 
 
