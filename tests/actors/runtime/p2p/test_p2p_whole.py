@@ -129,6 +129,7 @@ async def test_a_full_link_is_answered_503_and_when_to_try_again(autojump_clock,
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
+        await trio.sleep(1)  # What parts of the runtimes say once a link is live goes by it, too.
         with monkeypatch.context() as full:
             full.setattr(P2PLink, "send", lambda _, message: False)
             answer = await alice.ask(bob, 1)
