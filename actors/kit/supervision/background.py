@@ -1,13 +1,13 @@
 """Tasks of objects that are called, and do not have a mailbox of their own."""
 
 from collections.abc import Awaitable, Callable
-from typing import Never, TypeVar, TypeVarTuple, final
+from typing import Final, Never, TypeVar, TypeVarTuple, final
 
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, Reply
-from actors.kit.supervision.mailbox import Losable
+from actors.kit.supervision.mailbox import OpenReplies
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -21,7 +21,7 @@ class BackgroundTasks(Actor[Never]):
     """
 
     def __init__(self) -> None:
-        self._open = set[Losable]()
+        self._waits: Final = OpenReplies()
 
     async def ask(self, work: Callable[[Reply[R], *Ts], Awaitable[object]], *args: *Ts) -> R:
         """Run `work(reply, *args)` in a task of its own; return what it gives to the reply.
@@ -34,12 +34,7 @@ class BackgroundTasks(Actor[Never]):
         """
         reply: Reply[R] = Reply()
         self.spawn(work, reply, *args)
-        self._open.add(reply)
-        try:
-            return await reply.get()
-        finally:
-            self._open.discard(reply)
-            reply.abandon()
+        return await self._waits.wait_for(reply)
 
     @override
     async def handle(self, message: Never) -> None:
@@ -47,5 +42,4 @@ class BackgroundTasks(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        for reply in self._open:
-            reply.lose(ActorStoppedError(self.name))
+        self._waits.lose(ActorStoppedError(self.name))

@@ -11,7 +11,7 @@ import trio
 from actors.kit.errors import ActorStoppedError, ReplyTwiceError
 from actors.kit.supervision.waits import Party, Wait, begin_wait, end_wait
 
-__all__ = ["Asked", "Mailbox", "Nothing", "Reply"]
+__all__ = ["Asked", "Mailbox", "Nothing", "OpenReplies", "Reply"]
 
 R = TypeVar("R")
 
@@ -139,6 +139,34 @@ class Losable(Protocol):
 
     def defer(self) -> None:
         """Note that the asked actor handles other messages before it answers."""
+
+
+@final
+class OpenReplies:
+    """The waits for what an object answers that is called; they end with it."""
+
+    def __init__(self) -> None:
+        self._open: Final = set[Losable]()
+
+    async def wait_for(self, reply: Reply[R]) -> R:
+        """Wait for an answer, and return it.
+
+        If cancelled, an answer that still comes is dropped.
+
+        Raises:
+            Exception: What `lose` was called with; or what the reply failed with.
+        """
+        self._open.add(reply)
+        try:
+            return await reply.get()
+        finally:
+            self._open.discard(reply)
+            reply.abandon()
+
+    def lose(self, error: Exception) -> None:
+        """End all waits because no answer will come."""
+        for reply in self._open:
+            reply.lose(error)
 
 
 class Nothing(Enum):

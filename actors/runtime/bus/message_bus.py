@@ -16,7 +16,7 @@ from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
-from actors.kit.supervision.mailbox import Losable
+from actors.kit.supervision.mailbox import OpenReplies
 from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
 from actors.runtime.bus.fair_queue import FairQueue
@@ -56,7 +56,7 @@ class DeadMail(DeadLetters):
         self._counters.dead_letter(actor)
         if isinstance(message, Delivery):
             lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
-            if not self._bus.try_tell(lost):
+            if not self._bus.try_report(lost):
                 self._counters.drop(DropReason.NO_TARGET, message.message, actor)
 
 
@@ -72,7 +72,7 @@ message takes as long as to route it, or longer where many wait. All waits but t
 News: TypeAlias = (
     Lost | Route | NoRoute | RoutesChanged | PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
 )
-"""What a sandbox and the registry report to the bus."""
+"""What mailboxes and the registry report to the bus."""
 
 
 @final
@@ -104,7 +104,7 @@ class MessageBus(Actor[Never]):
         self._is_to_look = False
         self._is_closed = False
         self._crash: Exception | None = None
-        self._open: Final = set[Losable]()
+        self._waits: Final = OpenReplies()
 
     # ---- messages
 
@@ -142,21 +142,21 @@ class MessageBus(Actor[Never]):
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
         """Refuse what the mailbox of a component in a sandbox has no room for."""
         for one in deliveries:
-            if not self.try_tell(Lost(one, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)):
+            if not self.try_report(Lost(one, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)):
                 self.hops.dropped(one.message, DropReason.OVERFLOW)
 
-    async def tell(self, news: News) -> None:
-        """Take a report of a sandbox or of the registry."""
+    def report(self, news: News) -> None:
+        """Take news of a mailbox or of the registry."""
         with self:
-            self._report(news)
+            self._take(news)
 
-    def try_tell(self, news: News) -> bool:
-        """Take a report; return whether the bus is open."""
+    def try_report(self, news: News) -> bool:
+        """Take news; return whether the bus is open."""
         with suppress(ActorStoppedError), self:
-            self._report(news)
+            self._take(news)
         return not self._is_closed
 
-    def _report(self, news: News) -> None:
+    def _take(self, news: News) -> None:
         now, forwarding = trio.current_time(), self._forwarding
         match news:
             case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
@@ -180,7 +180,7 @@ class MessageBus(Actor[Never]):
             self._admission.grant(owner, address, origin)
 
     def revoke(self, owner: str, address: str) -> None:
-        """End that. Idempotent."""
+        """Take that permission back. Idempotent."""
         with self:
             self._admission.revoke(owner, address)
 
@@ -206,7 +206,7 @@ class MessageBus(Actor[Never]):
                 self.hops.rows(self._routing.add(address, listener, writer))
 
     def unfollow(self, address: str, component: str, writer: str) -> None:
-        """End that. Idempotent."""
+        """Undo `follow`. Idempotent."""
         with self:
             for listener in self._routing.find(component):
                 self.hops.rows(self._routing.remove(address, listener, writer))
@@ -228,7 +228,7 @@ class MessageBus(Actor[Never]):
                 self.hops.rows(self._routing.add(address, branch, writer))
 
     def remove_link(self, address: str, link: str, writer: str) -> None:
-        """End that. Idempotent."""
+        """Undo `add_link`. Idempotent."""
         with self:
             for row in self._routing.find(address):
                 if isinstance(row, LinkListener) and row.link == link:
@@ -264,7 +264,7 @@ class MessageBus(Actor[Never]):
             self._forwarding.copies.add(rule, writer)
 
     def remove_rule(self, rule: ForwardRule, writer: str) -> None:
-        """End that. Idempotent."""
+        """Undo `add_rule`. Idempotent."""
         with self:
             self._forwarding.copies.remove(rule, writer)
 
@@ -305,7 +305,7 @@ class MessageBus(Actor[Never]):
         return True
 
     def _fail(self, error: Exception) -> None:
-        """Have this actor fail, and with it the runtime: it is a bug, and not the caller's."""
+        """Let this actor crash, and so the runtime: the error is a bug, and not of the caller."""
         self._crash = self._crash or error
         self.wake()
 
@@ -354,15 +354,9 @@ class MessageBus(Actor[Never]):
 
     async def wait_for(self, reply: Reply[_R]) -> _R:
         """Wait for what the bus answers. ActorStoppedError: the runtime closes before."""
-        self._open.add(reply)
-        try:
-            return await reply.get()
-        finally:
-            self._open.discard(reply)
-            reply.abandon()
+        return await self._waits.wait_for(reply)
 
     def close(self) -> None:
         """Take no more calls, and end the waits for answers. Idempotent."""
         self._is_closed = True
-        for reply in self._open:
-            reply.lose(ActorStoppedError(_NAME))
+        self._waits.lose(ActorStoppedError(_NAME))

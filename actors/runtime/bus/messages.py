@@ -30,7 +30,7 @@ class AnswerSink(Protocol):
     """Takes the final answer to a request."""
 
     def send(self, value: Message, /) -> None:
-        """Take it; called once."""
+        """Take the answer; called once for a request."""
 
 
 @final

@@ -180,7 +180,7 @@ class CorePort(_Port):
     _mailbox: ActorRef[Turn] | None = None
 
     def take_turns(self, mailbox: ActorRef[Turn]) -> None:
-        """Have answers to requests of tasks take their turn in the mailbox of their actor."""
+        """Let answers to tasks of an actor wait in its mailbox, behind what came before them."""
         self._mailbox = mailbox
 
     @override
@@ -197,7 +197,7 @@ class CorePort(_Port):
         self._bus.listen(address, ref, self.url)
 
     def close_address(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """End that. Idempotent."""
+        """Undo `open_address`. Idempotent."""
         self._bus.unlisten(address, ref, self.url)
         self._bus.revoke(self.url, address)
 

@@ -435,7 +435,7 @@ class Registry(Actor[RegistryMessage]):
         match effect:
             case rs.Route() | rs.NoRoute():
                 self._trace_done(effect)
-                await self._parts.bus.tell(effect)
+                self._parts.bus.report(effect)
             case (
                 rs.RoutesChanged()
                 | rs.PeerKnown()
@@ -443,7 +443,7 @@ class Registry(Actor[RegistryMessage]):
                 | rs.OwnerKnown()
                 | rs.OwnerDoubted()
             ):
-                await self._parts.bus.tell(effect)
+                self._parts.bus.report(effect)
             case Step() | RowChanged() | StubRefused() | HintRefused():
                 self._keep(effect)
             case rs.Deploy() | rs.Undeploy():

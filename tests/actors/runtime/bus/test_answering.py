@@ -23,7 +23,7 @@ async def remote_request(world):
     stub = await world.component(S, Origin.NODE_STUB)
     await world.component(A)
     await world.port(S).post(ask(1, from_=C, to=A))
-    await world.bus.tell(Route(C, Intent.KNOWN, S, math.inf, "test"))
+    world.bus.report(Route(C, Intent.KNOWN, S, math.inf, "test"))
     await world.settle()
     return stub
 

@@ -82,7 +82,7 @@ class Play:
             case "late":
                 await trio.sleep(REPLY_TIMEOUT + 1)
             case "no-way":
-                await self.world.bus.tell(NO_ROUTE)
+                self.world.bus.report(NO_ROUTE)
             case "leave":
                 self.world.agent.expel(B)
                 self.world.agent.revoke(B, B)
@@ -102,7 +102,7 @@ async def play(actions):
             await world.settle()
         await trio.sleep(REPLY_TIMEOUT + 1)
         for intent in (Intent.REACH, Intent.KNOWN):
-            await world.bus.tell(NoRoute(C, intent, Code.UNAVAILABLE, "there is no way"))
+            world.bus.report(NoRoute(C, intent, Code.UNAVAILABLE, "there is no way"))
         await world.settle()
         await world.supervisor.stop_child(FULL)
         return history, world, world.heard_by(alice)

@@ -202,10 +202,10 @@ async def test_the_same_message_by_two_paths_is_delivered_once(world):
     bob = await world.component(B)
     await world.component(S, Origin.NODE_STUB)
     await world.component(PQ, Origin.P2P_STUB)
-    await world.bus.tell(PeerKnown(PQ, RC))
+    world.bus.report(PeerKnown(PQ, RC))
     await world.port(PQ).post(ask(9, from_=C, via=[PQ]))
     await world.settle()
-    await world.bus.tell(OwnerKnown(C, RC))
+    world.bus.report(OwnerKnown(C, RC))
     await world.settle()
     bob.clear()
     for stub in (S, PQ):

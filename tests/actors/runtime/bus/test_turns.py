@@ -133,7 +133,7 @@ async def windowed(world, room):
     """Return the mailbox of a stub that has room for so many messages, and leads to C."""
     stub = await world.component(S)
     world.bus.room(S, room, is_first=True)
-    await world.bus.tell(Route(C, Intent.REACH, S, math.inf, "test"))
+    world.bus.report(Route(C, Intent.REACH, S, math.inf, "test"))
     return stub
 
 

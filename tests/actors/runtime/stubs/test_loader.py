@@ -273,7 +273,7 @@ async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_c
     async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
         await loader.tell(Load(S, HERE, config))
         await world.settle()
-        await world.bus.tell(Route(FAR, Intent.REACH, S, float("inf"), "test"))
+        world.bus.report(Route(FAR, Intent.REACH, S, float("inf"), "test"))
         request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
         await world.agent.post(request)
         await world.settle()
@@ -292,7 +292,7 @@ async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_cl
         await world.settle()
         await loader.ask(lambda done: Unload(S, None, done))
         heard = await world.component(S, Origin.NODE_STUB)
-        await world.bus.tell(Route(FAR, Intent.REACH, S, float("inf"), "test"))
+        world.bus.report(Route(FAR, Intent.REACH, S, float("inf"), "test"))
         await world.agent.post(Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE))
         await world.settle()
         assert [delivery.message.identity for delivery in heard] == [ALICE]
