@@ -70,7 +70,7 @@ ANSWERS = {
     "actors/runtime/stubs/credentials.py::CredentialsError.__init__": "the provider is back",
     "actors/runtime/stubs/idp_credentials.py::IdpCredentials._executed": "the provider is back",
     "actors/runtime/sync/reporter/links.py::ObserverLinks.verifies": "open questions end",
-    "actors/runtime/sync/reporter/reporter.py::ReportedObjects._verified": "it is asked again",
+    "actors/runtime/sync/reporter/reporter.py::ReportedObjects._on_verified": "it is asked again",
     "actors/runtime/sync/reporter/stored.py::StoredReports.refused": "the disk has room again",
     "actors/runtime/sync/reporter/stored.py::StoredReports.is_kept_out": "the reporter is back",
     "fsm/bus/chunks.py::-": "other large bodies are read",

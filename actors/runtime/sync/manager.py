@@ -109,7 +109,7 @@ class SyncManager(Actor[SyncMessage]):
     async def handle(self, message: SyncMessage) -> None:
         match message:
             case Delivery():
-                self._delivered(message.message, is_foreign=message.is_foreign)
+                self._on_message(message.message, is_foreign=message.is_foreign)
             case Turn():
                 await message.take()
             case PathsForgotten(domain, done):
@@ -134,7 +134,7 @@ class SyncManager(Actor[SyncMessage]):
         self._progress()
 
     def _progress(self) -> None:
-        """Have what a task has changed taken note of."""
+        """Called by a task that has changed the tables: end what must end, set the timer anew."""
         self._end_due()
         self.wake()
 
@@ -176,43 +176,43 @@ class SyncManager(Actor[SyncMessage]):
     @override
     async def stop(self) -> None:
         # Also after a timeout or a crash, every entity reaches an end.
-        self._reported.let_go()
+        self._reported.end_all()
 
     # --- messages ---------------------------------------------------------------------------
 
-    def _delivered(self, message: Message, *, is_foreign: bool) -> None:
+    def _on_message(self, message: Message, *, is_foreign: bool) -> None:
         if message.is_response:
-            self._answered(message)
+            self._on_answer(message)
             return
         try:
             check_asker(message, self._context.bus.url, is_foreign=is_foreign)
-            self._asked(message)
+            self._on_request(message)
         except BadMessageError as exc:
             if message.is_request:
                 self._context.refuse(message, exc.code, exc.reason)
 
-    def _answered(self, answer: Message) -> None:
+    def _on_answer(self, answer: Message) -> None:
         """Take an answer to an object; other requests are awaited where they are made."""
         reported = self._reported.owner_of(answer.to)
         if reported is not None:
-            self._reported.answered(reported, answer)
+            self._reported.on_answer(reported, answer)
 
-    def _asked(self, message: Message) -> None:
+    def _on_request(self, message: Message) -> None:
         if message.to == self._context.bus.url:
-            self._by_component(message)
+            self._on_component_request(message)
             return
         reported = self._reported.owner_of(message.to)
         observed = self._observed.observed(message.to)
         if reported is not None:
-            self._reported.asked(reported, message)
+            self._reported.on_request(reported, message)
         elif observed is not None and message.type is MessageType.DELETE:
-            self._observed.deleted(observed, message)
+            self._observed.on_deleted(observed, message)
         elif observed is not None and message.type is MessageType.UPDATE:
-            self._observed.changed(observed, message)
+            self._observed.on_change(observed, message)
         elif message.is_request:
             self._context.refuse(message, Code.NOT_FOUND, "no such object")
 
-    def _by_component(self, message: Message) -> None:
+    def _on_component_request(self, message: Message) -> None:
         match message.type:
             case MessageType.CREATE:
                 self._create(message, read_body(message, create_class(message)))
@@ -261,7 +261,7 @@ class SyncManager(Actor[SyncMessage]):
             case Observe():
                 self._observed.observe(request, body)
             case ObjectBack():
-                self._observed.back(request, body)
+                self._observed.on_object_back(request, body)
             case Resume():
                 self._observed.resume(request)
             case _:
@@ -274,6 +274,6 @@ class SyncManager(Actor[SyncMessage]):
             case ExpelObserver():
                 self._reported.expel(request, body)
             case ObserverExpelled():
-                self._observed.expelled(request, body)
+                self._observed.on_expelled(request, body)
             case _:
                 assert_never(body)

@@ -95,15 +95,15 @@ class ReporterRequests:
             pause *= 2
 
     def _is_observed(self, url: str) -> bool:
-        there = self._objects.get(url)
-        return there is not None and not there.is_closing
+        entry = self._objects.get(url)
+        return entry is not None and not entry.is_closing
 
     async def _is_known_again(self, url: str) -> bool:
-        there = self._objects.get(url)
-        if there is None or there.is_closing:
+        entry = self._objects.get(url)
+        if entry is None or entry.is_closing:
             return True
-        for observer, number in tuple(there.observers.items()):
-            if observer not in there.observers:
+        for observer, number in tuple(entry.observers.items()):
+            if observer not in entry.observers:
                 # It has left while others were asked for.
                 continue
             asked = self._of_observer(MessageType.SUBSCRIBE, url, observer)
@@ -127,7 +127,7 @@ class ReporterRequests:
         body: JsonObject = {"resource": url, "value": value}
         self._context.bus.send(self._context.request(MessageType.UPDATE, observer, body))
 
-    def say_refused(self, url: str, observer: str) -> None:
+    def notify_refused(self, url: str, observer: str) -> None:
         """Notify an observer that it does not observe any more (M-45).
 
         Args:
@@ -150,13 +150,13 @@ class ReporterRequests:
             if answer.code != Code.UNAVAILABLE:
                 break
             await trio.sleep(BUSY_PAUSE)
-            there = self._objects.get(url)
-            if there is None or observer in there.observers:
+            entry = self._objects.get(url)
+            if entry is None or observer in entry.observers:
                 # It observes again: that must not be taken back.
                 break
             answer = await ask(url, observer)
 
-    def take_back(self, url: str, observer: str) -> None:
+    def withdraw(self, url: str, observer: str) -> None:
         """Say that an observer does not want what it asked for; no answer is waited for.
 
         Args:
@@ -186,7 +186,7 @@ class ObservedObjects:
         self._context = context
         self._spawn = spawn
         self._objects: dict[str, Observed] = {}
-        self._requests = ReporterRequests(context, self._objects, self.refused_again)
+        self._requests = ReporterRequests(context, self._objects, self.on_refused_again)
         self._reporter = reporter
         self.paths: Final = ObserverPaths(context, spawn, self._renew, reporter)
         self._renewals = RenewalsCore()
@@ -210,8 +210,8 @@ class ObservedObjects:
     def observers(self) -> set[str]:
         """The hyperties that observe something, are about to, or are about to stop."""
         found: set[str] = set()
-        for there in self._objects.values():
-            found |= there.leaving.union(there.observers, (one.from_ for one, _ in there.waiting))
+        for entry in self._objects.values():
+            found |= entry.leaving.union(entry.observers, (one.from_ for one, _ in entry.waiting))
         return found
 
     def observes(self, url: str, component: str) -> bool:
@@ -221,9 +221,9 @@ class ObservedObjects:
             url: Address of the object.
             component: Address of the component.
         """
-        there = self._objects.get(url)
-        asked = None if there is None else there.observers.get(component)
-        return there is not None and asked is not None and (component, asked) not in there.asking
+        entry = self._objects.get(url)
+        asked = None if entry is None else entry.observers.get(component)
+        return entry is not None and asked is not None and (component, asked) not in entry.asking
 
     def observed(self, address: str) -> str | None:
         """Return the observed object whose changes go to an address."""
@@ -243,13 +243,13 @@ class ObservedObjects:
 
     async def _renew_lease(self, url: str, observer: str) -> None:
         """Ask for an observer to go on; one that has left meanwhile is not asked for."""
-        there = self._objects.get(url)
-        number = None if there is None else there.observers.get(observer)
-        if there is not None and number is not None:
-            answer, link = await self.paths.join(url, observer, there.version or None)
-            self._lease_answered(url, observer, number, answer, link)
+        entry = self._objects.get(url)
+        number = None if entry is None else entry.observers.get(observer)
+        if entry is not None and number is not None:
+            answer, link = await self.paths.join(url, observer, entry.version or None)
+            self._on_lease_answer(url, observer, number, answer, link)
 
-    def _lease_answered(
+    def _on_lease_answer(
         self, url: str, observer: str, number: int, answer: Message, link: str | None
     ) -> None:
         """Take it how a renewal ended; it is made again if it is not decided.
@@ -257,15 +257,15 @@ class ObservedObjects:
         Where the lease was over already, the node has removed the path, and others here may
         have lost theirs: all of them subscribe again.
         """
-        there = self._objects.get(url)
-        if there is None or there.observers.get(observer) != number:
+        entry = self._objects.get(url)
+        if entry is None or entry.observers.get(observer) != number:
             return
         if answer.code == Code.FORBIDDEN:
-            self.refused_again(url, observer, number)
+            self.on_refused_again(url, observer, number)
         elif answer.code > LAST_SUCCESS:
             self._renewals.unanswered(url, observer, self._context.now())
         else:
-            self.paths.answered(url, Route(link))
+            self.paths.on_answer(url, Route(link))
             self._granted(url, observer, answer)
             if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
@@ -278,14 +278,14 @@ class ObservedObjects:
         life = float(lease) if isinstance(lease, int) and lease > 0 else math.inf
         self._renewals.granted(url, observer, life, self._context.now())
         if isinstance(value, dict):
-            self._came(url, value)
+            self._note_version(url, value)
 
-    def _came(self, url: str, snapshot: JsonObject) -> None:
+    def _note_version(self, url: str, snapshot: JsonObject) -> None:
         version = snapshot.get("version")
         if isinstance(version, int):
             self._objects[url].version = max(version, self._objects[url].version)
 
-    def changed(self, url: str, event: Message) -> None:
+    def on_change(self, url: str, event: Message) -> None:
         """Note that a change of an object has come here; its observers get it themselves.
 
         Args:
@@ -293,7 +293,7 @@ class ObservedObjects:
             event: The message.
         """
         if event.from_ == url:
-            self._came(url, event.body)
+            self._note_version(url, event.body)
 
     # --- begin --------------------------------------------------------------------------
 
@@ -306,9 +306,9 @@ class ObservedObjects:
         """
         url, names = body.resource, [] if body.p2p is True else child_resources(body.resource)
         self._context.answer(request, Code.TRYING, resources=[*names])
-        there = self._objects.get(url)
-        if there is not None and there.is_closing:
-            there.waiting.append((request, body))
+        entry = self._objects.get(url)
+        if entry is not None and entry.is_closing:
+            entry.waiting.append((request, body))
         else:
             self._observe(request, body)
 
@@ -322,13 +322,13 @@ class ObservedObjects:
     def _observe(self, request: Message, body: Observe) -> None:
         url = body.resource
         is_first = url not in self._objects
-        there = self._objects.setdefault(url, Observed())
-        there.observers[request.from_] = request.id
-        there.asking.add((request.from_, request.id))
+        entry = self._objects.setdefault(url, Observed())
+        entry.observers[request.from_] = request.id
+        entry.asking.add((request.from_, request.id))
         if is_first:
             self._context.bus.open_address(f"{url}/{CHANGES}", self._listener)
             self._follow(url, request.from_)
-        self.paths.requested(url, request.from_, p2p=body.p2p)
+        self.paths.on_request(url, request.from_, p2p=body.p2p)
         self._spawn(partial(self._open if is_first else self._join, request, body))
 
     def _follow(self, url: str, observer: str) -> None:
@@ -343,29 +343,29 @@ class ObservedObjects:
     async def _open(self, request: Message, body: Observe) -> None:
         url = body.resource
         answer, link, barred = await self.paths.open(url, request.from_)
-        self.done(request, url, answer, Route(link, barred, is_first=True))
+        self._on_answer(request, url, answer, Route(link, barred, is_first=True))
 
     async def _join(self, request: Message, body: Observe) -> None:
         url = body.resource
-        there = self._objects.get(url)
+        entry = self._objects.get(url)
         link: str | None = None
-        if there is not None and request.from_ in there.observers:
+        if entry is not None and request.from_ in entry.observers:
             # A renewal is no new subscription: an expelled observer does not come back so.
-            is_known = body.resume and there.version
-            version = there.version if is_known else None
+            is_known = body.resume and entry.version
+            version = entry.version if is_known else None
             answer, link = await self.paths.join(url, request.from_, version)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        self.done(request, url, answer, Route(link))
+        self._on_answer(request, url, answer, Route(link))
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
-        for url, there in self._objects.items():
-            is_there = self._context.node_for(url) == domain and not there.is_closing
-            if is_there and self.paths.is_by_node(url):
+        for url, entry in self._objects.items():
+            is_affected = self._context.node_for(url) == domain and not entry.is_closing
+            if is_affected and self.paths.is_by_node(url):
                 self._spawn(partial(self._renew, url))
 
-    def back(self, request: Message, body: ObjectBack) -> None:
+    def on_object_back(self, request: Message, body: ObjectBack) -> None:
         """Subscribe again to an object that is back, and list its observers here (M-52).
 
         Args:
@@ -373,30 +373,30 @@ class ObservedObjects:
             body: Body of the request.
         """
         url = body.resource
-        there = self._objects.get(url)
-        observers = [] if there is None or there.is_closing else [*there.observers]
+        entry = self._objects.get(url)
+        observers = [] if entry is None or entry.is_closing else [*entry.observers]
         self._context.answer(request, Code.OK, value=[*observers])
         if observers:
             self._renew_once(url)
 
     def _renew_once(self, url: str) -> None:
         """Set a path again, and ask its owner again, unless that is being done."""
-        there = self._objects[url]
-        if not there.is_renewed:
-            there.is_renewed = True
-            self._spawn(partial(self._renew_for, url, there))
+        entry = self._objects[url]
+        if not entry.is_renewed:
+            entry.is_renewed = True
+            self._spawn(partial(self._renew_for, url, entry))
 
-    async def _renew_for(self, url: str, there: Observed) -> None:
+    async def _renew_for(self, url: str, entry: Observed) -> None:
         try:
             await self._renew(url)
         finally:
-            there.is_renewed = False
+            entry.is_renewed = False
 
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
         await self._requests.ask_again(url, partial(self.paths.set_path, url))
 
-    def done(self, request: Message, url: str, answer: Message, route: Route) -> None:
+    def _on_answer(self, request: Message, url: str, answer: Message, route: Route) -> None:
         """Answer an observer; what was set up for nothing is removed.
 
         Args:
@@ -405,16 +405,16 @@ class ObservedObjects:
             answer: What the reporter's end answered, or who has refused the path.
             route: The route of the answer.
         """
-        there = self._objects.get(url)
-        if there is not None:
-            there.asking.discard((request.from_, request.id))
-        self.paths.answered(url, route)
-        asked = None if there is None else there.observers.get(request.from_)
+        entry = self._objects.get(url)
+        if entry is not None:
+            entry.asking.discard((request.from_, request.id))
+        self.paths.on_answer(url, route)
+        asked = None if entry is None else entry.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
             by_link: JsonObject = {} if route.link is None else {"p2p": True}
-            if there is not None:
-                self._let_in(url, there, request.from_)
+            if entry is not None:
+                self._admit(url, entry, request.from_)
             if asked == request.id:
                 self._granted(url, request.from_, answer)
             self._context.answer(request, Code.OK, value=value, **by_link)
@@ -422,23 +422,23 @@ class ObservedObjects:
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
             # The reporter's yes may be outstanding: it must not stay. Of an observer that has
             # asked again it is the other request's.
-            self._requests.take_back(url, request.from_)
+            self._requests.withdraw(url, request.from_)
         if asked == request.id:
-            self._take_off(url, request.from_)
+            self._remove_observer(url, request.from_)
         self._close_if_left(url, None)
-        if there is not None and there.observers and self.paths.is_by_node(url):
+        if entry is not None and entry.observers and self.paths.is_by_node(url):
             # The node took the path away with the refusal; others may have come since.
             self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
         extra = {"description": why} if isinstance(why, str) else {}
         self._context.answer(request, code_in_use(answer.code), **extra)
 
-    def _let_in(self, url: str, there: Observed, observer: str) -> None:
+    def _admit(self, url: str, entry: Observed, observer: str) -> None:
         """Deliver an object to an observer, and to no observer before its admission (I-D9)."""
-        for other, number in there.asking:
-            if there.observers.get(other) == number:
+        for other, number in entry.asking:
+            if entry.observers.get(other) == number:
                 self._unfollow(url, other)
-        if observer in there.observers:
+        if observer in entry.observers:
             self._follow(url, observer)
 
     # --- end ----------------------------------------------------------------------------
@@ -451,32 +451,32 @@ class ObservedObjects:
             body: Body of the request.
         """
         url = body.resource
-        there = self._objects.get(url)
-        if there is not None and request.from_ in there.observers:
-            self._let_go(url, request.from_, request)
+        entry = self._objects.get(url)
+        if entry is not None and request.from_ in entry.observers:
+            self._begin_leaving(url, request.from_, request)
         else:
             self._context.answer(request, Code.OK)
 
     def leave_all(self, observer: str) -> None:
         """Leave every object for a component that is gone."""
-        for url, there in self._objects.items():
-            for waiting in [one for one in there.waiting if one[0].from_ == observer]:
-                there.waiting.remove(waiting)
+        for url, entry in self._objects.items():
+            for waiting in [one for one in entry.waiting if one[0].from_ == observer]:
+                entry.waiting.remove(waiting)
                 request, _ = waiting
                 self._context.refuse(request, Code.GONE, "the observer left")
-            if observer in there.observers:
-                self._let_go(url, observer, None)
+            if observer in entry.observers:
+                self._begin_leaving(url, observer, None)
 
-    def _let_go(self, url: str, observer: str, request: Message | None) -> None:
-        self._take_off(url, observer)
+    def _begin_leaving(self, url: str, observer: str, request: Message | None) -> None:
+        self._remove_observer(url, observer)
         self._objects[url].leaving.add(observer)
         self._spawn(partial(self._leave, url, observer, request))
 
-    def _take_off(self, url: str, observer: str) -> None:
+    def _remove_observer(self, url: str, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
         self._renewals.ended(url, observer)
-        self.paths.left(url, observer)
+        self.paths.on_left(url, observer)
         self._unfollow(url, observer)
 
     def _unfollow(self, url: str, observer: str) -> None:
@@ -486,21 +486,21 @@ class ObservedObjects:
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         await self._requests.leave(url, observer, self.paths.leave)
         # With the last one the path goes (SYN-20).
-        there = self._objects.get(url)
-        if there is not None:
-            there.leaving.discard(observer)
+        entry = self._objects.get(url)
+        if entry is not None:
+            entry.leaving.discard(observer)
         self._close_if_left(url, request)
 
     def _close_if_left(self, url: str, request: Message | None) -> None:
         """Remove the path without remaining observers, not even again."""
-        there = self._objects.get(url)
-        if there is not None and not there.observers and not there.is_closing:
-            there.is_closing = True
+        entry = self._objects.get(url)
+        if entry is not None and not entry.observers and not entry.is_closing:
+            entry.is_closing = True
             self._spawn(partial(self._close_path, url, request))
         elif request is not None:
             self._context.answer(request, Code.OK)
 
-    def expelled(self, event: Message, body: ObserverExpelled) -> None:
+    def on_expelled(self, event: Message, body: ObserverExpelled) -> None:
         """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
 
         One that has asked again since is being decided on anew, and stays until then.
@@ -511,14 +511,14 @@ class ObservedObjects:
         """
         self._context.answer(event, Code.OK)
         url, observer = body.resource, body.observer
-        there = self._objects.get(url)
-        if there is None or (observer, there.observers.get(observer, 0)) in there.asking:
+        entry = self._objects.get(url)
+        if entry is None or (observer, entry.observers.get(observer, 0)) in entry.asking:
             return
-        if observer in there.observers:
-            self._take_off(url, observer)
+        if observer in entry.observers:
+            self._remove_observer(url, observer)
             self._close_if_left(url, None)
 
-    def refused_again(self, url: str, observer: str, number: int) -> None:
+    def on_refused_again(self, url: str, observer: str, number: int) -> None:
         """Cut an observer off, and notify it: it is not admitted any more.
 
         Args:
@@ -526,14 +526,14 @@ class ObservedObjects:
             observer: Address of the observer.
             number: Of the request by which it observes.
         """
-        there = self._objects.get(url)
-        is_same = there is not None and there.observers.get(observer) == number
-        if there is not None and is_same and (observer, number) not in there.asking:
-            self._take_off(url, observer)
-            self._requests.say_refused(url, observer)
+        entry = self._objects.get(url)
+        is_same = entry is not None and entry.observers.get(observer) == number
+        if entry is not None and is_same and (observer, number) not in entry.asking:
+            self._remove_observer(url, observer)
+            self._requests.notify_refused(url, observer)
             self._close_if_left(url, None)
 
-    def deleted(self, url: str, event: Message) -> None:
+    def on_deleted(self, url: str, event: Message) -> None:
         """Accept a deletion from the reporter only (M-47).
 
         Args:
@@ -545,8 +545,8 @@ class ObservedObjects:
             return
         self._context.answer(event, Code.OK, source=self._context.runtime)
         for observer in tuple(self._objects[url].observers):
-            self._take_off(url, observer)
-        self.paths.deleted(url)
+            self._remove_observer(url, observer)
+        self.paths.on_deleted(url)
         self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
@@ -554,8 +554,8 @@ class ObservedObjects:
         await self.paths.close(url)
         if request is not None:
             self._context.answer(request, Code.OK)
-        there = self._objects.pop(url)
+        entry = self._objects.pop(url)
         self.paths.forget(url)
-        for waiting, body in there.waiting:
+        for waiting, body in entry.waiting:
             # It waited for that.
             self._observe(waiting, body)

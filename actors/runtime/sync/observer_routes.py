@@ -77,7 +77,7 @@ class ObserverPaths:
         self._reporter = reporter
         self._spawn = spawn
         self._renew = renew
-        self._watches = LinkWatches(context.registry, spawn, self._link_is)
+        self._watches = LinkWatches(context.registry, spawn, self._on_link)
         self._routes: dict[str, ObserverRoute] = {}
         self._paths: set[str] = set()
         self._led: dict[str, str] = {}
@@ -89,7 +89,7 @@ class ObserverPaths:
 
     # --- observers ------------------------------------------------------------------------
 
-    def requested(self, url: str, observer: str, *, p2p: bool | None) -> None:
+    def on_request(self, url: str, observer: str, *, p2p: bool | None) -> None:
         """Note what an observer wants; what links are made of never comes by one (I-P13).
 
         Args:
@@ -100,7 +100,7 @@ class ObserverPaths:
         route = self._routes.setdefault(url, ObserverRoute())
         self._move(url, route.prefer(observer, p2p=False if is_p2p_part(url) else p2p))
 
-    def left(self, url: str, observer: str) -> None:
+    def on_left(self, url: str, observer: str) -> None:
         """Note that an observer is gone.
 
         Args:
@@ -123,11 +123,11 @@ class ObserverPaths:
             await self._watches.link_to(url) if route is not None and route.may_use_links else None
         )
         if link is not None:
-            self._hear_by(url, link)
+            self._set_event_link(url, link)
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
             if answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN:
                 return answer, link, None
-            self._hear_by(url, None)
+            self._set_event_link(url, None)
         answer = await self.set_path(url)
         if route is None or not route.is_wanted_by(observer):
             # Its unsubscription has gone already: what is asked now would never be taken back.
@@ -136,7 +136,7 @@ class ObserverPaths:
             answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
         return answer, None, link
 
-    def answered(self, url: str, by: Route) -> None:
+    def on_answer(self, url: str, by: Route) -> None:
         """Note by which route an observer was answered; from the first on, follow links.
 
         Args:
@@ -150,7 +150,7 @@ class ObserverPaths:
             self._move(url, route.asked(by.link))
             return
         self._move(url, route.opened(by.link, by.barred))
-        self._lead_children(url, route.used)
+        self._set_child_path(url, route.used)
         if not is_p2p_part(url):
             self._watches.watch(url, by.link or by.barred, is_wanted=route.wants_link)
 
@@ -225,7 +225,7 @@ class ObserverPaths:
             if part:
                 await self._request(MessageType.UNSUBSCRIBE, url, part)
 
-    def deleted(self, url: str) -> None:
+    def on_deleted(self, url: str) -> None:
         """Note that the object is gone; its paths are removed by `close`."""
         self._deleted.add(url)
 
@@ -236,7 +236,7 @@ class ObserverPaths:
 
     # --- moves ----------------------------------------------------------------------------------
 
-    def _link_is(self, url: str, link: str | None) -> None:
+    def _on_link(self, url: str, link: str | None) -> None:
         """Note that another link leads to where an object is reported, or none."""
         route = self._routes.get(url)
         if route is not None:
@@ -248,12 +248,12 @@ class ObserverPaths:
             job = self._to_node if move.link is None else partial(self._to_link, link=move.link)
             self._spawn(partial(job, url, route))
 
-    def _hear_by(self, url: str, link: str | None) -> None:
+    def _set_event_link(self, url: str, link: str | None) -> None:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
         for address in published_addresses(url):
             self._context.bus.set_event_link(address, link)
 
-    def _lead_children(self, url: str, link: str | None) -> None:
+    def _set_child_path(self, url: str, link: str | None) -> None:
         """Have what observers here write of children take the route of the changes."""
         if link == self._led.get(url):
             return
@@ -267,8 +267,8 @@ class ObserverPaths:
     async def _to_node(self, url: str, route: ObserverRoute) -> None:
         await self._renew(url)
         if self._routes.get(url) is route:
-            self._hear_by(url, None)
-        self._moved(url, route, None, Moving.DONE)
+            self._set_event_link(url, None)
+        self._on_moved(url, route, None, Moving.DONE)
 
     async def _to_link(self, url: str, route: ObserverRoute, link: str) -> None:
         """Ask for one observer by the link: then its whole runtime is served by that (I-D12).
@@ -279,7 +279,7 @@ class ObserverPaths:
         if observer is None:
             how = Moving.REFUSED
         else:
-            self._hear_by(url, link)
+            self._set_event_link(url, link)
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
             how = _outcome(answer)
         if how is Moving.DONE and url in self._paths:
@@ -287,22 +287,22 @@ class ObserverPaths:
                 await self._context.bus.caught_up(address, link)
             if self._routes.get(url) is route:
                 # Before: the node refuses children without a path.
-                self._lead_children(url, link)
+                self._set_child_path(url, link)
                 await self.close(url)
-        self._moved(url, route, link, how)
+        self._on_moved(url, route, link, how)
 
-    def _moved(self, url: str, route: ObserverRoute, link: str | None, how: Moving) -> None:
+    def _on_moved(self, url: str, route: ObserverRoute, link: str | None, how: Moving) -> None:
         """Take it how a move ended; one of an object that was left means nothing."""
         if self._routes.get(url) is route:
             self._move(url, route.moved(link, how))
-            self._lead_children(url, route.used)
+            self._set_child_path(url, route.used)
 
     def forget(self, url: str) -> None:
         """Note that an object is observed no more."""
-        self._hear_by(url, None)
+        self._set_event_link(url, None)
         self._watches.unwatch(url)
         self._routes.pop(url, None)
-        self._lead_children(url, None)
+        self._set_child_path(url, None)
         # A deletion may have been reported while its path was being closed.
         self._deleted.discard(url)
 

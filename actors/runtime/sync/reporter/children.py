@@ -249,7 +249,7 @@ class ReportedChildren:
 
     # --- what is said of children ---------------------------------------------------------
 
-    def said(self, reported: ReporterCore, message: Message) -> None:
+    def on_message(self, reported: ReporterCore, message: Message) -> None:
         """Take what came to the address of an object's children.
 
         Args:

@@ -43,7 +43,7 @@ class ObserverLinks:
         self._context = context
         self._spawn = spawn
         self._routes = RuntimeRoutes(context.runtime)
-        self._watches = LinkWatches(context.registry, spawn, self._link_is)
+        self._watches = LinkWatches(context.registry, spawn, self._on_link)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looks = 0
 
@@ -100,7 +100,7 @@ class ObserverLinks:
             self._watches.watch(runtime, link)
         verified(url, request)
 
-    def left(self, url: str, observer: str) -> None:
+    def on_left(self, url: str, observer: str) -> None:
         """Note that an observer leaves: what it asked before is not decided on.
 
         Args:
@@ -126,7 +126,7 @@ class ObserverLinks:
             effects += self._routes.counts(url, runtime)
         self._perform([*effects, *self._routes.reach(url, active)])
 
-    def _link_is(self, runtime: str, link: str | None) -> None:
+    def _on_link(self, runtime: str, link: str | None) -> None:
         """Note that another link leads to a runtime, or none: it asks anew."""
         self._perform(self._routes.link_is(runtime, link))
 

@@ -123,7 +123,7 @@ class ObserverLists:
             self._context.bus.close_address(address, listener)
             self._context.bus.unfollow_all(address)
 
-    def changed(self, url: str, row: RowChanged) -> None:
+    def on_row(self, url: str, row: RowChanged) -> None:
         """Notify the reporter that an observer has joined or left (M-53).
 
         Args:
@@ -139,7 +139,7 @@ class ObserverLists:
         event = self._context.request(MessageType.UPDATE, to, write_body(change), url)
         self._context.bus.publish(event, frozenset({self._context.runtime}))
 
-    def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
+    def on_request(self, url: str, reported: ReporterCore, request: Message) -> None:
         """Return the observers, to the reporter only.
 
         Args:
@@ -222,7 +222,7 @@ class Invitations:
         """End the open requests of an object that is deleted."""
         self._core.withdraw(url)
 
-    def let_go(self, url: str) -> None:
+    def end_all(self, url: str) -> None:
         """End it without messages: all components are leaving."""
         for key in [key for key in self._requests if key[0] == url]:
             del self._requests[key]

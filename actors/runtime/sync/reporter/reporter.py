@@ -86,7 +86,7 @@ class ReportedObjects:
         self._links = ObserverLinks(context, spawn)
         self.children = ReportedChildren(context, self._links.direct)
         self._lists = ObserverLists(context)
-        self._pending = PendingSubscriptions(context, spawn, self._decided)
+        self._pending = PendingSubscriptions(context, spawn, self._on_decision)
         self._invitations = Invitations(context)
         self._stored = StoredReports(context, self._registrations)
         self._listener: ActorRef[Delivery]
@@ -98,7 +98,7 @@ class ReportedObjects:
             self._objects[back.shown.url] = back.reported
             self._listen(back.shown)
             self._perform(back.shown.url, None, back.effects)
-            self._spawn(partial(self._stored.announce, back, self._still_observed))
+            self._spawn(partial(self._stored.announce, back, self._keep_observers))
 
     def _listen(self, thing: DataObject) -> None:
         """Let the object's own address, its observers and its children lead to the listener."""
@@ -210,10 +210,10 @@ class ReportedObjects:
         """
         self._stored.resume(request, body, self._objects, self.children.with_children)
 
-    def _still_observed(self, url: str, manager: str, observers: frozenset[str]) -> None:
+    def _keep_observers(self, url: str, manager: str, observers: frozenset[str]) -> None:
         """Let the former observers of a resumed object go."""
-        there = self._objects.get(url)
-        for observer in () if there is None else there.observers:
+        reported = self._objects.get(url)
+        for observer in () if reported is None else reported.observers:
             if observer not in observers:
                 self._feed(url, core.UnsubscribeAsked(observer, manager))
         self._progress()
@@ -324,7 +324,7 @@ class ReportedObjects:
 
     # --- what observers ask -----------------------------------------------------------------
 
-    def answered(self, url: str, answer: Message) -> None:
+    def on_answer(self, url: str, answer: Message) -> None:
         """Take an answer to an invitation (M-34), or to the word that an object is gone.
 
         Args:
@@ -336,7 +336,7 @@ class ReportedObjects:
         elif answer.is_final:
             self._feed(url, notification_in(answer))
 
-    def asked(self, url: str, request: Message) -> None:
+    def on_request(self, url: str, request: Message) -> None:
         """Take a request to one of the objects; to its observers there are no events but ours.
 
         Args:
@@ -347,14 +347,14 @@ class ReportedObjects:
         if request.is_request and self._stored.refused(request, url):
             return
         if parent_of(request.to) == url:
-            self.children.said(reported, request)
+            self.children.on_message(reported, request)
         elif request.to != f"{url}/{OBSERVERS}":
-            if not self._links.verifies(url, request, self._verified):
+            if not self._links.verifies(url, request, self._on_verified):
                 self._serve(url, reported, request)
         elif request.is_request:
-            self._lists.asked(url, reported, request)
+            self._lists.on_request(url, reported, request)
 
-    def _verified(self, url: str, request: Message) -> None:
+    def _on_verified(self, url: str, request: Message) -> None:
         """Serve a request that came by a link, and is from its stated sender (I-D1, S3)."""
         reported = self._objects.get(url)
         if reported is not None:
@@ -371,7 +371,7 @@ class ReportedObjects:
             case MessageType.UNSUBSCRIBE:
                 left = core.UnsubscribeAsked(observer_of(request), request.from_)
                 effects = reported.feed(left)
-                self._links.left(url, left.observer)
+                self._links.on_left(url, left.observer)
                 self._perform(url, request, effects)
                 self._context.answer(request, Code.OK)
             case MessageType.READ:
@@ -392,7 +392,7 @@ class ReportedObjects:
             why = "its requests wait for the reporter already"
             self._context.refuse(request, Code.TOO_LARGE, why)
 
-    def _decided(self, url: str, decision: Decision) -> None:
+    def _on_decision(self, url: str, decision: Decision) -> None:
         """Take the reporter's decision about an observer."""
         self._feed(url, decision)
 
@@ -465,7 +465,7 @@ class ReportedObjects:
                 self._note_lease(url, effect.val)
                 self._context.row(effect)
                 if not reported.is_deleted:
-                    self._lists.changed(url, effect)
+                    self._lists.on_row(url, effect)
             case core.ReporterAsked():
                 self._pending.ask(reported.snapshot, effect)
             case core.Granted() | core.Denied():
@@ -509,10 +509,10 @@ class ReportedObjects:
             if not self._stored.rest(url, reporter):
                 self._delete(url, reported)
 
-    def let_go(self) -> None:
+    def end_all(self) -> None:
         """End every subscription and invitation without a word: time is over."""
         for url, reported in self._objects.items():
-            self._invitations.let_go(url)
+            self._invitations.end_all(url)
             deleting = core.DeleteAsked(reported.snapshot.reporter)
             for effect in (*reported.feed(deleting), *reported.feed(core.ObserversNotified())):
                 if isinstance(effect, Step):
