@@ -254,6 +254,21 @@ test("a second copy of an answer is not what later messages of a link follow", (
   assert.notEqual(order.behind(PEER, OWN).last, last);
 });
 
+test("a copy of an answer that nobody waits for any more is as a new one", async () => {
+  const clock = new FakeClock();
+  const order = new PairOrder(clock);
+  const sent = (id) => order.sent({ id, type: "response", from: PEER, to: OWN, body: { code: 200 } });
+  sent(1);
+  await clock.turn(REPLY_TIMEOUT - 1);
+  sent(2);
+  await clock.turn(2);
+  assert.deepEqual(order.behind(PEER, OWN).answers, [2]);
+  const { last } = order.behind(PEER, OWN);
+  sent(1);
+  assert.notEqual(order.behind(PEER, OWN).last, last);
+  assert.deepEqual(order.behind(PEER, OWN).answers, [1, 2]);
+});
+
 test("what has come makes room for what waits next, and what is younger than it is waited for does, too", async () => {
   const clock = new FakeClock();
   const order = new PairOrder(clock);

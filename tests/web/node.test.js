@@ -374,7 +374,7 @@ test("a link that does not drain holds messages back, and a full queue refuses",
 
 test("what is no text, or too large, ends the link", async () => {
   const { node, runtime } = await echoing();
-  for (const [at, bad] of [new ArrayBuffer(8), "x".repeat(300_000)].entries()) {
+  for (const [at, bad] of [new ArrayBuffer(8), "x".repeat(300_000), "€".repeat(100_000)].entries()) {
     node.say(bad);
     await node.clock.turn(20);
     assert.equal(node.sockets.length, at + 2);

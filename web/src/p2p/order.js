@@ -61,7 +61,7 @@ class Pairs {
 /** What went by the node, and what has come by it. */
 export class PairOrder {
   #clock;
-  /** @type {Pairs<{top: number, asked: number, answer: string, answered: number, answers: {id: number, instance: string}[]}>} */
+  /** @type {Pairs<{top: number, asked: number, answer: string, answered: number, answers: {id: number, instance: string, at: number}[]}>} */
   #sent = new Pairs();
   /** @type {Pairs<{best: number, answers: string[]}>} */
   #came = new Pairs();
@@ -88,10 +88,10 @@ export class PairOrder {
     }
     const { id } = message;
     const instance = instanceId(message);
-    const isUnderWay = known.answered > now - REPLY_TIMEOUT;
+    const recent = known.answers.filter(({ at }) => at > now - REPLY_TIMEOUT);
     // A second copy follows what the first one precedes.
-    if (isUnderWay && known.answers.some((answer) => answer.instance === instance)) return;
-    const answers = [...known.answers, { id, instance }].slice(-ORDER_SENT);
+    if (recent.some((answer) => answer.instance === instance)) return;
+    const answers = [...recent, { id, instance, at: now }].slice(-ORDER_SENT);
     this.#sent.keep(pair, { ...known, answer: instance, answered: now, answers });
   }
 
@@ -110,7 +110,8 @@ export class PairOrder {
     const last = known.answered > since ? known.answer : top;
     if (!last) return line;
     const age = Math.round((this.#clock.now() - Math.max(known.asked, known.answered)) * 1000) / 1000;
-    const answers = known.answered > since ? [...new Set(known.answers.map(({ id }) => id))].sort((a, b) => a - b) : [];
+    const recent = known.answers.filter(({ at }) => at > since);
+    const answers = [...new Set(recent.map(({ id }) => id))].sort((a, b) => a - b);
     return { ...line, last, top, age, answers };
   }
 

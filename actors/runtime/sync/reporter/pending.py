@@ -112,7 +112,7 @@ class ObserverLists:
         self._context.bus.follow(address, created.reporter)
 
     def close(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """End it; repeated is fine.
+        """Close that address again. Idempotent.
 
         Args:
             url: Address of the object.
@@ -223,7 +223,7 @@ class Invitations:
         self._core.withdraw(url)
 
     def end_all(self, url: str) -> None:
-        """End it without messages: all components are leaving."""
+        """End the invitations of an object without messages: all components are leaving."""
         for key in [key for key in self._requests if key[0] == url]:
             del self._requests[key]
         self._core.withdraw(url)

@@ -103,9 +103,9 @@ class StoredReports:
         self._context.gate.keep(url, kept(before, effects, reported))
         self._seen[url] = reported.snapshot
         if reported.is_deleted:
-            self._release_answers(url)
+            self._forget(url)
 
-    def _release_answers(self, url: str) -> None:
+    def _forget(self, url: str) -> None:
         del self._seen[url]
         self._context.gate.stored.discard(url)
         self._resting.discard(url)
