@@ -380,7 +380,7 @@ test("what is no text, or too large, ends the link", async () => {
     assert.equal(node.sockets.length, at + 2);
     assert.equal(runtime.state, "live");
   }
-  assert.deepEqual(drops(runtime), { malformed: 1 });
+  assert.deepEqual(drops(runtime), { malformed: 3 });
 });
 
 test("malformed lines are counted, and refused where they name a sender; the eleventh ends the link", async () => {

@@ -365,28 +365,36 @@ export class NodeStub {
   // ---- what came over the link
 
   /**
-   * @param {string} frame
+   * @param {unknown} frame
    * @param {Link} link
    */
   #read(frame, link) {
+    if (typeof frame !== "string") return this.#hangUpOn(link, "the node sends what is no text");
     // Most frames are that short in any encoding.
     if (frame.length * 3 > MAX_FRAME_BYTES && byteLength(frame) > MAX_FRAME_BYTES) {
-      this.#tools.counters.drop(DROPS.MALFORMED, this.#actor);
-      link.hangUp();
-      return this.#lost("the node sends a frame that is too large");
+      return this.#hangUpOn(link, "the node sends a frame that is too large");
     }
     this.#feed({ on: "heard" });
     for (const line of readFrame(frame)) {
       if (this.#link !== link) return;
       if ("error" in line) {
+        if (!link.mayErr()) return this.#hangUpOn(link, "the node sends what is malformed");
         this.#tools.counters.drop(DROPS.MALFORMED, this.#actor);
-        if (!link.mayErr()) {
-          link.hangUp();
-          return this.#lost("the node sends what is malformed");
-        }
         if (line.answer) link.write(writeLine(line.answer), 0);
       } else this.#heard(line, link);
     }
+  }
+
+  /**
+   * End a link because of what the node sent.
+   *
+   * @param {Link} link
+   * @param {string} why
+   */
+  #hangUpOn(link, why) {
+    this.#tools.counters.drop(DROPS.MALFORMED, this.#actor);
+    link.hangUp();
+    this.#lost(why);
   }
 
   /**
@@ -485,7 +493,7 @@ function claimsOf(token) {
 /**
  * What a link reports.
  * @typedef {{opened: () => unknown, lost: (why: string) => unknown,
- *   wrote: (count: number) => unknown, read: (frame: string) => unknown}} Events
+ *   wrote: (count: number) => unknown, read: (frame: unknown) => unknown}} Events
  */
 
 /** One WebSocket to the node. */
@@ -542,9 +550,7 @@ class Link {
       this.#events.opened();
     };
     socket.onmessage = ({ data }) => {
-      if (this.#isOver) return;
-      if (typeof data !== "string") this.#end("the node sends what is no text");
-      else this.#events.read(data);
+      if (!this.#isOver) this.#events.read(data);
     };
     socket.onclose = ({ code, reason }) => this.#end(reason || `the link was closed (${code})`);
     socket.onerror = () => {};
