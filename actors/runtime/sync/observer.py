@@ -343,7 +343,7 @@ class ObservedObjects:
     async def _open(self, request: Message, body: Observe) -> None:
         url = body.resource
         answer, link, barred = await self.paths.open(url, request.from_)
-        self._on_answer(request, url, answer, Route(link, barred, is_first=True))
+        self.on_answer(request, url, answer, Route(link, barred, is_first=True))
 
     async def _join(self, request: Message, body: Observe) -> None:
         url = body.resource
@@ -356,7 +356,7 @@ class ObservedObjects:
             answer, link = await self.paths.join(url, request.from_, version)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        self._on_answer(request, url, answer, Route(link))
+        self.on_answer(request, url, answer, Route(link))
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
@@ -396,7 +396,7 @@ class ObservedObjects:
         """Set a path again, and ask its owner again: the node has forgotten both."""
         await self._requests.ask_again(url, partial(self.paths.set_path, url))
 
-    def _on_answer(self, request: Message, url: str, answer: Message, route: Route) -> None:
+    def on_answer(self, request: Message, url: str, answer: Message, route: Route) -> None:
         """Answer an observer; what was set up for nothing is removed.
 
         Args:

@@ -17,7 +17,7 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
     first = lone.wanted(1)
     if asks_again:
         lone.wanted(2)
-    lone.observed.done(first, URL, refuse(first, 408, "late"), Route())
+    lone.observed.on_answer(first, URL, refuse(first, 408, "late"), Route())
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
     assert lone.observed.observers == ({BOB} if asks_again else set())
 
@@ -27,7 +27,7 @@ async def test_a_late_refusal_of_an_older_request_cuts_no_newer_one_off(number):
     """Neither by its own number nor while the newer request is being decided on."""
     lone = observing(BOB)
     lone.wanted(2)
-    lone.observed.refused_again(URL, BOB, number)
+    lone.observed.on_refused_again(URL, BOB, number)
     assert lone.observed.observers == {BOB}
     assert lone.said_of(MessageType.UNSUBSCRIBE) == []
 
@@ -35,8 +35,8 @@ async def test_a_late_refusal_of_an_older_request_cuts_no_newer_one_off(number):
 async def test_a_late_refusal_of_an_older_request_cuts_no_admitted_one_off():
     lone = observing(BOB)
     second = lone.wanted(2)
-    lone.observed.done(second, URL, reply_to(second, 200, {}), Route())
-    lone.observed.refused_again(URL, BOB, 1)
+    lone.observed.on_answer(second, URL, reply_to(second, 200, {}), Route())
+    lone.observed.on_refused_again(URL, BOB, 1)
     assert lone.observed.observes(URL, BOB)
 
 
@@ -75,7 +75,7 @@ def observing(*observers):
     for number, observer in enumerate(observers, 1):
         request = lone.wanted(number, observer)
         way = Route(is_first=number == 1)
-        lone.observed.done(request, URL, reply_to(request, 200, {}), way)
+        lone.observed.on_answer(request, URL, reply_to(request, 200, {}), way)
     lone.jobs.clear()
     lone.bus.said.clear()
     lone.observed.renew_paths("a.ex")
@@ -146,7 +146,7 @@ async def test_an_observer_that_left_during_the_path_set_up_is_not_asked_again()
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):
-            lone.observed.paths.left(URL, BOB)
+            lone.observed.paths.on_left(URL, BOB)
         return 200
 
     lone.bus.decide = decide

@@ -41,7 +41,7 @@ async def test_a_deletion_that_comes_while_the_path_is_closed_is_forgotten_with_
     paths = paths_of(bus)
     await paths.set_path(URL)
     await paths.close(URL)
-    paths.deleted(URL)
+    paths.on_deleted(URL)
     paths.forget(URL)
     bus.asked.clear()
 
