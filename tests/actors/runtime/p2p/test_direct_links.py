@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from fsm.intent import is_p2p_part
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -76,13 +77,16 @@ async def test_unsubscription_and_deletion_go_by_the_link(autojump_clock):
 
 
 async def test_the_last_observer_takes_the_listener_of_the_link_with_it(autojump_clock):
-    """I-D7: what is changed later leaves the runtime by no way."""
+    """I-D7, SC-32: what is changed later goes to the node only, which knows of no observer."""
     async with pair(p2p=True) as two:
         await two.leave()
         assert [op for op, _ in two.branches()] == [Op.ADD, Op.DEL]
-        written = len(two.alice.facts(Op.XMIT))
+        before = two.arrived(two.bob)
         await two.obj.set("n", 1)
-        assert len(two.alice.facts(Op.XMIT)) == written
+        await trio.sleep(1)
+        sent = [fact for fact in two.alice.facts(Op.XMIT) if fact.to == two.changes]
+        assert [is_p2p_part(fact.stub) for fact in sent] == [False]
+        assert (two.at_node(), two.arrived(two.bob)) == (1, before)
         assert two.said_at_node("unsubscribe") == 0
 
 
