@@ -66,7 +66,8 @@ def check_text(value: object, what: str) -> None:
     Raises:
         TypeError: It is not a text.
     """
-    check_type(value, (str,), what)
+    if not isinstance(value, str):
+        check_type(value, (str,), what)
 
 
 def check_attribute(value: object) -> None:

@@ -243,10 +243,11 @@ class PairPathCore:
             now: Seconds on the host's clock.
             is_reached: Whether its receiver has answered: then all requests before it have come.
         """
-        pair, key = (message.from_, message.to), key_of(message)
+        pair = (message.from_, message.to)
         path = self._paths.get(pair)
         if path is None:
             return []
+        key = key_of(message)
         effects: list[Forward | Announce] = []
         if key in path.sent:
             earlier = list(path.sent)[: list(path.sent).index(key)] if is_reached else []

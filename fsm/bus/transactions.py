@@ -216,7 +216,10 @@ class TransactionsCore(Generic[W]):
         """
         key = (request.from_, request.to, request.id)
         held = self._open.get(key)
-        entity = _entity(request) if held is None else held.entity
+        if held is None:
+            entity = Entity(TRANSACTION, f"{request.from_}|{request.to}|{request.id}")
+        else:
+            entity = held.entity
         step = self._take(entity, Trigger.OPENED)
         until = now + self._patience
         self._open[key] = Transaction(
@@ -341,10 +344,6 @@ class TransactionsCore(Generic[W]):
         return None
 
 
-def _entity(request: Message) -> Entity:
-    return Entity(TRANSACTION, f"{request.from_}|{request.to}|{request.id}")
-
-
 def same_request(first: Message, second: Message) -> bool:
     """Return whether two messages with the same key are the same message (I-T8, MSG-07).
 
@@ -424,18 +423,17 @@ class DeduplicationWindow:
         if at is not None and now - at <= DEDUP_SECONDS:
             return False
         if at is None:
-            self._grow(window, _size_of(instance))
+            size = _size_of(instance)
+            window.size += size
+            self._size += size
         window[instance] = now
         while len(window) > DEDUP_WINDOW or window.size > DEDUP_BYTES:
-            oldest, _ = window.popitem(last=False)
-            self._grow(window, -_size_of(oldest))
+            size = _size_of(window.popitem(last=False)[0])
+            window.size -= size
+            self._size -= size
         if not is_known or self._size > DEDUP_ALL_BYTES:
             self._forget(now)
         return True
-
-    def _grow(self, window: _Window, size: int) -> None:
-        window.size += size
-        self._size += size
 
     def knows(self, message: Message, now: float) -> bool:
         """Return whether a message instance is remembered.

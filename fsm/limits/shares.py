@@ -99,7 +99,7 @@ class WorkShares(Generic[T]):
 
 
 @final
-class OpenShares:
+class OpenShares(Generic[T]):
     """The requests of one process that are open at one receiver, by senders.
 
     Args:
@@ -114,7 +114,7 @@ class OpenShares:
         self._each: Final = each
         self._open: Final[dict[str, int]] = {}
         self._total = 0
-        self._waiting: Final[dict[str, int]] = {}
+        self._waiting: Final[dict[str, deque[T]]] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -122,48 +122,41 @@ class OpenShares:
         return not self._total and not self._waiting
 
     def enter(self, sender: str) -> bool:
-        """Open a request if there is room for one of the sender, or let it wait; return which.
+        """Open a request of a sender; return whether there is room, and none of its waits."""
+        mine = self._open.get(sender, 0)
+        if sender in self._waiting or self._total >= self._most or mine >= self._each:
+            return False
+        self._total += 1
+        self._open[sender] = mine + 1
+        return True
 
-        Args:
-            sender: Address of the sender.
-        """
-        if sender not in self._waiting and self._may_open(sender):
-            self._begin(sender)
-            return True
-        self._waiting[sender] = self._waiting.get(sender, 0) + 1
-        return False
+    def wait(self, sender: str, waiter: T) -> None:
+        """Let a request that found no room wait behind those of its sender."""
+        self._waiting.setdefault(sender, deque()).append(waiter)
 
-    def give_up(self, sender: str) -> None:
-        """Note that a request that waits will not be sent.
-
-        Args:
-            sender: Address of the sender.
-        """
-        self._waiting[sender] -= 1
+    def give_up(self, sender: str, waiter: T) -> None:
+        """Remove a request that waits."""
+        self._waiting[sender].remove(waiter)
         if not self._waiting[sender]:
             del self._waiting[sender]
 
-    def leave(self, sender: str) -> str | None:
-        """End an open request; return the sender that has its place now, in its turn.
-
-        Args:
-            sender: Address of the sender.
-        """
+    def leave(self, sender: str) -> T | None:
+        """End an open request; return the one that is open instead: of the next sender in turn."""
         self._total -= 1
         self._open[sender] -= 1
         if not self._open[sender]:
             del self._open[sender]
-        following = next(filter(self._may_open, self._waiting), None)
-        if following is not None:
-            count = self._waiting.pop(following) - 1
-            if count:  # the next time it is the turn of others
-                self._waiting[following] = count
-            self._begin(following)
-        return following
-
-    def _begin(self, sender: str) -> None:
+        if not self._waiting or self._total >= self._most:
+            return None
+        each = self._each
+        following = next((one for one in self._waiting if self._open.get(one, 0) < each), None)
+        if following is None:
+            return None
+        line = self._waiting.pop(following)
+        waiter = line.popleft()
+        if line:
+            # The next time it is the turn of others.
+            self._waiting[following] = line
         self._total += 1
-        self._open[sender] = self._open.get(sender, 0) + 1
-
-    def _may_open(self, sender: str) -> bool:
-        return self._total < self._most and self._open.get(sender, 0) < self._each
+        self._open[following] = self._open.get(following, 0) + 1
+        return waiter

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from actors.runtime.bus.messages import InFlight
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message
@@ -283,7 +284,8 @@ def plain(value: object, ids: Ids) -> object:  # noqa: PLR0911 - a table
             return sorted((plain(part, ids) for part in value), key=str)
         case list() | tuple():
             return [plain(part, ids) for part in value]
-        case _ if attrs.has(type(value)):
+        # What is in flight a core keeps for its host, and gives it back.
+        case _ if attrs.has(type(value)) and not isinstance(value, InFlight):
             return {snake(type(value).__name__): _fields(value, ids)}
         case _:
             return "*"

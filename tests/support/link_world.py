@@ -7,7 +7,7 @@ import attrs
 import trio
 import trio.lowlevel
 
-from actors.runtime.bus.messages import Origin, Submitted
+from actors.runtime.bus.messages import InFlight, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
@@ -145,7 +145,7 @@ class Pair:
         bus = peer.runtime._parts.bus
         bus.add_link(forged.to, link.url or "", "test")
         bus.grant("test", forged.from_, Origin.LOCAL)
-        bus.submit(Submitted(forged, "test"))
+        bus.submit(InFlight(forged, "test"))
 
     def slow_down(self, by_node: float, by_link: float) -> None:
         """Let each frame to and from the node, and each on the link, take its time."""

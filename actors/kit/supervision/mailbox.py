@@ -89,12 +89,12 @@ class Reply(Generic[R]):
             ActorStoppedError: The actor stopped or crashed before it answered.
             Exception: What the actor answered by `fail`.
         """
-        if self.is_open:
+        if self._state is _State.OPEN:
             self._asker = trio.lowlevel.current_task()
             try:
                 await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
             except trio.Cancelled:
-                if self._state is not _State.ANSWERED:
+                if not self._value and self._error is None:
                     raise
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
@@ -112,7 +112,8 @@ class Reply(Generic[R]):
         if self._state is _State.ABANDONED:
             return False
         self._state = _State.ANSWERED
-        self.defer()
+        if self._wait is not None:
+            self._wait.is_over = True
         if self._asker is not None:
             trio.lowlevel.reschedule(self._asker)
             self._asker = None
@@ -159,9 +160,11 @@ class OpenReplies:
         self._open.add(reply)
         try:
             return await reply.get()
+        except BaseException:
+            reply.abandon()
+            raise
         finally:
             self._open.discard(reply)
-            reply.abandon()
 
     def lose(self, error: Exception) -> None:
         """End all waits because no answer will come."""

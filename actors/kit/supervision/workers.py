@@ -51,15 +51,15 @@ class _Piece:
         return cast("Generator[object, object, None]", self)
 
     def __next__(self) -> object:
-        return self.send(None)
-
-    def send(self, value: object) -> object:
-        """Go on until the coroutine waits again."""
-        trap = self._context.run(self._coroutine.send, value)
+        trap = self._context.run(self._coroutine.send, None)
         if not self.has_waited:
             self.has_waited = True
             self._waits()
         return trap
+
+    def send(self, value: object) -> object:
+        """Go on with what Trio gives: it has waited."""
+        return self._context.run(self._coroutine.send, value)
 
     def throw(self, error: BaseException) -> object:
         """Go on likewise, with an exception."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 from actors.kit.log import get_logger
 from actors.policy.ruling import Decision, Ruling
-from actors.runtime.bus.messages import Announced, Origin, Submitted
+from actors.runtime.bus.messages import Announced, InFlight, Origin
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Judge, Refusal, shown
@@ -79,7 +79,7 @@ class Admission:
         hops: HopTrace,
         listens: _Listens = lambda _component, _address: False,
     ) -> None:
-        self.senders: LinkSenders[Announced | Submitted] = LinkSenders()
+        self.senders: LinkSenders[Announced | InFlight] = LinkSenders()
         self._policy = policy
         self._listens = listens
         self._hops = hops
@@ -351,13 +351,16 @@ class Admission:
             row: The row of the check.
             direction: The pipeline that it is a stage of.
         """
-        why = "the policy of the runtime failed on it"
+        why, spares_answers = "the policy of the runtime failed on it", Exempt.ANSWERS in row.exempt
         failed = Ruling(Decision.DENY, "", why, direction=shown(direction))
 
         def check(message: Message, by: str) -> Message | Refusal | None:
+            if message.is_response and spares_answers:
+                return None
             if self.is_exempt(message, by, row.exempt):
                 return None
-            self.settle()
+            if self.after is not None:
+                self.settle()
             try:
                 ruling = self._policy.judge(message, by, direction, self)
             except Exception as error:  # noqa: BLE001 - a policy may be the application's code
@@ -459,9 +462,9 @@ def _upwards(address: str) -> Iterator[str]:
         head, _, _ = head.rpartition("/")
 
 
-_Item: TypeAlias = Submitted | Announced
+_Item: TypeAlias = InFlight | Announced
 _Pass: TypeAlias = Callable[[_Item, float], None]
-_Refuse: TypeAlias = Callable[[Submitted, Refusal, float], None]
+_Refuse: TypeAlias = Callable[[InFlight, Refusal, float], None]
 
 _UNPROVEN = Refusal(
     DropReason.UNKNOWN_SOURCE,
@@ -499,17 +502,12 @@ class SenderProofs:
         self._passes = passes
         self._refuses = refuses
 
-    def waits(self, submitted: Submitted, now: float) -> bool:
-        """Return whether a message has to wait for the proof of its sender, and keep it then.
-
-        Args:
-            submitted: Message and its submitter.
-            now: Current time, in seconds.
-        """
-        message, link = submitted.message, submitted.by
+    def waits(self, flight: InFlight, now: float) -> bool:
+        """Return whether a message has to wait for the proof of its sender, and keep it then."""
+        message, link = flight.message, flight.by
         if self._admission.standing(message, link) is not SenderProof.UNKNOWN:
             return False
-        self._hold(link, message.from_, submitted, now)
+        self._hold(link, message.from_, flight, now)
         return True
 
     def may_announce(self, announced: Announced, now: float) -> bool:
@@ -532,7 +530,7 @@ class SenderProofs:
         return False
 
     def _hold(self, link: str, from_: str, item: _Item, now: float) -> None:
-        size = message_bytes(item.message) if isinstance(item, Submitted) else item.behind.size
+        size = message_bytes(item.message) if isinstance(item, InFlight) else item.behind.size
         match self._senders.hold(link, from_, item, now, size):
             case Holding.ASK:
                 self._ask(link, runtime_of(from_), now)
@@ -543,7 +541,7 @@ class SenderProofs:
 
     def _refuse(self, item: _Item, refusal: Refusal, now: float) -> None:
         """Refuse what waited; an announcement that is not taken changes nothing."""
-        if isinstance(item, Submitted):
+        if isinstance(item, InFlight):
             self._refuses(item, refusal, now)
 
     def _ask(self, link: str, entity: str, now: float) -> None:
@@ -587,7 +585,7 @@ class SenderProofs:
 
     def _go_on(self, decided: Sequence[Decided[_Item]], now: float) -> None:
         for one in decided:
-            if one.is_proven or isinstance(one.item, Submitted):
+            if one.is_proven or isinstance(one.item, InFlight):
                 self._passes(one.item, now)
         self._hops.rows(self._senders.swept())
 

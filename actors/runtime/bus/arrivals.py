@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 import attrs
 
 from actors.kit.supervision.actor import Reply
-from actors.runtime.bus.messages import Submitted
+from actors.runtime.bus.messages import InFlight
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.p2p.transfer import Behind
@@ -18,7 +18,7 @@ from specs.trace import Op
 
 __all__ = ["Arrivals", "Take"]
 
-Take: TypeAlias = Callable[[Submitted, str, float], bool]
+Take: TypeAlias = Callable[[InFlight, str, float], bool]
 """Handles a message whose turn has come, with its path; says whether it counts as given."""
 
 
@@ -40,24 +40,18 @@ class Arrivals:
     def __init__(self, hops: HopTrace, take: Take) -> None:
         self._hops = hops
         self._take = take
-        self._order: PairOrderCore[tuple[Submitted, str]] = PairOrderCore()
+        self._order: PairOrderCore[tuple[InFlight, str]] = PairOrderCore()
         self._catching_up: list[_CatchingUp] = []
 
-    def arrived(self, submitted: Submitted, path: str, now: float) -> bool:
-        """Handle a message and what waited for it, or let it wait; False: there is no room.
-
-        Args:
-            submitted: Message and its submitter.
-            path: Name of the path.
-            now: Current time, in seconds.
-        """
-        due = self._order.arrives(submitted.message, path, (submitted, path))
+    def arrived(self, flight: InFlight, path: str, now: float) -> bool:
+        """Handle a message and what waited for it, or let it wait; False: there is no room."""
+        due = self._order.arrives(flight.message, path, (flight, path))
         if due is None:
             return False
         if due:
-            self._take_in_order(due, now, submitted)
+            self._take_in_order(due, now, flight)
         else:
-            self._hops.say(Op.QUEUE, submitted.message)
+            self._hops.say(Op.QUEUE, flight.message)
         return True
 
     def is_late(self, message: Message, path: str) -> bool:
@@ -70,16 +64,17 @@ class Arrivals:
         return self._order.is_late(message, path)
 
     def _take_in_order(
-        self, due: list[tuple[Submitted, str]], now: float, direct: Submitted | None = None
+        self, due: list[tuple[InFlight, str]], now: float, direct: InFlight | None = None
     ) -> None:
         """Handle what is due, and what waited for it; all but `direct` have waited."""
         queue = deque(due)
         while queue:
-            submitted, path = queue.popleft()
-            if submitted is not direct:
-                self._hops.say(Op.FLUSH, submitted.message)
-            if self._take(submitted, path, now):
-                queue.extend(self._order.given(submitted.message, path, now))
+            flight, path = queue.popleft()
+            message = flight.message
+            if flight is not direct:
+                self._hops.say(Op.FLUSH, message)
+            if self._take(flight, path, now):
+                queue.extend(self._order.given(message, path, now))
         self._report_caught_up(now)
 
     def announced(self, behind: Behind, link: str, now: float) -> None:

@@ -6,14 +6,12 @@ import attrs
 
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.delivery import Deliveries
-from actors.runtime.bus.messages import Submitted
-from actors.runtime.bus.open_requests import OpenRequests, PendingReply
+from actors.runtime.bus.messages import InFlight
+from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.pipeline import Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
 from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
-from fsm.bus.transactions import ASKED_ONCE
-from fsm.intent import Intent
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.routing import Direction
@@ -33,7 +31,7 @@ class Copies:
     _admission: Admission
     _pipelines: Pipelines
     _answers: OpenRequests
-    _handing: Deliveries
+    _deliveries: Deliveries
     _hops: HopTrace
     _rules: ForwardRules = attrs.field(factory=ForwardRules)
 
@@ -62,34 +60,26 @@ class Copies:
         """
         self._hops.rows(self._rules.remove(rule, writer))
 
-    def spread(
-        self, submitted: Submitted, passed: Message, direction: Direction, now: float
-    ) -> None:
-        """Deliver the copies of a message that has passed the checks.
-
-        Args:
-            submitted: Message and its submitter.
-            passed: The message after the checks.
-            direction: Direction of its pipeline.
-            now: Current time, in seconds.
-        """
+    def spread(self, flight: InFlight, passed: Message, now: float) -> None:
+        """Deliver the copies of a message that has passed the checks."""
+        direction = Direction.OUTGOING if flight.is_outgoing else Direction.INCOMING
         for copy in self._rules.copies(passed):
-            checked = self._pipelines.passed(copy, submitted.by, direction)
+            checked = self._pipelines.passed(copy, flight.by, direction)
             if isinstance(checked, Refusal):
-                self._hops.denied(copy, submitted.by, int(checked.code or 0), checked.why)
+                self._hops.denied(copy, flight.by, int(checked.code or 0), checked.why)
                 self._hops.dropped(copy, checked.reason)
                 continue
-            self._hops.submitted(checked, submitted.by)
-            if self._deliver(checked, now, is_foreign=direction is Direction.INCOMING):
-                self.spread(submitted, checked, direction, now)
+            self._hops.submitted(checked, flight.by)
+            if self._deliver(checked, flight, now):
+                self.spread(flight, checked, now)
 
-    def _deliver(self, copy: Message, now: float, *, is_foreign: bool) -> bool:
+    def _deliver(self, copy: Message, of: InFlight, now: float) -> bool:
         is_crowding = copy.is_request and self._answers.is_crowding(copy)
-        if is_crowding or not self._handing.give(copy, copy.to, is_foreign=is_foreign):
-            is_there = is_crowding or self._handing.is_there(copy.to)
+        is_foreign = not of.is_outgoing
+        if is_crowding or not self._deliveries.give(copy, copy.to, is_foreign=is_foreign):
+            is_there = is_crowding or self._deliveries.is_there(copy.to)
             self._hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
             return not is_there
         if copy.is_request:
-            pending = PendingReply(is_ours=False, intent=Intent.KNOWN, is_copy=True)
-            self._answers.open(copy, pending, now, ASKED_ONCE)
+            self._answers.open(InFlight(copy, of.by, is_outgoing=False, is_copy=True), now)
         return True

@@ -57,13 +57,16 @@ class FairQueue:
     """Gives places back, each in its turn.
 
     Attributes:
-        deadline: Returns when the next place is due.
+        held: Places that are given back later, by the addresses of their senders.
     """
 
     def __init__(self) -> None:
         self._core = FairQueueCore()
-        self.deadline: Final = self._core.deadline
-        self._held: dict[str, deque[Permits]] = {}
+        self.held: Final[dict[str, deque[Permits]]] = {}
+
+    def deadline(self) -> float:
+        """Return when the next place is due."""
+        return self._core.deadline()
 
     def give_back(self, place: Permits, by: str, now: float) -> None:
         """Give back the place of a message, at once or in its turn.
@@ -76,11 +79,11 @@ class FairQueue:
         if self._core.taken(by, now):
             place.give_back()
         else:
-            self._held.setdefault(by, deque()).append(place)
+            self.held.setdefault(by, deque()).append(place)
 
     def tick(self, now: float) -> None:
         """Give back the places that are due."""
         for by in self._core.due(now):
-            self._held[by].popleft().give_back()
-            if not self._held[by]:
-                del self._held[by]
+            self.held[by].popleft().give_back()
+            if not self.held[by]:
+                del self.held[by]

@@ -15,9 +15,9 @@ from actors.runtime.bus.admission import Admission, SenderProofs
 from actors.runtime.bus.arrivals import Arrivals
 from actors.runtime.bus.copies import Copies
 from actors.runtime.bus.delivery import RECEIVER_FULL, Deliveries, Full
-from actors.runtime.bus.fair_queue import FairQueue, Permits
-from actors.runtime.bus.messages import Announced, Lost, Origin, Submitted
-from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
+from actors.runtime.bus.fair_queue import FairQueue
+from actors.runtime.bus.messages import Announced, InFlight, Lost, Origin
+from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
@@ -40,8 +40,6 @@ from specs.trace import Op
 __all__ = ["Forwarding"]
 
 _log = get_logger("actors.runtime")
-
-_SYNC_MANAGER: Final = "sm"
 
 _CROWDED: Final = Full(
     "OPEN_REQUESTS",
@@ -85,157 +83,127 @@ class Forwarding:
         self._now = 0.0
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         runtime = self._runtime = own.identity.runtime
+        self._sync_manager = f"{runtime}/sm"
         self._hops = hops
-        self._handing = Deliveries(hops)
-        self.answers = OpenRequests(self._handing, hops)
-        self.routing = self._handing.routing
-        self.admission = Admission(runtime, policy, hops, self._handing.listens)
-        self.outbound = Outbound(self._handing, hops, self)
+        self._deliveries = Deliveries(hops)
+        self.answers = OpenRequests(self._deliveries, hops)
+        self.routing = self._deliveries.routing
+        self.admission = Admission(runtime, policy, hops, self._deliveries.listens)
+        self.outbound = Outbound(self._deliveries, hops, turns, self)
         self.proofs = SenderProofs(self.admission, self.outbound, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
-        self.copies = Copies(self.admission, self._pipelines, self.answers, self._handing, hops)
+        self.copies = Copies(self.admission, self._pipelines, self.answers, self._deliveries, hops)
         self.arrivals = Arrivals(hops, self._take_arrived)
         self.children = ChildPaths()
 
     # ---- in
 
-    def submit(self, submitted: Submitted, now: float) -> None:
-        """Take a message from a component; what a peer sends waits for a proof of its sender.
-
-        Args:
-            submitted: Message and its submitter.
-            now: Current time, in seconds.
-        """
-        if submitted.place is not None:
-            self.outbound.permit = submitted.place, submitted.by
-        message = submitted.message
+    def submit(self, flight: InFlight, now: float) -> None:
+        """Take a message from a component; what a peer sends waits for a proof of its sender."""
+        self.outbound.sender = flight
+        message = flight.message
         # Most messages of a runtime came over nothing.
-        is_by_peer = "via" in message.body and self.admission.is_by_peer(message, submitted.by)
-        if not (is_by_peer and self.proofs.waits(submitted, now)):
-            self._admit(submitted, now)
-        permit, self.outbound.permit = self.outbound.permit, None
-        if permit is not None:
-            self.give_back(*permit, now)
+        is_by_peer = "via" in message.body and self.admission.is_by_peer(message, flight.by)
+        if not (is_by_peer and self.proofs.waits(flight, now)):
+            self._admit(flight, now)
+        # The permit of a message that waits at a stub is given back later.
+        if flight.permit is not None and self.outbound.sender is flight:
+            self._turns.give_back(flight.permit, flight.by, now)
+        self.outbound.sender = None
 
-    def give_back(self, permit: Permits, by: str, now: float) -> None:
-        """Give the permit of a submitter back, at once or in its turn.
-
-        Args:
-            permit: The permit.
-            by: Address of the submitter.
-            now: Current time, in seconds.
-        """
-        self._turns.give_back(permit, by, now)
-
-    def waits_anew(self, request: Message) -> None:
+    def restart_timeout(self, request: Message) -> None:
         """Begin the time of a request now: until now it has waited in the bus."""
         if request.is_request:
-            self.answers.waits_anew(request)
+            self.answers.restart_timeout(request)
 
-    def _decided(self, item: Submitted | Announced, now: float) -> None:
+    def _decided(self, item: InFlight | Announced, now: float) -> None:
         """Take what has waited for a proof of its sender."""
-        if isinstance(item, Submitted):
+        if isinstance(item, InFlight):
             self._admit(item, now)
         else:
             self.announced(item, now)
 
-    def _admit(self, submitted: Submitted, now: float) -> None:
+    def _admit(self, flight: InFlight, now: float) -> None:
         """Take a message; what a link brings waits for its turn."""
-        message, origin = submitted.message, self._origin(submitted)
+        message, by = flight.message, flight.by
+        origin = flight.origin = self.admission.origin(by) or Origin.LOCAL
         is_local = origin is Origin.LOCAL
-        if is_local and not is_below(submitted.by, self._runtime):
+        if is_local and not is_below(by, self._runtime):
             # A part of the runtime may speak for others, and says for whom.
             message = identified(message, self._own.identity)
         if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
             self._now = now
-            passed = self._pipelines.passed(message, submitted.by, Direction.OUTGOING)
-            self._take(submitted, passed, (Direction.OUTGOING, origin), now)
+            self._take(flight, self._pipelines.passed(message, by, Direction.OUTGOING), now)
             return
-        path = submitted.by if origin is Origin.P2P_STUB else NODE_PATH
-        if not self.arrivals.arrived(submitted, path, now):
+        flight.is_outgoing = False
+        path = by if origin is Origin.P2P_STUB else NODE_PATH
+        if not self.arrivals.arrived(flight, path, now):
             why = "too many messages of this link wait for what the node has still to bring"
-            self._deny(submitted, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
-
-    def _origin(self, submitted: Submitted) -> Origin:
-        return self.admission.origin(submitted.by) or Origin.LOCAL
+            self._deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
     def announced(self, announced: Announced, now: float) -> None:
-        """Take from a link what the messages of a pair follow, if their sender is its peer's.
-
-        Args:
-            announced: Announcement of the sender.
-            now: Current time, in seconds.
-        """
+        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
         if self.proofs.may_announce(announced, now):
             self.arrivals.announced(announced.behind, announced.by, now)
 
-    def _take_arrived(self, submitted: Submitted, path: str, now: float) -> bool:
+    def _take_arrived(self, flight: InFlight, path: str, now: float) -> bool:
         """Take a message from outside whose turn has come; say whether it counts as given."""
         self._now = now
-        passed = self._pipelines.passed(submitted.message, submitted.by, Direction.INCOMING)
+        message, by = flight.message, flight.by
+        passed = self._pipelines.passed(message, by, Direction.INCOMING)
         if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
-            self.answers.reject_late(submitted)
+            self.answers.reject_late(flight)
             return False
-        origin = self._origin(submitted)
-        is_by_node = origin is Origin.NODE_STUB
-        if submitted.message.is_request and is_by_node and _is_known(passed):
-            self.outbound.asked_by(submitted.message, submitted.by)
-        self._take(submitted, passed, (Direction.INCOMING, origin), now)
+        flight.origin = self.admission.origin(by) or Origin.LOCAL
+        if message.is_request and flight.origin is Origin.NODE_STUB and _is_known(passed):
+            self.outbound.asked_by(message, by)
+        self._take(flight, passed, now)
         return isinstance(passed, Message) or passed.reason in _GIVEN
 
-    def _take(
-        self,
-        submitted: Submitted,
-        passed: Message | Refusal,
-        came: tuple[Direction, Origin],
-        now: float,
-    ) -> None:
+    def _take(self, flight: InFlight, passed: Message | Refusal, now: float) -> None:
         if isinstance(passed, Refusal):
-            self._turn_down(submitted, passed, now)
+            self._turn_down(flight, passed, now)
             return
-        by, (direction, origin) = submitted.by, came
-        self._hops.submitted(passed, by)
+        flight.message = passed
+        self._hops.submitted(passed, flight.by)
         if passed.is_response:
-            if self._may_come(passed, by, origin):
+            if flight.origin is not Origin.LOCAL and self._may_come(passed, flight.by):
                 self._hops.dropped(passed, DropReason.UNMATCHED)
             else:
                 self._answer(passed, now)
             return
-        if not passed.is_event and not self._is_notice(passed, came):
+        if not passed.is_event and not self._is_notice(flight):
             if self.answers.is_crowding(passed) and self.routing.find(passed.to):
                 self._warn(passed, _CROWDED)
                 why = _CROWDED.why
-                self.answers.reject(submitted, Code.UNAVAILABLE, why, _CROWDED.retry_after)
+                self.answers.reject(flight, Code.UNAVAILABLE, why, _CROWDED.retry_after)
                 return
-            session = by if origin is Origin.NODE_STUB else None
-            is_ours = direction is Direction.OUTGOING
-            intent = submitted.intent or intent_for(passed, direction, origin)
-            waiter = PendingReply(is_ours, intent, session, submitted.reply)
-            self.answers.open(passed, waiter, now, submitted.terms)
-        if origin is Origin.P2P_STUB and is_of_creator(passed):
+            self.answers.open(flight, now)
+        if flight.origin is Origin.P2P_STUB and is_of_creator(passed):
             self._give_child(passed, now)
         else:
-            self._forward(passed, direction, now, submitted.intent)
-        if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
+            self._forward(flight, now)
+        if self._is_for_others(flight) and self.routing.find(passed.to):
             # The listeners here are not all (BUS-09).
-            self._go(passed, submitted.intent or intent_of(passed), now)
-        self.copies.spread(submitted, passed, direction, now)
+            self._go(passed, flight.intent or intent_of(passed), now)
+        self.copies.spread(flight, passed, now)
 
-    def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
+    def _is_for_others(self, flight: InFlight) -> bool:
         """Return whether a message that has listeners here is for others elsewhere, too."""
-        terms = by.terms
+        terms = flight.terms
         if terms.awaited:
             return not terms.awaited <= {self._runtime, *terms.direct}
-        return direction is Direction.OUTGOING and parent_of(passed.to) is not None
+        return flight.is_outgoing and parent_of(flight.message.to) is not None
 
-    def _is_notice(self, request: Message, came: tuple[Direction, Origin]) -> bool:
+    def _is_notice(self, flight: InFlight) -> bool:
         """Return whether no local component answers it: the reporter's end answers children.
 
         By a link they come to the reporter's end only.
         """
-        is_notice = came == (Direction.INCOMING, Origin.NODE_STUB)
-        is_child = is_notice and parent_of(request.to) is not None
-        return is_child and not self.admission.is_granted(request.to)
+        if flight.is_outgoing or flight.origin is not Origin.NODE_STUB:
+            return False
+        to = flight.message.to
+        return parent_of(to) is not None and not self.admission.is_granted(to)
 
     def _repeated(self, message: Message, by: str) -> Refusal | None:
         # The transaction of an answer knows better; what is forwarded for others is looked at.
@@ -243,15 +211,15 @@ class Forwarding:
             return None
         return self.answers.repeated(message, self._now)
 
-    def _turn_down(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+    def _turn_down(self, flight: InFlight, refusal: Refusal, now: float) -> None:
         """Refuse a message; one that a peer sends in the name of others counts against it."""
-        self._deny(submitted, refusal, now)
+        self._deny(flight, refusal, now)
         is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
-        if is_unknown and self.admission.is_by_peer(submitted.message, submitted.by):
-            self.proofs.forged(submitted.by, now)
+        if is_unknown and self.admission.is_by_peer(flight.message, flight.by):
+            self.proofs.forged(flight.by, now)
 
-    def _deny(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
-        message, by = submitted.message, submitted.by
+    def _deny(self, flight: InFlight, refusal: Refusal, now: float) -> None:
+        message, by = flight.message, flight.by
         if refusal.reason is DropReason.DUPLICATE:
             # It is the message that was let in before, and shares its name in the trace.
             self._hops.submitted(message, by)
@@ -260,32 +228,32 @@ class Forwarding:
         self._hops.dropped(message, refusal.reason)
         again = self.answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
         if message.is_response:
-            self._deny_answer(submitted, refusal, now)
+            self._deny_answer(flight, refusal, now)
         elif again is not None and refusal.code is None:
             # The answer was lost, or the request came by two routes.
-            answer, waiter = again
+            answer, request = again
             self._hops.submitted(answer, answer.from_)
-            self._give(answer, waiter, now)
+            self._give(answer, request, now)
         elif message.is_request and refusal.code is not None:
-            self.answers.reject(submitted, refusal.code, refusal.why)
-        elif submitted.reply is not None:
-            submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
+            self.answers.reject(flight, refusal.code, refusal.why)
+        elif flight.reply is not None:
+            flight.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
             # A change of a foreign child is refused (SC-36).
-            self.answers.reject(submitted, refusal.code, refusal.why)
+            self.answers.reject(flight, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
         return self.admission.origin(by) is Origin.LOCAL
 
-    def _deny_answer(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+    def _deny_answer(self, flight: InFlight, refusal: Refusal, now: float) -> None:
         """Notify the requester of an answer that it does not get.
 
         A stage of the application has kept it; or the address of a part of the runtime was closed
         while the request waited in its mailbox.
         """
-        response = submitted.message
+        response, by = flight.message, flight.by
         is_kept = refusal.reason in {DropReason.DENIED, DropReason.CRASHED}
-        is_part = self._is_of_component(submitted.by) and is_below(submitted.by, self._runtime)
+        is_part = self._is_of_component(by) and is_below(by, self._runtime)
         request = self.answers.asked_of(response) if response.is_final else None
         if request is None:
             return
@@ -304,13 +272,11 @@ class Forwarding:
         """
         return parent_of(address) is not None and self.admission.is_granted(address)
 
-    def _may_come(self, refusal: Message, by: str, origin: Origin) -> bool:
+    def _may_come(self, refusal: Message, by: str) -> bool:
         """Return whether the answer may come, although a stub refuses the request.
 
         It refuses a copy; or a repetition, and the first message may have reached the receiver.
         """
-        if origin is Origin.LOCAL:
-            return False
         if self._is_decided_here(refusal.from_):
             return True
         is_own = refusal.code == Code.UNAVAILABLE and not refusal.is_last_by(by)
@@ -324,19 +290,19 @@ class Forwarding:
             is_reached = response.code <= LAST_SUCCESS
             self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
         self._give(response, answer.transaction.waiter, now)
-        if not response.is_final:
-            self.answers.waits_anew(answer.transaction.request)
+        if not answer.is_last and not response.is_final:
+            self.answers.restart_timeout(answer.transaction.request)
 
-    def _give(self, response: Message, waiter: PendingReply, now: float) -> None:
-        if waiter.is_copy:
+    def _give(self, response: Message, request: InFlight, now: float) -> None:
+        if request.is_copy:
             return
-        if waiter.reply is not None or waiter.is_ours:
-            self.answers.give(response, waiter)
-        elif waiter.session and self.routing.find(waiter.session):
+        if request.reply is not None or request.is_outgoing:
+            self.answers.give(response, request.reply)
+        elif request.origin is Origin.NODE_STUB and self.routing.find(request.by):
             # An answer returns over the session that brought the request (MN-18).
-            self.outbound.go_back(response, waiter.session, now)
+            self.outbound.go_back(response, request.by, now)
         else:
-            self.outbound.go(response, waiter.way_back(response), now)
+            self.outbound.go(response, request.answer_intent(response), now)
 
     def refuse(
         self,
@@ -424,7 +390,7 @@ class Forwarding:
         self._give(response, ended.waiter, now)
 
     def _refuse_full(self, message: Message, now: float) -> None:
-        if self._handing.is_there(message.to):
+        if self._deliveries.is_there(message.to):
             self._end(message, self._overflowing(message, RECEIVER_FULL), now)
         else:
             self._end(message, _Refused(Code.UNAVAILABLE, "the receiver is gone"), now)
@@ -463,7 +429,7 @@ class Forwarding:
     def _is_open(self, address: str) -> bool:
         """Return whether the link of a list of children takes messages."""
         link = self.children.link_of(address)
-        return link is not None and self._handing.is_there(link)
+        return link is not None and self._deliveries.is_there(link)
 
     def _give_child(self, message: Message, now: float) -> None:
         """Give the sync manager what a creator has sent by a link: it knows who observes.
@@ -472,21 +438,19 @@ class Forwarding:
         """
         if not self.admission.is_granted(message.to):
             self.refuse(message, Code.UNAVAILABLE, "the object is not reported here", now)
-        elif not self._handing.give(message, f"{self._runtime}/{_SYNC_MANAGER}", is_foreign=True):
+        elif not self._deliveries.give(message, self._sync_manager, is_foreign=True):
             self._refuse_full(message, now)
 
-    def _forward(
-        self, message: Message, direction: Direction, now: float, intent: Intent | None = None
-    ) -> None:
+    def _forward(self, flight: InFlight, now: float) -> None:
+        message = flight.message
         if self.routing.find(message.to):
-            is_foreign = direction is Direction.INCOMING
-            if not self._handing.give(message, message.to, is_foreign=is_foreign):
+            if not self._deliveries.give(message, message.to, is_foreign=not flight.is_outgoing):
                 self._refuse_full(message, now)
-        elif direction is Direction.INCOMING or is_below(message.to, self._runtime):
+        elif flight.is_outgoing and not is_below(message.to, self._runtime):
+            self._go(message, flight.intent or intent_of(message), now)
+        else:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
-        else:
-            self._go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: messages that waited for it go.
@@ -554,7 +518,7 @@ class Forwarding:
             component: Address of the component.
             now: Current time, in seconds.
         """
-        if not self._handing.give(message, component):
+        if not self._deliveries.give(message, component):
             self._end(message, _Refused(Code.UNAVAILABLE, "the receiver takes no more"), now)
 
     def deadline(self) -> float:
@@ -579,14 +543,14 @@ class Forwarding:
         for ended in self.answers.overdue(now):
             self.outbound.settled(ended.request, now)
             # The node that delivers a durable message waits for an answer, too.
-            if ended.waiter.is_ours or position_of(ended.request) is not None:
+            if ended.waiter.is_outgoing or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
                 self._hops.synthesised(response)
                 self._give(response, ended.waiter, now)
         for message in self.children.tick(now):
             self._hops.say(Op.FLUSH, message)
             link = self.children.link_of(message.to)
-            if link is not None and self._handing.is_there(link):
+            if link is not None and self._deliveries.is_there(link):
                 self.outbound.go_by(message, link, now)
             else:
                 self.outbound.go(message, intent_of(message), now)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Never, TypeAlias, TypeVar, final
+from typing import Final, Never, TypeAlias, final
 
 import trio
 from typing_extensions import override
@@ -21,7 +21,7 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.messages import Announced, BusQuestion, Lost, Origin, Submitted
+from actors.runtime.bus.messages import Announced, BusQuestion, InFlight, Lost, Origin
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
@@ -62,8 +62,6 @@ class DeadMail(DeadLetters):
 
 _NAME: Final = "bus"
 
-_R = TypeVar("_R")
-
 _LOOK: Final = 0.05
 """Seconds from one look for what is due next to another, while messages come: to look for each
 message takes as long as to route it, or longer where many wait. All waits but turns last seconds.
@@ -84,6 +82,8 @@ class MessageBus(Actor[Never]):
 
     Attributes:
         hops: Takes the records of its deliveries; a MiniBUS writes them for it.
+        replies: The waits for what the bus answers; they end with ActorStoppedError if the runtime
+            closes before.
     """
 
     def __init__(
@@ -104,17 +104,19 @@ class MessageBus(Actor[Never]):
         self._is_to_look = False
         self._is_closed = False
         self._crash: Exception | None = None
-        self._waits: Final = OpenReplies()
+        self.replies: Final = OpenReplies()
 
     # ---- messages
 
-    def submit(self, submitted: Submitted) -> None:
+    def submit(self, flight: InFlight) -> None:
         """Take a message from a component."""
         if self._is_closed:
+            if flight.permit is not None:
+                flight.permit.give_back()
             raise ActorStoppedError(_NAME)
         try:  # as `with self`, for each message
             now = trio.current_time()
-            self._forwarding.submit(submitted, now)
+            self._forwarding.submit(flight, now)
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
@@ -256,7 +258,7 @@ class MessageBus(Actor[Never]):
         reply: Reply[None] = Reply()
         with self:
             self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
-        await self.wait_for(reply)
+        await self.replies.wait_for(reply)
 
     def add_rule(self, rule: ForwardRule, writer: str) -> None:
         """Copy messages by a rule (BUS-08). Raises ForwardRefusedError."""
@@ -312,7 +314,7 @@ class MessageBus(Actor[Never]):
     def _settle(self, now: float) -> None:
         if self._admission.after is not None:
             self._admission.settle()
-        due = self._turns.deadline()
+        due = self._turns.deadline() if self._turns.held else math.inf
         if now >= self._look_at:
             self._look_at = now + _LOOK
             due = min(due, self._forwarding.deadline())
@@ -352,11 +354,7 @@ class MessageBus(Actor[Never]):
             self.close()
         # Else the other parts are being stopped, and have no error of their own until then.
 
-    async def wait_for(self, reply: Reply[_R]) -> _R:
-        """Wait for what the bus answers. ActorStoppedError: the runtime closes before."""
-        return await self._waits.wait_for(reply)
-
     def close(self) -> None:
         """Take no more calls, and end the waits for answers. Idempotent."""
         self._is_closed = True
-        self._waits.lose(ActorStoppedError(_NAME))
+        self.replies.lose(ActorStoppedError(_NAME))

@@ -11,7 +11,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permits
 from fsm.bus.transactions import ASKED_ONCE, Terms
-from fsm.intent import Intent
+from fsm.intent import Intent, intent_of
 from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.resolve_io import Asked, LinkForged, OwnerAsked
 from specs.message import Message
@@ -70,23 +70,38 @@ class AnswerInTurn:
 
 @final
 @attrs.define(slots=True, eq=False)
-class Submitted:
-    """A message, and how its component wants it sent.
+class InFlight:
+    """A message that is under way in the bus; a request is until its last answer has gone.
 
     Attributes:
+        message: As its component submits it; after the checks, as they let it pass.
         by: Address under which the component submits (BUS-12).
         reply: Where the final answer goes; None: to the listener of `from`.
         terms: How it is asked; `awaited` are the runtimes whose answers are awaited (BUS-09).
-        place: Where its place is given back; None: it has none.
+        permit: Permit of its component, which gets it back; None: it has none.
         intent: How it may go; None: as messages of its kind do.
+        origin: The kind of the component.
+        is_outgoing: Whether this runtime sends it, a stub that speaks for itself included.
+        is_copy: Whether nobody waits for its answer: it is a copy of another one (BUS-08).
     """
 
     message: Message
     by: str
     reply: AnswerSink | None = None
     terms: Terms = ASKED_ONCE
-    place: Permits | None = None
+    permit: Permits | None = None
     intent: Intent | None = None
+    origin: Origin = Origin.LOCAL
+    is_outgoing: bool = True
+    is_copy: bool = False
+
+    def answer_intent(self, answer: Message) -> Intent:
+        """Return how an answer may go; to a request by the node, by it only.
+
+        A request by a link is answered by the link, if it is still there.
+        """
+        is_by_node = self.origin is not Origin.P2P_STUB and intent_of(self.message) is Intent.NODE
+        return Intent.NODE if is_by_node else intent_of(answer)
 
 
 @final

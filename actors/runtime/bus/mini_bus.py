@@ -207,7 +207,8 @@ class MiniBus:
 
     def try_tell(self, delivery: Delivery) -> bool:
         """Put a message into the mailboxes of its receivers; return whether one had room."""
-        listeners = self._find(delivery)
+        message = delivery.message
+        listeners = self._routing.find_routed(delivery.route, message.to)
         if listeners or self._is_closed or len(self._early) >= STUB_QUEUE:
             takers = self._put(delivery, listeners)
             if not takers:
@@ -216,12 +217,9 @@ class MiniBus:
             self._early.append(delivery)
             takers = []
         if self._bus is not None and delivery.purpose is not Purpose.ANNOUNCE:
-            self._bus.delivered(delivery.message, self.name)
+            self._bus.delivered(message, self.name)
         self._record(delivery, takers)
         return True
-
-    def _find(self, delivery: Delivery) -> tuple[ActorRef[Delivery], ...]:
-        return self._routing.find_routed(delivery.route, delivery.message.to)
 
     def _put(
         self, delivery: Delivery, listeners: tuple[ActorRef[Delivery], ...]
@@ -251,7 +249,7 @@ class MiniBus:
         early, self._early = self._early, deque()
         lost: list[Delivery] = []
         for delivery in early:
-            listeners = self._find(delivery)
+            listeners = self._routing.find_routed(delivery.route, delivery.message.to)
             takers = self._put(delivery, listeners)
             self._record(delivery, takers)
             if not takers:

@@ -7,7 +7,7 @@ import attrs
 import trio
 
 from actors.runtime.bus.delivery import Deliveries
-from actors.runtime.bus.messages import AnswerSink, Origin, Submitted
+from actors.runtime.bus.messages import AnswerSink, InFlight
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
 from fsm.bus.held_paths import HeldPaths
@@ -17,58 +17,18 @@ from fsm.bus.transactions import (
     Ended,
     EndedDurables,
     Key,
-    Terms,
     Transaction,
     TransactionsCore,
     same_request,
 )
-from fsm.intent import Intent, intent_of
+from fsm.intent import Intent
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
-from specs.message import Message, position_of, refuse
+from specs.message import Message, MessageType, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
-from specs.routing import Direction
 from specs.trace import Op
 
-__all__ = ["OpenRequests", "PendingReply", "intent_for"]
-
-
-@final
-@attrs.define(slots=True, eq=False)
-class PendingReply:
-    """The receiver of the answer to a request.
-
-    Attributes:
-        is_ours: Whether a component of this runtime asks, a stub for itself included.
-        intent: What might be done for the request; of no matter if it is ours.
-        session: The node stub by whose session it came; None: it came otherwise.
-        reply: Receives the answer, if a component here awaits it in place.
-        is_copy: Whether nobody waits: the request is a copy of another one (BUS-08).
-    """
-
-    is_ours: bool
-    intent: Intent
-    session: str | None = None
-    reply: AnswerSink | None = None
-    is_copy: bool = False
-
-    def way_back(self, response: Message) -> Intent:
-        """Return what may be done for the answer: a request by the node is answered by it."""
-        return Intent.NODE if self.intent is Intent.NODE else intent_of(response)
-
-
-def intent_for(request: Message, direction: Direction, origin: Origin) -> Intent:
-    """Return what may be done for a request, or for the answer to one that came from outside.
-
-    Args:
-        request: The request.
-        direction: Whether the message comes in or goes out.
-        origin: Origin of the message: the runtime, or a link.
-    """
-    if direction is Direction.OUTGOING:
-        return Intent.REACH
-    # A request by a link is answered by it, if it is there still.
-    return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)
+__all__ = ["OpenRequests"]
 
 
 _Pair: TypeAlias = tuple[str, str]
@@ -78,41 +38,33 @@ _Pair: TypeAlias = tuple[str, str]
 class OpenRequests:
     """Hosts the core of open requests; part of the bus."""
 
-    def __init__(self, handing: Deliveries, hops: HopTrace) -> None:
-        self._handing = handing
+    def __init__(self, deliveries: Deliveries, hops: HopTrace) -> None:
+        self._deliveries = deliveries
         self._hops = hops
-        self._open: TransactionsCore[PendingReply] = TransactionsCore(hops.steps)
+        self._open: TransactionsCore[InFlight] = TransactionsCore(hops.steps)
         self._seen = DeduplicationWindow()
         self._durables = EndedDurables()
-        self._answered: OrderedDict[Key, tuple[Transaction[PendingReply], Message]] = OrderedDict()
+        self._answered: OrderedDict[Key, tuple[Transaction[InFlight], Message]] = OrderedDict()
         self._load: Counter[_Pair] = Counter()
         self._held = HeldPaths()
 
-    def open(self, request: Message, waiter: PendingReply, now: float, terms: Terms) -> None:
-        """Begin to wait for the answer to a request.
-
-        Args:
-            request: The request.
-            waiter: The pending reply.
-            now: Current time, in seconds.
-            terms: Terms of the wait.
-        """
-        step = self._open.open(request, waiter, now, terms)
+    def open(self, flight: InFlight, now: float) -> None:
+        """Begin to wait for the answer to a request."""
+        request = flight.message
+        step = self._open.open(request, flight, now, flight.terms)
         if step is not None:
             self._hops.step(step)
-            self.waits_anew(request)
-        if waiter.is_ours:
+            self.restart_timeout(request)
+        if flight.is_outgoing and request.type is MessageType.UNSUBSCRIBE:
             self._held.sent(request)
         self._load[request.from_, request.to] += 1
 
-    def waits_anew(self, request: Message) -> None:
+    def restart_timeout(self, request: Message) -> None:
         """Begin the wait when its evidence is written, however long that took (I-T6)."""
         self._open.waits_since(request, trio.current_time())
 
     def is_crowding(self, request: Message) -> bool:
         """Return whether a sender has as much open at one receiver as it may (R11)."""
-        if len(self._open) < OPEN_REQUESTS:
-            return False
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
 
     def is_open(self, request: Message) -> bool:
@@ -133,7 +85,7 @@ class OpenRequests:
             domain: The domain that it leads to.
         """
         return self._held.holds(domain) or any(
-            one.waiter.session == stub or domain_of(one.request.to) == domain
+            one.waiter.by == stub or domain_of(one.request.to) == domain
             for one in self._open.transactions()
         )
 
@@ -178,11 +130,11 @@ class OpenRequests:
         self._seen.is_new(request, trio.current_time())
         return True
 
-    def _before(self, request: Message) -> Transaction[PendingReply] | None:
+    def _before(self, request: Message) -> Transaction[InFlight] | None:
         found = self._answered.get((request.from_, request.to, request.id))
         return None if found is None else found[0]
 
-    def taken(self, response: Message, now: float) -> Answer[PendingReply]:
+    def taken(self, response: Message, now: float) -> Answer[InFlight]:
         """Take an answer; an unawaited one is dropped.
 
         Args:
@@ -193,16 +145,20 @@ class OpenRequests:
         if answer.transaction is None:
             self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
         else:
-            self._hops.step(answer.step)
+            if answer.step is not None:
+                self._hops.step(answer.step)
             if answer.is_last:
                 self._closed(answer.transaction.request)
-                if not answer.transaction.waiter.is_ours:
+                if not answer.transaction.waiter.is_outgoing:
                     self._remember(answer.transaction, response)
-                elif response.code <= LAST_SUCCESS:
+                elif (
+                    answer.transaction.request.type is MessageType.SUBSCRIBE
+                    and response.code <= LAST_SUCCESS
+                ):
                     self._held.accepted(answer.transaction.request)
         return answer
 
-    def _remember(self, transaction: Transaction[PendingReply], response: Message) -> None:
+    def _remember(self, transaction: Transaction[InFlight], response: Message) -> None:
         """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
         request = transaction.request
         if self._is_over(request):
@@ -211,8 +167,8 @@ class OpenRequests:
         if len(self._answered) > ANSWERS_KEPT:
             self._answered.popitem(last=False)
 
-    def again(self, request: Message) -> tuple[Message, PendingReply] | None:
-        """Return the answer to a request that was answered before, and where it went.
+    def again(self, request: Message) -> tuple[Message, InFlight] | None:
+        """Return the answer to a request that was answered before, and that request.
 
         The answer is another object than the first: both may be on their way, and a path that
         changes tells messages apart by their objects.
@@ -229,7 +185,7 @@ class OpenRequests:
         found = self._open.find(request)
         return None if found is None else found.request
 
-    def give_up(self, request: Message, why: str) -> Ended[PendingReply] | None:
+    def give_up(self, request: Message, why: str) -> Ended[InFlight] | None:
         """End the wait for a request that the bus answers itself.
 
         Args:
@@ -243,44 +199,32 @@ class OpenRequests:
         return ended
 
     def reject(
-        self, submitted: Submitted, code: Code, why: str, retry_after: float | None = None
+        self, flight: InFlight, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Answer the submitting component, for any `from`.
-
-        Args:
-            submitted: Request and its submitter.
-            code: Reply code.
-            why: The reason.
-            retry_after: Seconds after which the request may be made again; None: not known.
-        """
-        response = refuse(submitted.message, code, why, retry_after)
+        """Answer the component that submits a request, for any `from`."""
+        response = refuse(flight.message, code, why, retry_after)
         self._hops.synthesised(response)
-        if submitted.reply is not None:
-            submitted.reply.send(response)
-        elif not self._handing.give(response, submitted.by):
+        if flight.reply is not None:
+            flight.reply.send(response)
+        elif not self._deliveries.give(response, flight.by):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
-    def reject_late(self, submitted: Submitted) -> None:
+    def reject_late(self, flight: InFlight) -> None:
         """Refuse what a younger message has overtaken by another path (I-B7)."""
-        message = submitted.message
-        self._hops.submitted(message, submitted.by)
+        message = flight.message
+        self._hops.submitted(message, flight.by)
         self._hops.dropped(message, DropReason.OVERTAKEN)
         if message.is_request:
             why = "a later message of its sender came first, by another path"
-            self.reject(submitted, Code.UNAVAILABLE, why)
+            self.reject(flight, Code.UNAVAILABLE, why)
 
-    def give(self, response: Message, waiter: PendingReply) -> None:
-        """Give an answer to a component here.
-
-        Args:
-            response: The answer.
-            waiter: The pending reply.
-        """
-        if waiter.reply is not None:
+    def give(self, response: Message, reply: AnswerSink | None) -> None:
+        """Give an answer to a component here."""
+        if reply is not None:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
-                waiter.reply.send(response)
-        elif not self._handing.give(response, response.to):
+                reply.send(response)
+        elif not self._deliveries.give(response, response.to):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
     def deadline(self) -> float:
@@ -294,13 +238,13 @@ class OpenRequests:
             self._hops.step(repeated.step)
         return [repeated.request for repeated in again]
 
-    def overdue(self, now: float) -> list[Ended[PendingReply]]:
+    def overdue(self, now: float) -> list[Ended[InFlight]]:
         """End and return all waits that are over (MSG-06)."""
         over = self._open.overdue(now)
         for ended in over:
             self._hops.step(ended.step)
             self._closed(ended.request)
-            if not ended.waiter.is_ours:
+            if not ended.waiter.is_outgoing:
                 self._is_over(ended.request)
         return over
 

@@ -159,8 +159,8 @@ class RouteCache:
 
 if TYPE_CHECKING:
     from actors.kit.supervision.actor import ActorRef
-    from actors.runtime.bus.fair_queue import Permits
-    from actors.runtime.bus.messages import BusQuestion
+    from actors.runtime.bus.fair_queue import FairQueue
+    from actors.runtime.bus.messages import BusQuestion, InFlight
 
 __all__ = ["Ending", "Outbound"]
 
@@ -195,32 +195,18 @@ class Ending(Protocol):
             now: Current time, in seconds.
         """
 
-    def waits_anew(self, request: Message) -> None:
-        """Begin the time of a request now: until now it has waited here.
-
-        Args:
-            request: The request.
-        """
-
-    def give_back(self, permit: "Permits", by: str, now: float) -> None:
-        """Give the permit of a submitter back.
-
-        Args:
-            permit: The permit.
-            by: Address of the submitter.
-            now: Current time, in seconds.
-        """
+    def restart_timeout(self, request: Message) -> None:
+        """Begin the time of a request now: until now it has waited here."""
 
 
 @final
 @attrs.frozen(slots=True)
 class _Held:
-    """A message that waits for the window of a stub; `permit`: of its submitter `by`."""
+    """A message that waits for the window of a stub; `sender`: whose permit it keeps."""
 
     forward: Forward
     since: float
-    permit: "Permits | None"
-    by: str
+    sender: "InFlight | None"
 
 
 @final
@@ -243,7 +229,7 @@ class _Window:
     def take(self) -> _Held:
         """Remove and return the oldest waiting message."""
         held = self.held.popitem(last=False)[1]
-        self.unpermitted -= held.permit is None
+        self.unpermitted -= held.sender is None
         return held
 
 
@@ -255,15 +241,18 @@ class Outbound:
         routes: The routes out that the registry reported.
         registry: Resolves routes; None before it has joined.
         anonymous: Stubs that get no identity of a sender (REG-15).
-        permit: Permit and name of the submitter of the message at hand, until the message waits.
+        sender: The message at hand as it was submitted; None: there is none, or it waits here.
     """
 
-    def __init__(self, handing: Deliveries, hops: HopTrace, ending: Ending) -> None:
+    def __init__(
+        self, deliveries: Deliveries, hops: HopTrace, turns: "FairQueue", ending: Ending
+    ) -> None:
         self.routes = RouteCache()
         self.registry: ActorRef[BusQuestion] | None = None
         self.anonymous: set[str] = set()
-        self.permit: tuple[Permits, str] | None = None
-        self._handing = handing
+        self.sender: InFlight | None = None
+        self._deliveries = deliveries
+        self._turns = turns
         self._hops = hops
         self._ending = ending
         self._refuse = ending.refuse
@@ -362,7 +351,7 @@ class Outbound:
         """
         if message.is_response and not is_p2p_part(route):
             session = self._sessions.get((message.to, message.from_))
-            if session is not None and self._handing.is_there(session):
+            if session is not None and self._deliveries.is_there(session):
                 route = session
         self.go_by(message, route, now)
 
@@ -394,10 +383,12 @@ class Outbound:
             is_reached: Whether the receiver has answered.
         """
         effects = self._paths.settled(message, now, is_reached=is_reached)
+        if not effects:
+            return
         self._flush([one for one in effects if isinstance(one, Forward)], now)
         for one in effects:
             if isinstance(one, Announce):
-                for stub in self._handing.routing.find(one.route):
+                for stub in self._deliveries.routing.find(one.route):
                     stub.try_tell(_announcement(one.behind, one.route))
 
     def send(self, forward: Forward, now: float) -> None:
@@ -422,14 +413,14 @@ class Outbound:
         if key in window.held:
             # It is made once more before it has left.
             return
-        permit, self.permit = self.permit, None
-        if permit is None:
+        sender, self.sender = self.sender, None
+        if sender is None or sender.permit is None:
             if window.unpermitted >= STUB_QUEUE:
                 self._ending.overflow(message, _NO_WINDOW, now)
                 return
+            sender = None
             window.unpermitted += 1
-        by = "" if permit is None else permit[1]
-        window.held[key] = _Held(forward, now, None if permit is None else permit[0], by)
+        window.held[key] = _Held(forward, now, sender)
         self._hops.say(Op.QUEUE, message)
 
     def room(self, stub: str, count: int, now: float, *, is_first: bool) -> None:
@@ -446,14 +437,14 @@ class Outbound:
         while window.room > 0 and window.held:
             held = window.take()
             window.room -= 1
-            self._let_go(held, now)
+            self._give_permit_back(held, now)
             self._hops.say(Op.FLUSH, held.forward.message)
-            self._ending.waits_anew(held.forward.message)
+            self._ending.restart_timeout(held.forward.message)
             self._give(held.forward, now)
 
-    def _let_go(self, held: _Held, now: float) -> None:
-        if held.permit is not None:
-            self._ending.give_back(held.permit, held.by, now)
+    def _give_permit_back(self, held: _Held, now: float) -> None:
+        if held.sender is not None and held.sender.permit is not None:
+            self._turns.give_back(held.sender.permit, held.sender.by, now)
 
     def stub_left(self, stub: str, now: float) -> None:
         """Refuse the messages that wait for a stub that is gone.
@@ -465,7 +456,7 @@ class Outbound:
         window = self._windows.pop(stub, None)
         while window is not None and window.held:
             held = window.take()
-            self._let_go(held, now)
+            self._give_permit_back(held, now)
             self._refuse(held.forward.message, Code.UNAVAILABLE, "the stub is gone", now)
 
     def _give(self, forward: Forward, now: float) -> None:
@@ -473,9 +464,9 @@ class Outbound:
         if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
             message = identified(message, None)
         purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
-        if self._handing.give(message, forward.route, behind=forward.behind, purpose=purpose):
+        if self._deliveries.give(message, forward.route, behind=forward.behind, purpose=purpose):
             return
-        if self._handing.is_there(forward.route):
+        if self._deliveries.is_there(forward.route):
             self._ending.overflow(message, _NO_MAILBOX, now)
         elif then is not None:
             # The link is gone, and has given back what it owed.
@@ -499,7 +490,7 @@ class Outbound:
         if len(routes) < len(messages) or not messages:
             self.routes.forget_stub(by)
             self._paths.link_ended(by, now)
-        return {key: route for key, route in routes.items() if self._handing.is_there(route)}
+        return {key: route for key, route in routes.items() if self._deliveries.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
         """Make a link a listener of an address, behind what went by the node.
@@ -523,7 +514,7 @@ class Outbound:
         for window in self._windows.values():
             while _give_up_at(window) <= now:
                 held = window.take()
-                self._let_go(held, now)
+                self._give_permit_back(held, now)
                 self._ending.overflow(held.forward.message, _NO_WINDOW, now)
         self._flush(self._paths.tick(now), now)
 

@@ -18,9 +18,8 @@ from actors.runtime.bus.fair_queue import Permits
 from actors.runtime.bus.messages import (
     Announced,
     AnswerInTurn,
-    AnswerSink,
+    InFlight,
     Origin,
-    Submitted,
     Turn,
 )
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
@@ -38,12 +37,10 @@ _BATCH: Final = 64
 """Messages that a hyperty or stub posts before other tasks run."""
 
 
-def _terms(attempts: int) -> Terms:
-    return Terms(attempts=attempts) if attempts > 1 else ASKED_ONCE
-
-
 class _Port(MiniBusPort):
     """The operations of every component: post, request, hand back."""
+
+    _mailbox: ActorRef[Turn] | None = None
 
     def __init__(self, url: str, bus: "MessageBus") -> None:
         self.url = url
@@ -51,12 +48,12 @@ class _Port(MiniBusPort):
 
     @override
     async def post(self, message: Message, by: str | None = None) -> None:
-        self._bus.submit(Submitted(message, by or self.url))
+        self._bus.submit(InFlight(message, by or self.url))
 
     @override
     def try_answer(self, answer: Message) -> bool:
         try:
-            self._bus.submit(Submitted(answer, self.url))
+            self._bus.submit(InFlight(answer, self.url))
         except ActorStoppedError:
             return False
         return True
@@ -69,24 +66,19 @@ class _Port(MiniBusPort):
     async def insist(self, message: Message, attempts: int) -> Message:
         # What is refused is answered at once: a loop of such requests can be cancelled here.
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await self._ask(message, _terms(attempts))
+        return await self._bus.replies.wait_for(self._ask(message, attempts))
 
-    def _submit(self, submitted: Submitted) -> None:
-        self._bus.submit(submitted)
-
-    async def _ask(
+    def _ask(
         self,
         message: Message,
-        terms: Terms = ASKED_ONCE,
-        place: Permits | None = None,
+        attempts: int = 1,
+        permit: Permits | None = None,
         intent: Intent | None = None,
-    ) -> Message:
+    ) -> Reply[Message]:
         reply: Reply[Message] = Reply()
-        sink = self._sink(reply)
-        self._submit(Submitted(message, self.url, sink, terms, place, intent))
-        return await self._bus.wait_for(reply)
-
-    def _sink(self, reply: Reply[Message]) -> AnswerSink:
+        sink = reply if self._mailbox is None else AnswerInTurn(reply, self._mailbox)
+        terms = Terms(attempts=attempts) if attempts > 1 else ASKED_ONCE
+        self._bus.submit(InFlight(message, self.url, sink, terms, permit, intent))
         return reply
 
     @override
@@ -125,13 +117,13 @@ class SandboxPort(_Port):
         if is_turn and not message.is_response:
             # An answer is owed, and is sent by a task that is being cancelled, too.
             await trio.lowlevel.checkpoint_if_cancelled()
-        await self._put(Submitted(message, by or self.url))
+        await self._put(InFlight(message, by or self.url))
         if is_turn:
-            # Afterwards: a message that has its place goes before those that come later (I-T7).
+            # Afterwards: a message that has its permit goes before those that come later (I-T7).
             await trio.lowlevel.cancel_shielded_checkpoint()
 
-    async def _put(self, submitted: Submitted) -> None:
-        self._submit(submitted)
+    async def _put(self, flight: InFlight) -> None:
+        self._bus.submit(flight)
 
 
 @final
@@ -140,34 +132,22 @@ class HypertyPort(SandboxPort):
 
     def __init__(self, url: str, bus: "MessageBus", mini_bus: MiniBus) -> None:
         super().__init__(url, bus, mini_bus)
-        self._places = Permits()
+        self._permits = Permits()
 
     @override
     async def insist(self, message: Message, attempts: int) -> Message:
         await trio.lowlevel.checkpoint_if_cancelled()
-        await self._enter()
-        return await self._ask(message, _terms(attempts), self._places)
+        if not self._permits.enter_nowait():
+            await self._permits.enter()
+        return await self._bus.replies.wait_for(self._ask(message, attempts, self._permits))
 
     @override
-    async def _put(self, submitted: Submitted) -> None:
-        # An answer needs no place: it is owed, and no more can come than was asked for.
-        if not submitted.message.is_response:
-            await self._enter()
-            submitted.place = self._places
-        self._submit(submitted)
-
-    async def _enter(self) -> None:
-        if not self._places.enter_nowait():
-            await self._places.enter()
-
-    @override
-    def _submit(self, submitted: Submitted) -> None:
-        try:
-            self._bus.submit(submitted)
-        except ActorStoppedError:
-            if submitted.place is not None:
-                submitted.place.give_back()
-            raise
+    async def _put(self, flight: InFlight) -> None:
+        # An answer needs no permit: it is owed, and no more can come than was asked for.
+        if not flight.message.is_response:
+            await self._permits.enter()
+            flight.permit = self._permits
+        self._bus.submit(flight)
 
 
 @final
@@ -177,19 +157,13 @@ class CorePort(_Port):
     The methods are those of the bus; the port adds whose they are.
     """
 
-    _mailbox: ActorRef[Turn] | None = None
-
     def take_turns(self, mailbox: ActorRef[Turn]) -> None:
         """Let answers to tasks of an actor wait in its mailbox, behind what came before them."""
         self._mailbox = mailbox
 
-    @override
-    def _sink(self, reply: Reply[Message]) -> AnswerSink:
-        return reply if self._mailbox is None else AnswerInTurn(reply, self._mailbox)
-
     def send(self, message: Message) -> None:
         """Post a message at once."""
-        self._bus.submit(Submitted(message, self.url))
+        self._bus.submit(InFlight(message, self.url))
 
     def open_address(self, address: str, ref: ActorRef[Delivery]) -> None:
         """Speak as an address, and listen to it."""
@@ -233,7 +207,8 @@ class CorePort(_Port):
     async def request_direct(self, message: Message) -> Message:
         """Request by the live link only; 503 if there is none or it ends first (P2P-30)."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await self._ask(message, intent=Intent.DIRECT)
+        reply = self._ask(message, intent=Intent.DIRECT)
+        return await self._bus.replies.wait_for(reply)
 
     def set_event_link(self, address: str, link: str | None) -> None:
         self._bus.set_event_link(address, link)
@@ -260,7 +235,7 @@ class CorePort(_Port):
         """
         # By the node: where the object was reported before, a link may lead all the same.
         terms = Terms(runtimes, direct=direct)
-        self._bus.submit(Submitted(message, self.url, terms=terms, intent=Intent.NODE))
+        self._bus.submit(InFlight(message, self.url, terms=terms, intent=Intent.NODE))
 
     def deliver(self, message: Message, component: str) -> None:
         self._bus.deliver(message, component)

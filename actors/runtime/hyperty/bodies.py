@@ -64,7 +64,7 @@ def composed(
         BadMessageError: 413: the body is too large; 400: it does not have the form that the wire
             requires of such a message.
     """
-    copy, line = _copied(uncopied(body))
+    copy, line = _copied(cast("JsonObject", body))
     # The receiving side says who the sender is.
     copy.pop(IDENTITY, None)
     if len(line) > BODY_BYTES:

@@ -60,17 +60,14 @@ class _Work:
     """A request, and the body that came in chunks for it.
 
     Attributes:
+        peer: The runtime that has sent it.
         context: Context variables as they were when it came.
     """
 
     request: Message
     whole: WholeBody | None
+    peer: str
     context: Context = attrs.field(factory=copy_context)
-    peer: str = attrs.field(init=False)
-
-    @peer.default
-    def _peer_of_request(self) -> str:
-        return peer_of(self.request)
 
 
 @final
@@ -141,7 +138,7 @@ class HypertyHost(Actor[Delivery]):
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
             asked = request if is_own or whole is not None else own(request)
-            work = _Work(asked, whole)
+            work = _Work(asked, whole, peer_of(asked))
             begins, given_up = self._shares.enter(work.peer, work)
             if begins:
                 self._workers.give(work, work.context)

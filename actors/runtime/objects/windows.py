@@ -3,9 +3,8 @@
 A receiver takes so many of one process before it refuses; senders share that, and take turns.
 """
 
-from collections import deque
 from types import TracebackType
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import trio
 
@@ -14,16 +13,7 @@ from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
 
 __all__ = ["RequestPlace", "RequestWindows"]
 
-
-@final
-class _Window:
-    """The requests to one receiver, and the tasks of each sender that wait."""
-
-    __slots__ = ("lines", "shares")
-
-    def __init__(self) -> None:
-        self.shares: Final = OpenShares(PEER_WAITING, OPEN_REQUESTS)
-        self.lines: Final[dict[str, deque[trio.lowlevel.Task]]] = {}
+_Shares: TypeAlias = OpenShares[trio.lowlevel.Task]
 
 
 @final
@@ -31,15 +21,10 @@ class RequestWindows:
     """The windows of all receivers of one process."""
 
     def __init__(self) -> None:
-        self._windows: Final[dict[str, _Window]] = {}
+        self._windows: Final[dict[str, _Shares]] = {}
 
     def place(self, sender: str, to: str) -> "RequestPlace":
-        """Return a context in which one more request is open.
-
-        Args:
-            sender: Address of the sender.
-            to: Address of the receiver.
-        """
+        """Return a context in which one more request of a sender to a receiver is open."""
         return RequestPlace(self._windows, sender, to)
 
 
@@ -51,33 +36,30 @@ class RequestPlace:
     nothing is counted.
     """
 
-    __slots__ = ("_sender", "_to", "_window", "_windows")
+    __slots__ = ("_sender", "_shares", "_to", "_windows")
 
-    _window: _Window
+    _shares: _Shares
 
-    def __init__(self, windows: dict[str, _Window], sender: str, to: str) -> None:
+    def __init__(self, windows: dict[str, _Shares], sender: str, to: str) -> None:
         self._windows = windows
         self._sender = sender
         self._to = to
 
     async def __aenter__(self) -> None:
         """Take a place."""
-        windows, to = self._windows, self._to
-        self._window = windows.get(to) or windows.setdefault(to, _Window())
-        if not self._window.shares.enter(self._sender):
+        shares = self._windows.get(self._to)
+        if shares is None:
+            shares = self._windows[self._to] = OpenShares(PEER_WAITING, OPEN_REQUESTS)
+        self._shares = shares
+        if not shares.enter(self._sender):
             await self._wait()
 
     async def _wait(self) -> None:
-        shares, lines, sender = self._window.shares, self._window.lines, self._sender
-        line = lines.setdefault(sender, deque())
         task = trio.lowlevel.current_task()
-        line.append(task)
+        self._shares.wait(self._sender, task)
 
         def abort(_: object) -> trio.lowlevel.Abort:
-            line.remove(task)
-            if not line:
-                del lines[sender]
-            shares.give_up(sender)
+            self._shares.give_up(self._sender, task)
             self._tidy()
             return trio.lowlevel.Abort.SUCCEEDED
 
@@ -90,14 +72,12 @@ class RequestPlace:
         traceback: TracebackType | None,
     ) -> None:
         """Give the place to the next one."""
-        following = self._window.shares.leave(self._sender)
+        following = self._shares.leave(self._sender)
         if following is not None:
-            line = self._window.lines[following]
-            trio.lowlevel.reschedule(line.popleft())
-            if not line:
-                del self._window.lines[following]
-        self._tidy()
+            trio.lowlevel.reschedule(following)
+        else:
+            self._tidy()
 
     def _tidy(self) -> None:
-        if self._window.shares.is_idle:
+        if self._shares.is_idle:
             self._windows.pop(self._to, None)

@@ -76,8 +76,15 @@ def test_all_work_begins_once_or_is_given_up(steps):
 
 def test_senders_of_a_process_take_turns_at_a_receiver():
     some = OpenShares(4, 3)
-    assert [some.enter("a") for _ in range(6)] == [True] * 3 + [False] * 3
-    assert [some.enter("b") for _ in range(3)] == [True, False, False]
+
+    def enters(sender):
+        if some.enter(sender):
+            return True
+        some.wait(sender, sender)
+        return False
+
+    assert [enters("a") for _ in range(6)] == [True] * 3 + [False] * 3
+    assert [enters("b") for _ in range(3)] == [True, False, False]
     assert [some.leave("a") for _ in range(3)] == ["a", "b", "a"]
     assert some.leave("b") == "b"
 
@@ -86,7 +93,8 @@ def test_who_gives_up_is_not_given_a_place():
     some = OpenShares(1, 1)
     assert some.enter("a")
     assert not some.enter("b")
-    some.give_up("b")
+    some.wait("b", "b")
+    some.give_up("b", "b")
     assert some.leave("a") is None
     assert some.is_idle
 
@@ -97,7 +105,10 @@ def test_no_place_is_given_twice_and_none_stays_empty(moves):
     has, waits = dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
     for sender, move in moves:
         if move == "enter":
-            (has if some.enter(sender) else waits)[sender] += 1
+            is_open = some.enter(sender)
+            (has if is_open else waits)[sender] += 1
+            if not is_open:
+                some.wait(sender, sender)
         elif move == "leave" and has[sender]:
             has[sender] -= 1
             following = some.leave(sender)
@@ -106,7 +117,7 @@ def test_no_place_is_given_twice_and_none_stays_empty(moves):
                 has[following] += 1
         elif move == "give up" and waits[sender]:
             waits[sender] -= 1
-            some.give_up(sender)
+            some.give_up(sender, sender)
         assert sum(has.values()) <= 4
         assert max(has.values()) <= 2
         assert min(waits.values()) >= 0

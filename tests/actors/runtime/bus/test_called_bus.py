@@ -45,7 +45,7 @@ async def test_who_waits_outside_hears_that_the_runtime_closes():
     assert ends == ["actor 'bus' has stopped"] * 2
 
 
-@pytest.mark.parametrize("broken", ["submit", "settle"])
+@pytest.mark.parametrize("broken", ["submit", "after"])
 async def test_an_error_in_the_bus_ends_the_runtime_and_the_waits_of_others(
     broken, autojump_clock, monkeypatch
 ):
