@@ -2,9 +2,8 @@
 
 Of an object that its reporter wants stored, everything is kept that an observer could have
 seen, or relies on: its value and version, its observers with their sync managers, the
-allowed observers. The host of a `ReporterCore` calls `kept` after each input, has the result
-written, and only then executes the effects. `Rest` is the content of a file: the sum of all
-that was written.
+allowed observers. A `ReportedObject` says what is to be written before it says anything that
+relies on it. `Rest` is the content of a file: the sum of all that was written.
 """
 
 from collections.abc import Iterable
@@ -12,13 +11,8 @@ from typing import TypeAlias, assert_never, final
 
 import attrs
 
-from fsm.effects import RowChanged
-from fsm.sync import reporter_io as core
-from fsm.sync.observers import Watcher
-from fsm.sync.reporter import AllowedObservers, ReporterCore
 from specs.bodies.sync import DataObject
 from specs.jsonvalue import JsonObject
-from specs.trace import Op
 
 __all__ = [
     "AllowedKept",
@@ -36,8 +30,6 @@ __all__ = [
     "Rest",
     "SessionKept",
     "asked_for",
-    "begun",
-    "kept",
 ]
 
 
@@ -189,18 +181,9 @@ class ObjectAtRest:
 
     snapshot: DataObject
     is_public: bool = False
-    observers: dict[str, Watcher] = attrs.field(factory=dict)
+    observers: dict[str, ObserverKept] = attrs.field(factory=dict)
     guests: dict[str, bool] = attrs.field(factory=dict)
     children: JsonObject | None = None
-
-    def revived(self) -> tuple[ReporterCore, list[core.ReporterEffect]]:
-        """Make its core as it was; the effects report the restored observers."""
-        allowed = tuple(who for who, may in self.guests.items() if may)
-        guests = AllowedObservers(allowed, is_public=self.is_public)
-        for who in [who for who, may in self.guests.items() if not may]:
-            guests.expel(who)
-        alive = ReporterCore(self.snapshot, guests)
-        return alive, alive.recall(self.observers.values())
 
 
 @final
@@ -257,8 +240,8 @@ class Rest:
         if there is None:
             return
         match change:
-            case ObserverKept(_, observer, manager, lease):
-                there.observers[observer] = Watcher(observer, manager, lease)
+            case ObserverKept(_, observer):
+                there.observers[observer] = change
             case ObserverForgotten(_, observer):
                 there.observers.pop(observer, None)
             case AllowedKept(_, guest, may):
@@ -276,44 +259,6 @@ class Rest:
         """The hyperties of which something is stored."""
         reporters = {each.snapshot.reporter for each in self.objects.values()}
         return reporters | {observer for _, observer in self.copies}
-
-
-# --- what is new --------------------------------------------------------------------------
-
-
-def begun(reported: ReporterCore) -> list[Keep]:
-    """Return what is to be written of a new object."""
-    thing, guests = reported.snapshot, reported.guests
-    allowed = [AllowedKept(thing.url, who, may=True) for who in guests.allowed]
-    return [ObjectKept(thing, guests.is_public), *allowed]
-
-
-def kept(
-    before: DataObject, effects: Iterable[core.ReporterEffect], after: ReporterCore
-) -> list[Keep]:
-    """Return what is to be written before any of the effects is performed.
-
-    Args:
-        before: The object before an input.
-        effects: The effects of the input.
-        after: The core, as it is now; its changes of allowed observers are taken out of it.
-    """
-    url, guests = before.url, after.guests
-    said = [AllowedKept(url, one, guests.said_of(one)) for one in guests.changes()]
-    if after.is_deleted:
-        return [ObjectForgotten(url)]
-    changes: list[Keep] = [*said]
-    if after.snapshot is not before:
-        changes.append(ObjectKept(after.snapshot, guests.is_public))
-    for effect in effects:
-        match effect:
-            case core.Granted(observer, manager, _, lease):
-                changes.append(ObserverKept(url, observer, manager, lease))
-            case RowChanged(Op.DEL, "observers", _, observer):
-                changes.append(ObserverForgotten(url, observer))
-            case _:
-                pass
-    return changes
 
 
 def asked_for(

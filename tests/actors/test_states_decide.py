@@ -15,7 +15,7 @@ from fsm.machines.sync import observer_copy
 from fsm.p2p import link_end
 from fsm.session import node_session
 from fsm.sync import copy as copies
-from fsm.sync import observers, subscriptions
+from fsm.sync import reporter, subscriptions
 from specs.limits.protocol import P2P_TIMEOUT
 from tests.actors.node.sync.test_consent import answered, hears, watched
 from tests.support.node.node_peer import ALLOCATION, RA, open_world
@@ -65,7 +65,7 @@ async def test_who_writes_children_as_an_observer_is_said_by_its_subscription(
 ):
     if is_changed:
         accept, requested = subscription.Trigger.ACCEPT, subscription.State.REQUESTED
-        leading(observers, subscription.OBJECT_SUBSCRIPTION, accept, requested)
+        leading(reporter, subscription.OBJECT_SUBSCRIPTION, accept, requested)
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"], domain["bob"]
         async with (

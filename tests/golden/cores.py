@@ -56,7 +56,7 @@ CORES: Final[Mapping[str, str]] = {
     "sync observers": "fsm.sync.observers:ObserversCore",
     "sync renewals": "fsm.sync.leases:RenewalsCore",
     "sync repeats": "fsm.sync.leases:RepeatsCore",
-    "sync reporter": "fsm.sync.reporter:ReporterCore",
+    "sync reporter": "fsm.sync.reporter:ReportedObject",
     "sync subscriptions": "fsm.sync.subscriptions:SubscriptionCore",
     "sync writes": "fsm.sync.value.writes:WritesCore",
 }

@@ -20,7 +20,7 @@ from fsm.registry.resolve.resolve import ResolveCore
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import ReportedObject
 from fsm.sync.subscriptions import SubscriptionCore
 from tests.golden.form import snake
 from tests.support.shape import assert_same_shape
@@ -76,7 +76,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "allocation": Defect(AllocationCore, "feed", _loses("free", at=0), "seed-plain-4"),
     "routes": Defect(ResolveCore, "feed", _loses("listed"), "seed-plain-4"),
     "p2p": Defect(P2PRequesterCore, "feed", _loses("link_opened"), "seed-plain-4"),
-    "sync": Defect(ReporterCore, "feed", _loses("subscribe_asked"), "seed-plain-4"),
+    "sync": Defect(ReportedObject, "_accept", _nothing, "seed-plain-4"),
     "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-1"),
     "session": Defect(StubClientCore, "feed", _loses("heard"), "seed-plain-4"),
     "node links": Defect(NodeSessionCore, "feed", _loses("close_asked"), "seed-plain-4"),

@@ -9,15 +9,15 @@ from copy import deepcopy
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
-from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import ReportedObject
 from specs.bodies.sync import ChangeObject, DataObject
 from specs.trace import Op
+from tests.support import lone_report
 from tests.support.lone_copy import lone_copy, told
 
 HA, URL = "hyperty://a.ex/ha", "comm://a.ex/o1"
@@ -144,11 +144,12 @@ class ObjectWorld:
         repeats: The core that has last changes said again; another for a defect.
     """
 
-    def __init__(self, reporter=ReporterCore, copy=ObserverCore, repeats=RepeatsCore, count=3):
+    def __init__(self, reporter=ReportedObject, copy=ObserverCore, repeats=RepeatsCore, count=3):
         self.now = 0.0
         self.repeats = repeats()
         self.make_copy = copy
-        self.reporter = reporter(DataObject(HA, RA, deepcopy(FIRST), URL))
+        created = DataObject(HA, RA, deepcopy(FIRST), URL)
+        self.reporter = lone_report.lone_report(created, core=reporter)
         self.history = {1: deepcopy(FIRST)}
         self.sides = sides(count)
         self.waiting = {}
@@ -164,29 +165,29 @@ class ObjectWorld:
     # --- the reporter's end ---------------------------------------------------------------
 
     def at_reporter(self, happened):
-        effects = self.reporter.feed(happened)
+        effects = lone_report.told(self.reporter, happened)
         for effect in effects:
             self._of_reporter(effect)
         return effects
 
     def _of_reporter(self, effect):
         match effect:
-            case Step() | rt.Vacated() | rt.Refused():
+            case Step() | ("vacate",) | Refused():
                 pass
             case RowChanged(op, _, _, observer):
                 (self.added.add if op is Op.ADD else self.added.discard)(observer)
-            case rt.Granted(observer, _, snapshot):
+            case ("grant", observer, snapshot, *_):
                 self.repeats.observed(URL, self.now)
                 assert observer in self.added, "a snapshot before its observer was added (I-D6)"
                 assert snapshot == self.reporter.snapshot, "a snapshot that is not the newest"
                 self._answer(observer, ("become", snapshot))
-            case rt.Denied(observer, _, _, why):
+            case ("deny", observer, _, why):
                 self._answer(observer, ("give_up", why))
-            case rt.ReporterAsked(observer, _, question):
+            case ("ask", observer, _, question):
                 self.undecided.append((observer, question))
-            case rt.Published(change):
+            case ("publish", change):
                 self._publish(change)
-            case rt.Deleted(runtimes):
+            case ("end", runtimes):
                 for side in self.sides:
                     if side.manager.removesuffix("/sm") in runtimes:
                         side.arriving.append(("delete",))
@@ -217,24 +218,24 @@ class ObjectWorld:
         """Ask for a change; whoever is not the reporter is refused, and nothing changes."""
         kind = None if operation is None else "array"
         before, asked = self.reporter.snapshot, ChangeObject(URL, attribute, value, kind, operation)
-        reported = self.at_reporter(rt.ChangeAsked(by, asked))
+        reported = lone_report.kinds(self.at_reporter(("change", by, asked)))
         if by == HA and not self.is_deleted:
-            assert [type(one) for one in reported] == [rt.Published], "the reporter may (SYN-13)"
+            assert reported == ["publish"], "the reporter may (SYN-13)"
         else:
-            assert [type(one) for one in reported] == [rt.Refused], "nobody else may (I-D1)"
+            assert reported == ["refused"], "nobody else may (I-D1)"
             assert self.reporter.snapshot is before
 
     def delete(self, by):
-        reported = self.at_reporter(rt.DeleteAsked(by))
+        reported = self.at_reporter(("delete", by))
         if by != HA or self.is_deleted:
-            assert [type(one) for one in reported] == [rt.Refused]
+            assert lone_report.kinds(reported) == ["refused"]
         elif self.reporter.is_deleted:
             self.is_deleted = True
             self.repeats.forget(URL)
 
     def decide(self, place, yes):
         who, what = self.undecided.pop(place % len(self.undecided))
-        reported = rt.ReporterAccepted(who, what) if yes else rt.ReporterRefused(who, "no", what)
+        reported = ("accept", who, what) if yes else ("refuse", who, "no", what)
         self.at_reporter(reported)
 
     # --- observers ------------------------------------------------------------------------
@@ -305,12 +306,12 @@ class ObjectWorld:
         match asked.what:
             case "subscribe":
                 self.waiting.setdefault(side.observer, []).append(asked.life)
-                self.at_reporter(rt.SubscribeAsked(side.observer, side.manager))
+                self.at_reporter(("subscribe", side.observer, side.manager))
             case "unsubscribe":
-                self.at_reporter(rt.UnsubscribeAsked(side.observer, side.manager))
+                self.at_reporter(("unsubscribe", side.observer, side.manager))
                 assert side.observer not in self.reporter.observers, "who left is no observer"
             case "reported":
-                self.at_reporter(rt.RuntimeNotified(side.manager.removesuffix("/sm")))
+                self.at_reporter(("notified", {side.manager.removesuffix("/sm")}))
             case "read":
                 side.arriving.append(Answer(asked.life, self._read(side)))
 

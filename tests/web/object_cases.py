@@ -16,10 +16,8 @@ import attrs
 from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, TransactionsCore
 from fsm.engine import Step
 from fsm.sync import children as kids
-from fsm.sync import reporter_io as reporting
 from fsm.sync.children_copy import ChildrenCopyCore
 from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
-from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.routes import Moving, ObserverRoute, RuntimeRoutes
 from fsm.sync.value.value import (
     can_be_set,
@@ -33,6 +31,7 @@ from specs.child import child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message, MessageType
+from tests.support import lone_report
 from tests.support.lone_copy import CopyPort, lone_copy, told, without_steps
 from transports.bodies import write_body
 
@@ -78,7 +77,7 @@ def plain(one: object, tag: str = "do") -> Any:  # noqa: PLR0911 - a table
             return one
     fields = attrs.fields_dict(type(one))
     said = {camel(name): plain(getattr(one, name), tag) for name in fields}
-    if isinstance(one, kids.ChildOp | reporting.Question):
+    if isinstance(one, kids.ChildOp):
         return said
     return {tag: kebab(type(one).__name__), **said}
 
@@ -229,13 +228,13 @@ def reporters(random: Random) -> Case:
     created = DataObject(REPORTER, "hyperty-runtime://a.example/r", thing(random), URL)
     allowed, public = tuple(random.sample(OBSERVERS, random.randrange(3))), random.random() < 0.2
     tape = Tape("ReporterCore", plain(created), list(allowed), public)
-    core = ReporterCore(created, AllowedObservers(allowed, is_public=public))
-    questions = [reporting.Question(1, 1)]
+    core = lone_report.lone_report(created, *allowed, is_public=public)
+    questions = [1]
     for _ in range(40):
-        happened = _reporter_input(random, questions)
-        effects = core.feed(happened)
-        tape.note("feed", [happened], effects)
-        questions += [one.question for one in effects if isinstance(one, reporting.ReporterAsked)]
+        name, *arguments = _reporter_input(random, questions)
+        done = lone_report.told(core, (name, *arguments))
+        tape.note("feed", [_told_reporter(name, arguments)], _asked_of_reporter(name, done))
+        questions += [one[3] for one in done if lone_report.kinds([one]) == ["ask"]]
         tape.note("observers", [], core.observers)
         tape.note("runtimes", [], core.runtimes)
         tape.note("asking", [], core.asking)
@@ -246,30 +245,81 @@ def reporters(random: Random) -> Case:
     return tape.case
 
 
-def _reporter_input(random: Random, questions: list[reporting.Question]) -> reporting.ReporterInput:
+_PAGE_REPORTER_INPUTS = {
+    "authorise": ("authorised", "observer"),
+    "allow": ("allow-asked", "by", "observer"),
+    "expel": ("expel-asked", "by", "observer"),
+    "subscribe": ("subscribe-asked", "observer", "manager", "lease", "version"),
+    "unsubscribe": ("unsubscribe-asked", "observer", "manager"),
+    "accept": ("reporter-accepted", "observer", "question"),
+    "refuse": ("reporter-refused", "observer", "why", "question"),
+    "expire": ("lease-over", "observer"),
+    "change": ("change-asked", "by", "change"),
+    "remove": ("removal-asked", "by", "attribute"),
+    "delete": ("delete-asked", "by"),
+}
+_PAGE_REPORTER_EFFECTS = {
+    "ask": ("reporter-asked", "observer", "patience", "question"),
+    "grant": ("granted", "observer", "snapshot", "lease", "isRenewal"),
+    "renew": ("renewed", "observer", "lease"),
+    "deny": ("denied", "observer", "code", "why"),
+    "publish": ("published", "change"),
+    "end": ("deleted", "runtimes"),
+    "vacate": ("vacated",),
+}
+"""How a page names what a reported object is told and asks, and the arguments."""
+
+
+def _told_reporter(name: str, arguments: list[Any]) -> Json:
+    if name == "notified":
+        runtimes = {"runtime": min(arguments[0])} if arguments else {}
+        return {"on": "runtime-notified" if runtimes else "observers-notified", **runtimes}
+    kind, *names = _PAGE_REPORTER_INPUTS[name]
+    return {"on": kind, **{key: plain(one) for key, one in zip(names, arguments, strict=True)}}
+
+
+def _asked_of_reporter(name: str, done: list[Any]) -> list[Any]:
+    asked = [_page_effect(one) for one in done]
+    kinds = lone_report.kinds(done)
+    is_obeyed = name in {"allow", "expel"} or (name == "remove" and "publish" not in kinds)
+    return [*asked, {"do": "obeyed"}] if is_obeyed and "refused" not in kinds else asked
+
+
+def _page_effect(one: Any) -> Any:
+    if not isinstance(one, tuple):
+        return one
+    if one[0] == "cut_off":
+        _, observer, manager, is_over = one
+        return {"do": "expired" if is_over else "cut-off", "observer": observer, "manager": manager}
+    kind, *names = _PAGE_REPORTER_EFFECTS[one[0]]
+    return {"do": kind, **dict(zip(names, one[1:], strict=True))}
+
+
+def _reporter_input(random: Random, questions: list[int]) -> tuple[Any, ...]:
     who, manager = random.choice(OBSERVERS), f"{random.choice(RUNTIMES)}/sm"
     by = random.choice([REPORTER] * 5 + [who])
     question = random.choice(questions[-3:])
-    makers: list[Callable[[], reporting.ReporterInput]] = [
-        lambda: reporting.Authorised(who),
-        lambda: reporting.AllowAsked(by, who),
-        lambda: reporting.ExpelAsked(by, who),
+    makers: list[Callable[[], tuple[Any, ...]]] = [
+        lambda: ("authorise", who),
+        lambda: ("allow", by, who),
+        lambda: ("expel", by, who),
         *[
-            lambda: reporting.SubscribeAsked(
-                who, manager, random.choice([None, 600]), random.choice([None, None, 1, 2, 3])
+            lambda: (
+                *("subscribe", who, manager, random.choice([None, 600])),
+                random.choice([None, None, 1, 2, 3]),
             )
         ]
         * 4,
-        *[lambda: reporting.ReporterAccepted(who, question)] * 2,
-        lambda: reporting.ReporterRefused(who, "no", question),
-        lambda: reporting.UnsubscribeAsked(who, manager),
-        lambda: reporting.LeaseOver(who),
-        *[lambda: reporting.ChangeAsked(by, _asked(change(random)))] * 2,
-        lambda: reporting.RemovalAsked(by, random.choice(PATHS)),
-        lambda: reporting.RuntimeNotified(random.choice(RUNTIMES)),
+        *[lambda: ("accept", who, question)] * 2,
+        lambda: ("refuse", who, "no", question),
+        lambda: ("unsubscribe", who, manager),
+        lambda: ("expire", who),
+        *[lambda: ("change", by, _asked(change(random)))] * 2,
+        lambda: ("remove", by, random.choice(PATHS)),
+        lambda: ("notified", {random.choice(RUNTIMES)}),
     ]
     if random.random() < 0.03:
-        return random.choice([reporting.DeleteAsked(by), reporting.ObserversNotified()])
+        return random.choice([("delete", by), ("notified",)])
     return random.choice(makers)()
 
 

@@ -336,17 +336,6 @@ class SyncContext:
         fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
         self.tracer.record(_MANAGER, fact)
 
-    def allowed_observer(self, op: Op, url: str, observer: str, by: str) -> None:
-        """Trace that one observer or all are allowed without a decision, or no longer (I-D9).
-
-        Args:
-            op: What happened to the message.
-            url: Address of the object.
-            observer: Address of the observer.
-            by: Address of the deciding component.
-        """
-        self.row(RowChanged(op, "guests", url, observer, by))
-
     def deleted(self, url: str, by: str) -> None:
         """Trace that an object is deleted, behind what waits for the disk before (I-D8).
 

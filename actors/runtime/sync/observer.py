@@ -17,7 +17,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, Route, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, published_addresses
-from actors.runtime.sync.reporter.stored import NOTHING_STORED
+from actors.runtime.sync.reporter.reporter import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
 from specs.bodies.object import ObjectBack, ObserverExpelled
 from specs.bodies.sync import ObjectName, Observe, Subscription

@@ -18,6 +18,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.invitation import INVITATION as INVITED
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
@@ -38,14 +39,15 @@ from fsm.product.composition import (
     Situation,
     UnsafeError,
 )
-from fsm.sync import reporter_io as at_reporter
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import ReportedObject
+from fsm.sync.stored import Keep
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import LEASE
+from specs.reply_code import Code
 
 __all__ = [
     "INVITATION",
@@ -102,11 +104,11 @@ class ReporterPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = ReporterCore(_object(1))
+        self.core = ReportedObject(_object(1), self)
         self.invitations = InvitationsCore(self)
         self._repeats = RepeatsCore()
         self._leases = LeasesCore()
-        self._question: at_reporter.Question | None = None
+        self._question: int | None = None
         self._asked_until = math.inf
         self._notified_until = math.inf
         self._is_inviting = False
@@ -142,11 +144,11 @@ class ReporterPlace(Host):
             self.invitations.time_over(self.now)
         if self._notified_until <= self.now:
             self._notified_until = math.inf
-            self._report(at_reporter.ObserversNotified())
+            self.core.notified()
         if self._asked_until <= self.now and self._question is not None:
-            self._decide(at_reporter.ReporterRefused(_BOB, "no answer came", self._question))
+            self.core.refuse(_BOB, "no answer came", self._decided())
         for _, observer in self._leases.due(self.now):
-            self._report(at_reporter.LeaseOver(observer))
+            self.core.expire(observer)
         again = self._repeats.due(self.now, lambda _: self.is_observed)
         if again is not None:
             self.send(CHANGES, Sent("changed", again.change.version))
@@ -155,13 +157,13 @@ class ReporterPlace(Host):
     def take(self, happened: Hashable) -> None:
         match happened:
             case Sent("subscribe"):
-                self._report(at_reporter.SubscribeAsked(_BOB, _MANAGER, LEASE))
+                self.core.subscribe(_BOB, _MANAGER, LEASE)
             case Sent("unsubscribe"):
-                self._report(at_reporter.UnsubscribeAsked(_BOB, _MANAGER))
+                self.core.unsubscribe(_BOB, _MANAGER)
             case Sent("read", number):
                 self._read(number)
             case Sent("heard"):
-                self._report(at_reporter.RuntimeNotified(_MANAGER.removesuffix("/sm")))
+                self.core.notified({_MANAGER.removesuffix("/sm")})
             case Sent("answer", code):
                 self.invitations.take_answer(_URL, _BOB, code, "", self.now)
             case str(wanted):
@@ -173,24 +175,25 @@ class ReporterPlace(Host):
         match wanted:
             case "invite":
                 self.invitations.invite(_URL, _BOB, self.now)
-                self._report(at_reporter.Authorised(_BOB))
+                self.core.authorise(_BOB)
             case "change":
                 change = ChangeObject(_URL, "n", self.core.snapshot.version + 1)
-                self._report(at_reporter.ChangeAsked(_ALICE, change))
+                self.core.change(_ALICE, change)
             case "delete":
                 self.invitations.withdraw(_URL)
-                self._report(at_reporter.DeleteAsked(_ALICE))
+                self.core.delete(_ALICE)
                 self._repeats.forget(_URL)
             case "yes" if self._question is not None:
-                self._decide(at_reporter.ReporterAccepted(_BOB, self._question))
+                self.core.accept(_BOB, self._decided())
             case "no" if self._question is not None:
-                self._decide(at_reporter.ReporterRefused(_BOB, "no", self._question))
+                self.core.refuse(_BOB, "no", self._decided())
             case _:
                 raise TypeError(wanted)
 
-    def _decide(self, decision: at_reporter.ReporterAccepted | at_reporter.ReporterRefused) -> None:
-        self._question, self._asked_until = None, math.inf
-        self._report(decision)
+    def _decided(self) -> int:
+        """Return the question, which is open no more."""
+        question, self._question, self._asked_until = self._question, None, math.inf
+        return question or 0
 
     def _read(self, number: int) -> None:
         if self.core.is_deleted:
@@ -200,27 +203,13 @@ class ReporterPlace(Host):
         else:
             self.send(ANSWERS, Sent("denied"))
 
-    def _report(self, happened: at_reporter.ReporterInput) -> None:
-        for effect in self.core.feed(happened):
-            match effect:
-                case at_reporter.ReporterAsked(_, patience, question):
-                    self._question, self._asked_until = question, self.now + patience
-                case at_reporter.Granted() | at_reporter.Denied():
-                    self._question, self._asked_until = None, math.inf
-                    self._answer(effect)
-                case at_reporter.Published() | at_reporter.Deleted():
-                    self._publish(effect)
-                case _:
-                    self.moved([effect])
-        if not self.is_observed:
-            self._leases.end(_URL, _BOB)
-
-    # --- the port of the invitations
+    # --- the ports of the object and of the invitations
 
     def step(self, step: Step) -> None:
         """Note a step."""
         self.moved([step])
-        self._is_inviting = step.new not in INVITED.may_end
+        if step.machine == INVITED.name:
+            self._is_inviting = step.new not in INVITED.may_end
 
     def send_invitation(self, url: str, observer: str) -> None:
         """Invite the observer."""
@@ -230,23 +219,62 @@ class ReporterPlace(Host):
     def relay(self, url: str, observer: str, code: int, why: str) -> None:
         """Tell nobody: the reporter is part of this place."""
 
-    def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
-        if isinstance(effect, at_reporter.Denied):
-            self.send(ANSWERS, Sent("denied"))
-            return
-        self._repeats.observed(_URL, self.now)
-        if effect.lease is not None:
-            self._leases.begin(_URL, _BOB, effect.lease, self.now)
-        self.send(ANSWERS, Sent("granted", effect.snapshot.version))
+    def row(self, row: RowChanged) -> None:
+        """Trace nothing."""
 
-    def _publish(self, effect: at_reporter.Published | at_reporter.Deleted) -> None:
-        if isinstance(effect, at_reporter.Published):
-            self._repeats.published(self.core.snapshot, effect.change, self.now)
-            if self.is_observed:
-                self.send(CHANGES, Sent("changed", effect.change.version))
-        elif effect.runtimes:
+    def keep(self, change: Keep) -> None:
+        """Store nothing."""
+
+    def written(self, snapshot: DataObject) -> None:
+        """Trace nothing."""
+
+    def publish(self, change: Change) -> None:
+        """Send a change, if the observer is one."""
+        self._repeats.published(self.core.snapshot, change, self.now)
+        if self.is_observed:
+            self.send(CHANGES, Sent("changed", change.version))
+
+    def lease(self, observer: str, seconds: int | None) -> None:
+        """Begin a lease, or end it."""
+        if seconds is None:
+            self._leases.end(_URL, observer)
+        else:
+            self._leases.begin(_URL, observer, seconds, self.now)
+
+    def ask(self, observer: str, patience: float, question: int) -> None:
+        """Ask the reporter, which is part of this place."""
+        del observer
+        self._question, self._asked_until = question, self.now + patience
+
+    def grant(
+        self, observer: str, snapshot: DataObject, lease: int | None, *, is_renewal: bool
+    ) -> None:
+        """Answer with the object."""
+        del observer, lease, is_renewal
+        self._decided()
+        self._repeats.observed(_URL, self.now)
+        self.send(ANSWERS, Sent("granted", snapshot.version))
+
+    def renew(self, observer: str, lease: int | None) -> None:
+        """Answer nothing: no observer renews here."""
+
+    def deny(self, observer: str, code: Code, why: str) -> None:
+        """Answer with a refusal."""
+        del observer, code, why
+        self._decided()
+        self.send(ANSWERS, Sent("denied"))
+
+    def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
+        """Say nothing: a lease is over, and that is a loss like others."""
+
+    def end(self, runtimes: tuple[str, ...]) -> None:
+        """Notify the observer."""
+        if runtimes:
             self.send(CHANGES, Sent("deleted"))
             self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
+
+    def vacate(self) -> None:
+        """Keep what is left."""
 
 
 @final

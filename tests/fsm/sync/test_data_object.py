@@ -3,55 +3,27 @@
 import attrs
 import pytest
 
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
-from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import (
-    Authorised,
-    ChangeAsked,
-    DeleteAsked,
-    Deleted,
-    Denied,
-    Granted,
-    LeaseOver,
-    Obeyed,
-    ObserversNotified,
-    Published,
-    Question,
-    Refused,
-    RemovalAsked,
-    ReporterAccepted,
-    ReporterAsked,
-    ReporterRefused,
-    RuntimeNotified,
-    SubscribeAsked,
-    UnsubscribeAsked,
-    Vacated,
-)
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE, REPLY_TIMEOUT
 from specs.reply_code import Code
 from specs.trace import Op
+from tests.support.lone_report import lone_report, said, told
 
 HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
 RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://c.ex/rc"
 RA, URL = "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
-FIRST = Question(1, 1)
 
 
 def reporter(**data):
-    return ReporterCore(DataObject(HA, RA, data, URL))
+    return lone_report(DataObject(HA, RA, data, URL))
 
 
 def set_to(attribute, value=None, **more):
     return ChangeObject(URL, attribute, value, **more)
-
-
-def said(effects):
-    """What is to be done besides the evidence."""
-    return [effect for effect in effects if not isinstance(effect, Step | RowChanged)]
 
 
 def moves(effects):
@@ -60,9 +32,9 @@ def moves(effects):
 
 
 def write(core, change):
-    (published,) = core.feed(ChangeAsked(HA, change))
-    assert isinstance(published, Published)
-    return published.change
+    ((name, published),) = told(core, ("change", HA, change))
+    assert (name, core.port.versions[-1]) == ("publish", published.version)
+    return published
 
 
 @pytest.mark.parametrize(
@@ -109,214 +81,208 @@ def test_versions_rise_by_one():
 
 
 def test_only_the_reporter_writes():
-    (refused,) = reporter().feed(ChangeAsked(HB, set_to("t", 1)))
+    (refused,) = told(reporter(), ("change", HB, set_to("t", 1)))
     assert refused == Refused(Code.FORBIDDEN, "only the reporter may")
 
 
 # --- observers --------------------------------------------------------------------------
 
-ASKED = SubscribeAsked(HB, SM)
-LEFT = UnsubscribeAsked(HB, SM)
+ASKED = ("subscribe", HB, SM)
+LEFT = ("unsubscribe", HB, SM)
 HISTORIES = {
-    "invited, then leaves": (Authorised(HB), ASKED, LEFT),
+    "invited, then leaves": (("authorise", HB), ASKED, LEFT),
     "accepted, then the object goes": (
         ASKED,
-        ReporterAccepted(HB, FIRST),
-        DeleteAsked(HA),
-        ObserversNotified(),
+        ("accept", HB, 1),
+        ("delete", HA),
+        ("notified",),
     ),
-    "refused": (ASKED, ReporterRefused(HB, "no", FIRST)),
+    "refused": (ASKED, ("refuse", HB, "no", 1)),
     "leaves before the decision": (ASKED, LEFT),
-    "the object goes before the decision": (ASKED, DeleteAsked(HA)),
+    "the object goes before the decision": (ASKED, ("delete", HA)),
     "renews, and then does not": (
-        Authorised(HB),
-        SubscribeAsked(HB, SM, LEASE),
-        SubscribeAsked(HB, SM, LEASE, 1),
-        LeaseOver(HB),
+        ("authorise", HB),
+        ("subscribe", HB, SM, LEASE),
+        ("subscribe", HB, SM, LEASE, 1),
+        ("expire", HB),
     ),
 }
 
 
-def reported(core, *inputs):
-    return [effect for happened in inputs for effect in core.feed(happened)]
-
-
 def test_the_histories_of_a_subscription_take_every_row_of_its_table_and_no_other():
-    taken = {
-        move for history in HISTORIES.values() for move in moves(reported(reporter(), *history))
-    }
+    taken = {move for history in HISTORIES.values() for move in moves(told(reporter(), *history))}
     assert taken == {(row.source, row.trigger, row.target) for row in OBJECT_SUBSCRIPTION.rows}
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=list(HISTORIES))
 def test_each_history_of_a_subscription_ends_at_rest_and_another_may_begin(history):
     core = reporter()
-    *_, (_, _, last) = moves(reported(core, *history))
+    *_, (_, _, last) = moves(told(core, *history))
     assert last in OBJECT_SUBSCRIPTION.may_end
-    again = moves(core.feed(ASKED))
+    again = moves(told(core, ASKED))
     assert bool(again) is not core.is_deleted
     assert all(old is None for old, _, _ in again[:1])
 
 
 def test_a_subscription_is_known_by_object_and_observer():
-    (step, _) = reporter().feed(ASKED)
+    (step, _) = told(reporter(), ASKED)
     assert step == Step("object_subscription", f"{URL}|{HB}", None, "requested", "request")
 
 
 def test_an_invited_observer_subscribes_without_a_decision_and_gets_the_newest_object():
     core = reporter(t=0)
-    core.feed(Authorised(HB))
+    told(core, ("authorise", HB))
     write(core, set_to("t", 9))
-    assert said(core.feed(ASKED)) == [Granted(HB, SM, core.snapshot)]
+    assert said(told(core, ASKED)) == [("grant", HB, core.snapshot, None, False)]
     assert core.observers == (HB,)
 
 
 def test_an_observer_is_added_before_it_gets_the_object():
     """I-D6, SC-30."""
     core = reporter()
-    core.feed(ASKED)
-    effects = core.feed(ReporterAccepted(HB, FIRST))
+    told(core, ASKED)
+    effects = told(core, ("accept", HB, 1))
     row = RowChanged(Op.ADD, "observers", URL, HB, "sm")
-    assert [effects[0], type(effects[1]), type(effects[2])] == [row, Step, Granted]
+    assert [effects[0], type(effects[1]), effects[2][0]] == [row, Step, "grant"]
 
 
 def test_the_reporter_decides_about_others_in_the_time_of_the_table():
     core = reporter()
-    assert said(core.feed(ASKED)) == [ReporterAsked(HB, REPLY_TIMEOUT, FIRST)]
-    assert core.feed(ASKED) == []
-    assert said(core.feed(ReporterAccepted(HB, FIRST))) == [Granted(HB, SM, core.snapshot)]
+    assert said(told(core, ASKED)) == [("ask", HB, REPLY_TIMEOUT, 1)]
+    assert told(core, ASKED) == []
+    assert said(told(core, ("accept", HB, 1))) == [("grant", HB, core.snapshot, None, False)]
 
 
 def test_an_invitation_is_a_decision():
     core = reporter()
-    core.feed(ASKED)
-    assert said(core.feed(Authorised(HB))) == [Granted(HB, SM, core.snapshot)]
-    assert core.feed(ReporterRefused(HB, "too late", FIRST)) == []
+    told(core, ASKED)
+    assert said(told(core, ("authorise", HB))) == [("grant", HB, core.snapshot, None, False)]
+    assert told(core, ("refuse", HB, "too late", 1)) == []
 
 
 def test_a_refused_observer_is_notified_and_not_added():
     core = reporter()
-    core.feed(ASKED)
-    refused = core.feed(ReporterRefused(HB, "no", FIRST))
-    assert said(refused) == [Denied(HB, SM, Code.FORBIDDEN, "no")]
+    told(core, ASKED)
+    refused = told(core, ("refuse", HB, "no", 1))
+    assert said(refused) == [("deny", HB, Code.FORBIDDEN, "no")]
     assert core.observers == ()
 
 
 def test_a_repeated_request_of_an_observer_returns_the_object_without_a_step():
     core = reporter(t=0)
-    reported(core, Authorised(HB), ASKED)
+    told(core, ("authorise", HB), ASKED)
     write(core, set_to("t", 1))
-    assert core.feed(ASKED) == [Granted(HB, SM, core.snapshot, is_renewal=True)]
+    assert told(core, ASKED) == [("grant", HB, core.snapshot, None, True)]
 
 
 def test_an_unrequested_decision_changes_nothing():
-    assert reporter().feed(ReporterAccepted(HB, FIRST)) == []
-    assert reporter().feed(ReporterRefused(HB, "no", FIRST)) == []
+    assert told(reporter(), ("accept", HB, 1)) == []
+    assert told(reporter(), ("refuse", HB, "no", 1)) == []
 
 
 def test_an_observer_leaves_once_and_only_by_the_manager_that_brought_it():
     """SC-32."""
     core = reporter()
-    reported(core, Authorised(HB), ASKED)
-    assert core.feed(UnsubscribeAsked(HB, f"{SM}/other")) == []
-    step, row = core.feed(LEFT)
+    told(core, ("authorise", HB), ASKED)
+    assert told(core, ("unsubscribe", HB, f"{SM}/other")) == []
+    step, row = told(core, LEFT)
     assert (step.new, row) == ("removed", RowChanged(Op.DEL, "observers", URL, HB, "sm"))
-    assert core.feed(LEFT) == []
+    assert told(core, LEFT) == []
     assert not core.observers
 
 
 def test_an_observer_that_leaves_before_the_decision_is_answered_and_never_admitted():
     core = reporter()
-    core.feed(ASKED)
-    (denied,) = said(core.feed(LEFT))
-    assert denied.code is Code.GONE
-    assert core.feed(ReporterAccepted(HB, FIRST)) == []
+    told(core, ASKED)
+    (denied,) = said(told(core, LEFT))
+    assert denied[2] is Code.GONE
+    assert told(core, ("accept", HB, 1)) == []
 
 
 def test_observers_and_the_reporter_may_read():
     core = reporter()
-    reported(core, Authorised(HB), ASKED)
+    told(core, ("authorise", HB), ASKED)
     assert [core.may_read(who) for who in (HA, HB, SM)] == [True, True, False]
 
 
 def test_deleting_reports_each_runtime_once_and_then_nothing_happens_any_more():
     core = reporter()
     for observer in (HB, "hyperty://b.ex/other"):
-        reported(core, Authorised(observer), SubscribeAsked(observer, SM))
-    assert core.feed(DeleteAsked(HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
-    assert core.feed(DeleteAsked(HA)) == [Deleted((RB,))]
-    (denied,) = core.feed(SubscribeAsked("hyperty://b.ex/third", SM))
-    assert denied.code is Code.NOT_FOUND
-    (refused,) = core.feed(ChangeAsked(HA, set_to("t", 1)))
+        told(core, ("authorise", observer), ("subscribe", observer, SM))
+    assert told(core, ("delete", HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
+    assert told(core, ("delete", HA)) == [("end", (RB,))]
+    (denied,) = told(core, ("subscribe", "hyperty://b.ex/third", SM))
+    assert denied[2] is Code.NOT_FOUND
+    (refused,) = told(core, ("change", HA, set_to("t", 1)))
     assert refused.code is Code.NOT_FOUND
-    (again,) = core.feed(DeleteAsked(HA))
+    (again,) = told(core, ("delete", HA))
     assert again.code is Code.NOT_FOUND
 
 
 def test_a_subscription_of_a_deleted_object_ends_when_its_observer_was_reported():
     """SC-34."""
     core = reporter()
-    reported(core, Authorised(HB), ASKED)
-    assert core.feed(ObserversNotified()) == []
-    assert moves(core.feed(DeleteAsked(HA))) == []
-    assert moves(core.feed(ObserversNotified())) == [("active", "object-deleted", "removed")]
+    told(core, ("authorise", HB), ASKED)
+    assert told(core, ("notified",)) == []
+    assert moves(told(core, ("delete", HA))) == []
+    assert moves(told(core, ("notified",))) == [("active", "object-deleted", "removed")]
 
 
 def observed_from(*runtimes):
     core = reporter()
     for number, runtime in enumerate(runtimes):
         observer = f"hyperty://b.ex/{number}"
-        reported(core, Authorised(observer), SubscribeAsked(observer, f"{runtime}/sm"))
+        told(core, ("authorise", observer), ("subscribe", observer, f"{runtime}/sm"))
     return core
 
 
 def test_each_runtime_answers_a_deletion_for_its_own_observers():
     """C-81."""
     core = observed_from(RB, RC, RB)
-    assert core.feed(DeleteAsked(HA)) == [Deleted((RB, RC))]
-    assert said(core.feed(RuntimeNotified(RB))) == []
+    assert told(core, ("delete", HA)) == [("end", (RB, RC))]
+    assert said(told(core, ("notified", {RB}))) == []
     assert core.observers == ("hyperty://b.ex/1",)
-    assert core.feed(RuntimeNotified(RB)) == []
-    assert said(core.feed(RuntimeNotified(RC))) == [Vacated()]
+    assert told(core, ("notified", {RB})) == []
+    assert said(told(core, ("notified", {RC}))) == [("vacate",)]
 
 
 def test_observers_that_do_not_answer_a_deletion_end_all_the_same():
     """SYN-22."""
     core = observed_from(RB, RC)
-    reported(core, DeleteAsked(HA), RuntimeNotified(RC))
-    effects = core.feed(ObserversNotified())
+    told(core, ("delete", HA), ("notified", {RC}))
+    effects = told(core, ("notified",))
     assert moves(effects) == [("active", "object-deleted", "removed")]
-    assert said(effects) == [Vacated()]
-    assert core.feed(ObserversNotified()) == []
+    assert said(effects) == [("vacate",)]
+    assert told(core, ("notified",)) == []
 
 
 def test_the_last_observer_that_leaves_a_deleted_object_ends_the_wait():
     core = observed_from(RB)
-    core.feed(DeleteAsked(HA))
-    left = core.feed(UnsubscribeAsked("hyperty://b.ex/0", f"{RB}/sm"))
-    assert said(left) == [Vacated()]
+    told(core, ("delete", HA))
+    left = told(core, ("unsubscribe", "hyperty://b.ex/0", f"{RB}/sm"))
+    assert said(left) == [("vacate",)]
 
 
 def test_a_runtime_reports_nothing_of_an_object_that_is_there():
     core = observed_from(RB)
-    assert core.feed(RuntimeNotified(RB)) == []
+    assert told(core, ("notified", {RB})) == []
     assert core.observers
 
 
 def test_a_deletion_while_the_reporter_is_asked_refuses_the_observer_at_once():
     core = reporter()
-    core.feed(ASKED)
-    assert said(core.feed(DeleteAsked(HA))) == [
-        Denied(HB, SM, Code.NOT_FOUND, "the object is deleted"),
-        Deleted(()),
-        Vacated(),
+    told(core, ASKED)
+    assert said(told(core, ("delete", HA))) == [
+        ("deny", HB, Code.NOT_FOUND, "the object is deleted"),
+        ("end", ()),
+        ("vacate",),
     ]
-    assert core.feed(ReporterAccepted(HB, FIRST)) == []
+    assert told(core, ("accept", HB, 1)) == []
 
 
 def test_objects_are_never_changed_in_place():
     first = DataObject(HA, RA, {"t": 0}, URL)
-    core = ReporterCore(first)
+    core = lone_report(first)
     write(core, set_to("t", 1))
     assert first == attrs.evolve(first, data={"t": 0})
 
@@ -331,7 +297,7 @@ def test_one_attribute_is_deleted_by_a_change_of_its_own(path, left):
     core = reporter(a=None, b=[1, 2])
     element = Change(2, "b", 1, "array", "remove", source=HA, index=0)
     change = element if path == "b.0" else Change(2, path, source=HA)
-    assert said(core.feed(RemovalAsked(HA, path))) == [Published(change)]
+    assert said(told(core, ("remove", HA, path))) == [("publish", change)]
     assert (core.snapshot.version, core.snapshot.data) == (2, left)
     assert changed({"a": None, "b": [1, 2]}, Change(2, path)) == left
 
@@ -339,7 +305,7 @@ def test_one_attribute_is_deleted_by_a_change_of_its_own(path, left):
 def test_a_deletion_of_an_absent_attribute_is_no_change():
     """MSG-13: idempotent."""
     core = reporter(a=1)
-    assert core.feed(RemovalAsked(HA, "b.c")) == [Obeyed()]
+    assert told(core, ("remove", HA, "b.c")) == []
     assert core.snapshot.version == 1
 
 
@@ -347,5 +313,5 @@ def test_a_deletion_of_an_absent_attribute_is_no_change():
 def test_only_the_reporter_deletes_an_attribute(path):
     """I-D1."""
     core = reporter(a=1)
-    assert core.feed(RemovalAsked(HB, path)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
+    assert told(core, ("remove", HB, path)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
     assert core.snapshot.data == {"a": 1}

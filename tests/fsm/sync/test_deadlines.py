@@ -18,13 +18,12 @@ from fsm.session.stub_client_io import (
 )
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
 from fsm.sync.invitations import InvitationsCore
-from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
 from specs.bodies.sync import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
 from tests.fsm.sync.observers.test_invitations import Port
 from tests.support.lone_copy import lone_copy
+from tests.support.lone_report import lone_report, said, told
 from tests.support.wire.wire import answer, ask
 
 R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"
@@ -124,9 +123,9 @@ def tried_request():
 
 
 def subscription():
-    core = ReporterCore(DataObject(HB, R, {}, URL))
-    (asked,) = (e for e in core.feed(SubscribeAsked(HC, f"{R}/sm")) if isinstance(e, ReporterAsked))
-    return asked.patience
+    reported = lone_report(DataObject(HB, R, {}, URL))
+    ((_, _, patience, _),) = said(told(reported, ("subscribe", HC, f"{R}/sm")))
+    return patience
 
 
 def invitation():

@@ -20,10 +20,9 @@ from hypothesis.stateful import (
 )
 
 from fsm.machines.sync.observer_copy import State, Trigger
-from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import ReportedObject
 from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
@@ -49,14 +48,14 @@ ASKED = QUIET + REPEAT_LAST + REPLY_TIMEOUT
 class Convergence(RuleBasedStateMachine):
     """Random days of one object."""
 
-    reporter, copy, repeats = ReporterCore, ObserverCore, RepeatsCore
+    reporter, copy, repeats = ReportedObject, ObserverCore, RepeatsCore
 
     def __init__(self):
         super().__init__()
         self.world = ObjectWorld(self.reporter, self.copy, self.repeats)
 
         for side in self.world.sides[:2]:
-            self.world.at_reporter(rt.Authorised(side.observer))
+            self.world.at_reporter(("authorise", side.observer))
         self.world.join(self.world.sides[0])
         self.world.deliver_all()
 
@@ -183,12 +182,12 @@ class Deletions(Convergence):
     @precondition(lambda self: self.world.is_deleted)
     @rule()
     def the_notices_are_delivered(self):
-        self.world.at_reporter(rt.ObserversNotified())
+        self.world.at_reporter(("notified",))
 
     def teardown(self):
         self.world.delete(HA)
         self.world.deliver_all()
-        self.world.at_reporter(rt.ObserversNotified())
+        self.world.at_reporter(("notified",))
         self.world.settle(ASKED)
         assert self.world.reporter.observers == ()
         assert self.world.differing() == [], "copies of what is gone (I-D4)"
@@ -218,7 +217,7 @@ EDITS = [
 def test_equal_elements_are_edited_one_by_one_and_true_is_not_removed_as_one(edits, added):
     world = ObjectWorld()
     side = world.sides[0]
-    world.at_reporter(rt.Authorised(side.observer))
+    world.at_reporter(("authorise", side.observer))
     world.join(side)
     world.deliver_all()
 
@@ -295,62 +294,60 @@ class SaysNothingTwice(RepeatsCore):
         super().due(now, is_observed)
 
 
-class SnapshotFirst(ReporterCore):
+class SnapshotFirst(ReportedObject):
     """The snapshot is given out before the observer is added."""
 
     def _accept(self, observer, why=""):
-        return sorted(super()._accept(observer, why), key=lambda one: -isinstance(one, rt.Granted))
+        self._port.grant(observer, self.snapshot, None, is_renewal=False)
+        super()._accept(observer, why)
 
 
-class OldSnapshot(ReporterCore):
+class OldSnapshot(ReportedObject):
     """Whoever subscribes gets the object as it was created."""
 
-    def __init__(self, created):
-        super().__init__(created)
+    def __init__(self, created, port, allowed):
+        super().__init__(created, port, allowed)
         self._first = created
 
     def _accept(self, observer, why=""):
-        reported = super()._accept(observer, why)
-        return [
-            attrs.evolve(one, snapshot=self._first) if isinstance(one, rt.Granted) else one
-            for one in reported
-        ]
+        now, self.snapshot = self.snapshot, self._first
+        super()._accept(observer, why)
+        self.snapshot = now
 
 
-class AnybodyWrites(ReporterCore):
+class AnybodyWrites(ReportedObject):
     """Who writes is not looked at."""
 
     def _refusal(self, by):
-        return super()._refusal(self._object.reporter)
+        return super()._refusal(self.snapshot.reporter)
 
 
-class NothingNewNothingCounted(ReporterCore):
+class NothingNewNothingCounted(ReportedObject):
     """A change that changes nothing has no version of its own."""
 
     def _change(self, by, change):
-        before = self._object
-        reported = super()._change(by, change)
-        if self._object.data == before.data and isinstance(reported[0], rt.Published):
-            self._object = before
-            again = attrs.evolve(reported[0].change, version=before.version)
-            return [rt.Published(again)]
-        return reported
+        before = self.snapshot
+        super()._change(by, change)
+        if self.snapshot.data == before.data:
+            self.snapshot = before
+            _, published = self._port.done.pop()
+            self._port.publish(attrs.evolve(published, version=before.version))
 
 
-class NobodyLeaves(ReporterCore):
+class NobodyLeaves(ReportedObject):
     """Who unsubscribes stays an observer."""
 
-    def _leave(self, observer, manager):
-        return []
+    def unsubscribe(self, observer, manager):
+        pass
 
 
-class DeletedInWords(ReporterCore):
+class DeletedInWords(ReportedObject):
     """A deleted object is changed on."""
 
-    def _write(self, asked):
-        was, self._deleted = self._deleted, False
-        reported, self._deleted = super()._write(asked), was
-        return reported
+    def change(self, by, change):
+        was, self.is_deleted = self.is_deleted, False
+        refusal, self.is_deleted = super().change(by, change), was
+        return refusal
 
 
 DEFECTS = [

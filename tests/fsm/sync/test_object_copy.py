@@ -11,11 +11,10 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, State
 from fsm.sync.leases import RepeatsCore
-from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import Authorised, ChangeAsked, Granted, Published, SubscribeAsked
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST
+from tests.support import lone_report
 from tests.support.chance import examples
 from tests.support.lone_copy import lone_copy, told, without_steps
 
@@ -350,18 +349,18 @@ class BothEnds(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.now = 0.0
-        self.reporter = ReporterCore(DataObject(HA, RA, {}, URL))
+        self.reporter = lone_report.lone_report(DataObject(HA, RA, {}, URL))
         self.repeats = RepeatsCore()
         self.are_repeats_lost = False
         self.copy = lone_copy(URL, HB)
         self.history = {1: {}}
         self.changes, self.answers = [], []
         self.reads, self.is_synced = 0, False
-        self.reporter.feed(Authorised(HB))
+        self.reporter.authorise(HB)
         self.take(BEGUN)
-        granted = self.reporter.feed(SubscribeAsked(HB, SM))[-1]
-        assert isinstance(granted, Granted)
-        self.answers.append(("become", granted.snapshot))
+        name, _, snapshot, *_ = lone_report.told(self.reporter, ("subscribe", HB, SM))[-1]
+        assert name == "grant"
+        self.answers.append(("become", snapshot))
 
     def take(self, happened):
         before, is_read = self.copy.version, happened[0] == "become"
@@ -388,11 +387,11 @@ class BothEnds(RuleBasedStateMachine):
 
     def publish(self, attribute, value):
         change = ChangeObject(URL, attribute, value)
-        (published,) = self.reporter.feed(ChangeAsked(HA, change))
-        assert isinstance(published, Published)
-        self.history[published.change.version] = self.reporter.snapshot.data
-        self.repeats.published(self.reporter.snapshot, published.change, self.now)
-        return ("change", published.change)
+        ((name, published),) = lone_report.told(self.reporter, ("change", HA, change))
+        assert name == "publish"
+        self.history[published.version] = self.reporter.snapshot.data
+        self.repeats.published(self.reporter.snapshot, published, self.now)
+        return ("change", published)
 
     @precondition(lambda self: self.changes)
     @rule(at=st.integers(0, 9), fate=st.sampled_from(["taken", "taken", "doubled", "lost"]))

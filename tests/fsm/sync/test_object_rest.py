@@ -1,11 +1,10 @@
 """What of data objects outlives the process (SYN-25, SYN-28, I-D2, I-D9)."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm.engine import Step
-from fsm.sync import reporter_io as core
-from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.stored import (
     ChildrenKept,
     CopyForgotten,
@@ -18,11 +17,10 @@ from fsm.sync.stored import (
     Rest,
     SessionKept,
     asked_for,
-    begun,
-    kept,
 )
 from specs.bodies.sync import ChangeObject, DataObject
 from tests.support.chance import examples
+from tests.support.lone_report import kinds, lone_report, said, told
 
 URL, ALICE = "comm://a.ex/o", "hyperty://a.ex/alice"
 CREATED = DataObject(ALICE, "hyperty-runtime://a.ex/ra", {"n": 0}, URL, schema="s", name="todo")
@@ -31,15 +29,14 @@ MANAGERS = [f"hyperty-runtime://b.ex/{name}/sm" for name in ("rb", "rc")]
 
 who = st.sampled_from(OBSERVERS)
 INPUTS = st.one_of(
-    st.builds(core.Authorised, who),
-    st.builds(core.AllowAsked, st.just(ALICE), who),
-    st.builds(core.ExpelAsked, st.just(ALICE), who),
-    st.builds(core.SubscribeAsked, who, st.sampled_from(MANAGERS)),
-    st.builds(core.ReporterAccepted, who),
-    st.builds(core.ReporterRefused, who, st.just("no")),
-    st.builds(core.UnsubscribeAsked, who, st.sampled_from(MANAGERS)),
-    st.builds(
-        core.ChangeAsked,
+    st.tuples(st.just("authorise"), who),
+    st.tuples(st.sampled_from(["allow", "expel"]), st.just(ALICE), who),
+    st.tuples(st.just("subscribe"), who, st.sampled_from(MANAGERS)),
+    st.tuples(st.just("accept"), who, st.integers(1, 3)),
+    st.tuples(st.just("refuse"), who, st.just("no"), st.integers(1, 3)),
+    st.tuples(st.just("unsubscribe"), who, st.sampled_from(MANAGERS)),
+    st.tuples(
+        st.just("change"),
         st.sampled_from([ALICE, OBSERVERS[0]]),
         st.builds(ChangeObject, st.just(URL), st.sampled_from(["n", "m"]), st.integers(0, 9)),
     ),
@@ -47,31 +44,41 @@ INPUTS = st.one_of(
 
 
 def seen(reported):
-    """What of a core anybody could tell."""
-    said = {who: reported.guests.said_of(who) for who in OBSERVERS}
-    managers = {who: reported._observers.manager_of(who) for who in reported.observers}
-    return reported.snapshot, managers, said, reported.guests.is_public
+    """What of an object anybody could tell."""
+    may = {who: who in reported._allowed for who in OBSERVERS}
+    may_not = {who: reported.is_public and who in reported._expelled for who in OBSERVERS}
+    managers = {who: reported._subscriptions[who].manager for who in reported.observers}
+    return reported.snapshot, managers, may, may_not, reported.is_public
 
 
 class Stored:
-    """A core, what is written of it, and what was said before it was written."""
+    """A reported object, what is written of it, and what was said before it was written."""
 
     def __init__(self, *, is_public):
-        self.core = ReporterCore(CREATED, AllowedObservers((OBSERVERS[2],), is_public=is_public))
+        self.core = lone_report(CREATED, OBSERVERS[2], is_public=is_public)
         self.rest = Rest()
-        self.rest.follow(begun(self.core))
+        self.core.begin()
         self.reported = 1
+        self.write()
+
+    def write(self):
+        kept = self.core.port.kept
+        self.rest.follow(kept)
+        kept.clear()
 
     def feed(self, happened):
-        before = self.core.snapshot
-        effects = self.core.feed(happened)
-        self.rest.follow(kept(before, effects, self.core))
-        published = [one.change.version for one in effects if isinstance(one, core.Published)]
+        done = said(told(self.core, happened))
+        self.write()
+        published = [one[1].version for one in done if kinds([one]) == ["publish"]]
         self.reported = max([self.reported, *published])
 
     def crash(self):
-        self.core, effects = self.rest.objects[URL].revived()
-        return effects
+        there = self.rest.objects[URL]
+        allowed = [who for who, may in there.guests.items() if may]
+        expelled = tuple(who for who, may in there.guests.items() if not may)
+        terms = {"expelled": expelled, "is_public": there.is_public}
+        self.core = lone_report(there.snapshot, *allowed, **terms)
+        return told(self.core, ("restore", tuple(there.observers.values())))
 
 
 @settings(max_examples=examples(80))
@@ -88,7 +95,7 @@ def test_after_a_crash_all_is_as_it_was_reported_and_versions_go_on(is_public, l
         entered = [one.new for one in effects if isinstance(one, Step)]
         assert entered == ["requested", "active"] * len(stored.core.observers)
     last = stored.core.snapshot.version
-    stored.feed(core.ChangeAsked(ALICE, ChangeObject(URL, "n", 1)))
+    stored.feed(("change", ALICE, ChangeObject(URL, "n", 1)))
     assert stored.core.snapshot.version == last + 1
 
 
@@ -96,16 +103,34 @@ def test_after_a_crash_all_is_as_it_was_reported_and_versions_go_on(is_public, l
 def test_of_a_deleted_object_nothing_stays(inputs):
     stored = Stored(is_public=True)
     stored.rest.follow([ChildrenKept(URL, {"a": 1})])
-    for happened in (*inputs, core.DeleteAsked(ALICE), core.ObserversNotified(), *inputs):
+    for happened in (*inputs, ("delete", ALICE), ("notified",), *inputs):
         stored.feed(happened)
     assert stored.rest == Rest()
 
 
 def test_a_refused_change_writes_nothing():
     stored = Stored(is_public=False)
-    before = stored.core.snapshot
-    asked = core.ChangeAsked(OBSERVERS[0], ChangeObject(URL, "n", 1))
-    assert kept(before, stored.core.feed(asked), stored.core) == []
+    told(stored.core, ("change", OBSERVERS[0], ChangeObject(URL, "n", 1)))
+    assert stored.core.port.kept == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("change", ALICE, ChangeObject(URL, "n", 1)),
+        ("subscribe", OBSERVERS[2], MANAGERS[0]),
+        ("expel", ALICE, OBSERVERS[2]),
+        ("delete", ALICE),
+    ],
+    ids=lambda asked: asked[0],
+)
+def test_what_is_said_is_to_be_written_before(asked):
+    """SYN-25: what waits for the disk is what follows."""
+    said_before, core = [], lone_report(CREATED, OBSERVERS[2])
+    core.port.keep = lambda _change: said_before.append(tuple(said(core.port.done)))
+    assert said(told(core, asked))
+    assert said_before
+    assert set(said_before) == {()}
 
 
 def test_a_reporter_takes_up_what_has_its_schema_and_name():

@@ -1,6 +1,6 @@
 /**
  * The reporter's end of a data object: observers, and changes to publish.
- * `fsm/sync/reporter.py` and `fsm/sync/observers.py` explain it.
+ * `fsm/sync/reporter.py` explains it.
  */
 
 import { runtimeOf } from "../address.js";
@@ -20,8 +20,6 @@ import { changed, freeze, publishedChange, valueAt } from "../value.js";
  *   created?: string}} DataObject
  */
 
-/** @typedef {{version: number, number: number}} Question */
-
 /**
  * @typedef {{on: "authorised", observer: string} | {on: "allow-asked", by: string, observer: string} |
  *   {on: "expel-asked", by: string, observer: string} |
@@ -29,8 +27,8 @@ import { changed, freeze, publishedChange, valueAt } from "../value.js";
  *    version: number | null} |
  *   {on: "unsubscribe-asked", observer: string, manager: string} |
  *   {on: "lease-over", observer: string} |
- *   {on: "reporter-accepted", observer: string, question: Question} |
- *   {on: "reporter-refused", observer: string, why: string, question: Question} |
+ *   {on: "reporter-accepted", observer: string, question: number} |
+ *   {on: "reporter-refused", observer: string, why: string, question: number} |
  *   {on: "change-asked", by: string, change: Change} |
  *   {on: "removal-asked", by: string, attribute: string} | {on: "delete-asked", by: string} |
  *   {on: "runtime-notified", runtime: string} | {on: "observers-notified"}} Input
@@ -39,11 +37,11 @@ import { changed, freeze, publishedChange, valueAt } from "../value.js";
 /**
  * @typedef {Step | {do: "row-changed", op: "add" | "del", table: string, key: string, val: string,
  *    writer: string} |
- *   {do: "granted", observer: string, manager: string, snapshot: DataObject, lease: number | null,
+ *   {do: "granted", observer: string, snapshot: DataObject, lease: number | null,
  *    isRenewal: boolean} |
  *   {do: "renewed", observer: string, lease: number | null} |
- *   {do: "denied", observer: string, manager: string, code: number, why: string} |
- *   {do: "reporter-asked", observer: string, patience: number, question: Question} |
+ *   {do: "denied", observer: string, code: number, why: string} |
+ *   {do: "reporter-asked", observer: string, patience: number, question: number} |
  *   {do: "obeyed"} | {do: "cut-off", observer: string, manager: string} |
  *   {do: "expired", observer: string, manager: string} | {do: "published", change: Published} |
  *   {do: "deleted", runtimes: string[]} | {do: "vacated"} |
@@ -117,7 +115,7 @@ class AllowedObservers {
 
 /**
  * One observer's subscription, while it is requested or active.
- * @typedef {{entity: Entity, manager: string, lease: number | null, question: Question}} Subscription
+ * @typedef {{entity: Entity, manager: string, lease: number | null, question: number}} Subscription
  */
 
 /** The reporter's end of one data object. */
@@ -235,7 +233,7 @@ export class ReporterCore {
      * @param {string} why
      * @returns {Effect[]}
      */
-    const denied = (code, why) => [{ do: "denied", observer, manager, code, why }];
+    const denied = (code, why) => [{ do: "denied", observer, code, why }];
     if (this.#isDeleted) return denied(CODES.NOT_FOUND, DELETED);
     if (this.#all.has(observer)) return this.#again(asked);
     if (version === null) this.#guests.asksAnew(observer);
@@ -246,7 +244,7 @@ export class ReporterCore {
     const entity = new Entity("object_subscription", `${this.#object.url}|${observer}`);
     this.#undecided += 1;
     this.#asked += 1;
-    const question = { version: this.#object.version, number: this.#asked };
+    const question = this.#asked;
     this.#all.set(observer, { entity, manager, lease, question });
     const begun = entity.step("request");
     if (welcome) return [begun, ...this.#accept(observer, welcome)];
@@ -268,18 +266,18 @@ export class ReporterCore {
     /** @type {Effect[]} */
     const steps = lease === null ? [] : [there.entity.step("renew")];
     if (isAsBefore && version === this.#object.version) return [...steps, { do: "renewed", observer, lease }];
-    return [...steps, { do: "granted", observer, manager, snapshot: this.#object, lease, isRenewal: true }];
+    return [...steps, { do: "granted", observer, snapshot: this.#object, lease, isRenewal: true }];
   }
 
   /**
    * An answer to an older question does not count.
    *
-   * @param {{observer: string, question: Question}} decision
+   * @param {{observer: string, question: number}} decision
    */
   #isAsked({ observer, question }) {
     const there = this.#all.get(observer);
     if (!there || isActive(there)) return false;
-    return there.question.version === question.version && there.question.number === question.number;
+    return there.question === question;
   }
 
   /**
@@ -293,11 +291,11 @@ export class ReporterCore {
     const there = this.#all.get(observer);
     if (!there || isActive(there)) return [];
     this.#undecided -= 1;
-    const { manager, lease } = there;
+    const { lease } = there;
     return [
       this.#row("add", observer),
       there.entity.step("accept", why),
-      { do: "granted", observer, manager, snapshot: this.#object, lease, isRenewal: false },
+      { do: "granted", observer, snapshot: this.#object, lease, isRenewal: false },
     ];
   }
 
@@ -311,9 +309,9 @@ export class ReporterCore {
    * @returns {Effect[]}
    */
   #refuse(observer, trigger, code, why) {
-    const { entity, manager } = this.#take(observer);
+    const { entity } = this.#take(observer);
     this.#undecided -= 1;
-    return [entity.step(trigger, why), { do: "denied", observer, manager, code, why }];
+    return [entity.step(trigger, why), { do: "denied", observer, code, why }];
   }
 
   /**

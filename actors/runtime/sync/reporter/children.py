@@ -33,8 +33,7 @@ from fsm.sync.children import (
     op_of,
 )
 from fsm.sync.leases import IsObserved, RepeatTimes
-from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import Denied, Granted
+from fsm.sync.reporter import ReportedObject
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
 from specs.bodies.object import (
@@ -240,16 +239,14 @@ class ReportedChildren:
             return snapshot
         return attrs.evolve(snapshot, children_objects={RESOURCES: children.shown()})
 
-    def whole(self, decision: Granted | Denied) -> Granted | Denied:
-        """Let an observer that is let in have the children of the object, too."""
-        if isinstance(decision, Denied):
-            return decision
-        self._signs.observed(decision.snapshot.url, trio.current_time())
-        return attrs.evolve(decision, snapshot=self.with_children(decision.snapshot))
+    def shown_to_observer(self, snapshot: DataObject) -> DataObject:
+        """Return the whole object for an observer that is let in: it knows the children now."""
+        self._signs.observed(snapshot.url, trio.current_time())
+        return self.with_children(snapshot)
 
     # --- what is said of children ---------------------------------------------------------
 
-    def on_message(self, reported: ReporterCore, message: Message) -> None:
+    def on_message(self, reported: ReportedObject, message: Message) -> None:
         """Take what came to the address of an object's children.
 
         Args:
@@ -282,11 +279,11 @@ class ReportedChildren:
             if message.is_request:
                 self._context.answer(message, Code.OK, source=self._context.runtime)
 
-    def _taken(self, reported: ReporterCore, op: ChildOp) -> Taken:
+    def _taken(self, reported: ReportedObject, op: ChildOp) -> Taken:
         children = self._sets.get(reported.snapshot.url)
         if children is None or reported.is_deleted:
             return _GONE
-        if op.creator != reported.snapshot.reporter and op.creator not in reported.observers:
+        if op.creator != reported.snapshot.reporter and not reported.is_observed_by(op.creator):
             return _NOT_OBSERVER
         return children.take(op)
 

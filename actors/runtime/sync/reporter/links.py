@@ -13,7 +13,7 @@ from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext, observe
 from actors.runtime.sync.registration import published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import KeepIn, LinksReach, RouteEffect, RuntimeRoutes, SendOut
 from specs.addresses.address import runtime_of
 from specs.child import children_addresses
@@ -111,7 +111,7 @@ class ObserverLinks:
 
     # --- observers -------------------------------------------------------------------------
 
-    def settle(self, url: str, reported: ReporterCore) -> None:
+    def settle(self, url: str, reported: ReportedObject) -> None:
         """Notify each runtime that observes an object by its route, before any change.
 
         Args:

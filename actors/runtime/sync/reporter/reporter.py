@@ -7,35 +7,38 @@ object is served meanwhile, and given to its reporter when that resumes it (SYN-
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, assert_never, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+import attrs
 import trio
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, observer_of
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations, scheme_for
 from actors.runtime.sync.reporter.children import ReportedChildren
+from actors.runtime.sync.reporter.invitations import Invitations
 from actors.runtime.sync.reporter.links import ObserverLinks
-from actors.runtime.sync.reporter.pending import (
-    OBSERVERS,
-    Decision,
-    Invitations,
-    ObserverLists,
-    PendingSubscriptions,
-    allowed_observers,
-    notification_in,
-    trace_allowed,
-)
-from actors.runtime.sync.reporter.stored import NO_STORE, StoredReports
 from fsm.effects import Refused, RowChanged
-from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.sync import reporter_io as core
 from fsm.sync.leases import LeasesCore, RepeatsCore
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import ReportedObject
+from fsm.sync.stored import Keep, ObjectAtRest, ObjectForgotten, asked_for
 from fsm.sync.value.value import check_path
-from specs.bodies.object import AllowObserver, ExpelObserver, Resume
+from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
+from specs.bodies.object import (
+    AllowObserver,
+    CutPath,
+    ExpelObserver,
+    Forward,
+    ObjectBack,
+    ObserverExpelled,
+    ObserverList,
+    ObserversChange,
+    Resume,
+    Wrapped,
+)
 from specs.bodies.sync import (
     Change,
     ChangeObject,
@@ -46,18 +49,346 @@ from specs.bodies.sync import (
     ReadAttribute,
     Subscription,
 )
+from specs.bodies.word import Operation
 from specs.child import child_resources, parent_of
 from specs.errors import BadMessageError
 from specs.jsonvalue import Absence, value_at
-from specs.message import Message, MessageType
-from specs.reply_code import Code
+from specs.limits.protocol import READ_PAUSE
+from specs.limits.sync import MAX_REPEATED_ASKS, RESTORE_TRIES, RESTORES_AT_ONCE
+from specs.message import Message, MessageType, reason_in, refuse
+from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 
 if TYPE_CHECKING:
+    from fsm.engine import Step
     from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["ReportedObjects"]
+__all__ = ["NOTHING_STORED", "NO_STORE", "ReportedObjects"]
+
+_log = get_logger("actors.runtime")
+
+_OBSERVERS: Final = "observers"
+_NO_OBJECT: Final = "no such object"
+_SILENCE: Final = "the reporter did not answer"
+NO_STORE: Final = "this runtime stores nothing: open it with a store"
+_BROKEN: Final = "the store cannot be written now; nothing was changed"
+_AWAY: Final = "its reporter is away"
+NOTHING_STORED: Final = "nothing of that is stored"
+_TAKEN: Final = "it is reported already"
+
+Act: TypeAlias = Callable[[ReportedObject], Refused | None]
+"""What a reporter wants of an object; returns why it is refused."""
+
+
+@final
+class Report:
+    """One object that is reported here: the port of its core, and the requests about it.
+
+    Args:
+        objects: All objects that are reported here.
+        created: The object.
+        allowed: Observers that are allowed from the beginning.
+        expelled: Observers that are not allowed although the object is public.
+        is_public: Whether all other observers are allowed.
+
+    Attributes:
+        core: Decides.
+        is_resting: Whether the object is stored, and its reporter away.
+        deletion: The request to delete the object, until it is answered.
+    """
+
+    def __init__(
+        self,
+        objects: "ReportedObjects",
+        created: DataObject,
+        allowed: tuple[str, ...] = (),
+        expelled: tuple[str, ...] = (),
+        *,
+        is_public: bool = False,
+    ) -> None:
+        self.core: Final = ReportedObject(created, self, allowed, expelled, is_public=is_public)
+        self.is_resting = False
+        self.deletion: Message | None = None
+        self._url = created.url
+        self._objects = objects
+        self._context = objects.context
+        self._waiting: dict[str, list[Message]] = {}
+        self._was_observed = False
+        # The reporter sees its observers, unless it is a part of a runtime.
+        self._has_list = scheme_of(created.reporter) != RUNTIME_SCHEME
+        self._list_version = 0
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the object is stored."""
+        return self._url in self._context.gate.stored
+
+    def open(self, listener: ActorRef[Delivery]) -> None:
+        """Report observers to the object's reporter.
+
+        What is said at `O/observers` stays in the runtime: the sync manager listens, too.
+        """
+        if self._has_list:
+            address = f"{self._url}/{_OBSERVERS}"
+            self._context.bus.open_address(address, listener)
+            self._context.bus.follow(address, self.core.snapshot.reporter)
+
+    def close(self, listener: ActorRef[Delivery]) -> None:
+        """Report observers no more."""
+        if self._has_list:
+            address = f"{self._url}/{_OBSERVERS}"
+            self._context.bus.close_address(address, listener)
+            self._context.bus.unfollow_all(address)
+
+    def rest(self, by: str) -> bool:
+        """Note that a reporter is away; return whether its object is stored and waits for it."""
+        if not self.is_stored or self.core.snapshot.reporter != by:
+            return False
+        self.is_resting = True
+        return True
+
+    def settle(self) -> None:
+        """Use the routes that the observers' runtimes asked for, after each change of observers."""
+        self._objects.links.settle(self._url, self.core)
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def is_stuck(self, request: Message) -> bool:
+        """Refuse a request that changes what cannot be stored now; return whether it was."""
+        is_stuck = self.is_stored and self._context.gate.is_broken
+        if is_stuck and request.is_request:
+            # At once: what is refused need not wait for the disk.
+            self._context.bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
+        return is_stuck
+
+    def do(self, request: Message, act: Act) -> None:
+        """Do what a reporter wants, and answer it."""
+        before = self.core.snapshot.version
+        refusal = act(self.core)
+        self.settle()
+        version = self.core.snapshot.version
+        if refusal is not None:
+            self._context.refuse(request, refusal.code, refusal.why)
+        elif version == before:
+            self._context.answer(request, Code.OK)
+        else:
+            self._context.answer(request, Code.OK, version=version)
+
+    def delete(self, by: str, request: Message | None = None) -> None:
+        """Delete the object; its reporter is answered when nothing is left of it."""
+        refusal = self.core.delete(by)
+        self.settle()
+        if refusal is None:
+            self.deletion = request
+        elif request is not None:
+            self._context.refuse(request, refusal.code, refusal.why)
+
+    def serve(self, request: Message) -> None:
+        """Take a request to the object, whose sender is verified."""
+        match request.type:
+            case MessageType.SUBSCRIBE:
+                self._subscribe(request)
+            case MessageType.UNSUBSCRIBE:
+                observer = observer_of(request)
+                self._objects.links.on_left(self._url, observer)
+                self.core.unsubscribe(observer, request.from_)
+                self.settle()
+                self._context.answer(request, Code.OK)
+            case MessageType.READ:
+                self._read(request)
+            case _:
+                self._context.refuse(request, Code.MALFORMED, "an object does not do this")
+
+    def _subscribe(self, request: Message) -> None:
+        observer = observer_of(request)
+        if self.is_resting and not self.core.may_read(observer):
+            self._context.refuse(request, Code.UNAVAILABLE, _AWAY)
+            return
+        waiting = self._waiting.setdefault(observer, [])
+        if len(waiting) >= MAX_REPEATED_ASKS:
+            why = "its requests wait for the reporter already"
+            self._context.refuse(request, Code.TOO_LARGE, why)
+            return
+        waiting.append(request)
+        body = read_body(request, Subscription)
+        lease = self._context.lease if body.renews else None
+        self.core.subscribe(observer, request.from_, lease, body.version)
+        self.settle()
+
+    def _read(self, request: Message) -> None:
+        core = self.core
+        if core.is_deleted:
+            self._context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+        elif not core.may_read(request.from_):
+            self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
+        elif "attribute" in request.body:
+            self._read_attribute(request)
+        else:
+            shown = self._objects.children.with_children(core.snapshot)
+            self._context.answer(request, Code.OK, value=write_body(shown))
+
+    def _read_attribute(self, request: Message) -> None:
+        thing = self.core.snapshot
+        try:
+            path = read_body(request, ReadAttribute).attribute
+        except BadMessageError as exc:
+            self._context.refuse(request, exc.code, exc.reason)
+            return
+        found = value_at(thing.data, path)
+        if isinstance(found, Absence):
+            self._context.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
+        else:
+            self._context.answer(request, Code.OK, value=found, version=thing.version)
+
+    def read_observers(self, request: Message) -> None:
+        """Return the observers, to the reporter only."""
+        if request.type is not MessageType.READ:
+            self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
+        elif request.from_ != self.core.snapshot.reporter:
+            self._context.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
+        else:
+            listed = ObserverList(self._list_version, self.core.observers)
+            self._context.answer(request, Code.OK, value=write_body(listed))
+
+    # --- the port of the core -----------------------------------------------------------------
+
+    def step(self, step: "Step") -> None:
+        """Trace a step."""
+        self._context.step(step)
+
+    def row(self, row: RowChanged) -> None:
+        """Trace a row; notify the reporter that an observer has joined or left (M-53)."""
+        self._context.row(row)
+        if row.table == _OBSERVERS and self._has_list and not self.core.is_deleted:
+            self._list_version += 1
+            operation = Operation.ADD if row.op is Op.ADD else Operation.REMOVE
+            change = ObserversChange((row.val,), operation.value, self._list_version)
+            to = f"{self._url}/{_OBSERVERS}"
+            event = self._context.request(MessageType.UPDATE, to, write_body(change), self._url)
+            self._context.bus.publish(event, frozenset({self._context.runtime}))
+
+    def keep(self, change: Keep) -> None:
+        """Have a change of a stored object written."""
+        if self.is_stored:
+            self._context.gate.keep(self._url, [change])
+            if isinstance(change, ObjectForgotten):
+                self._context.gate.stored.discard(self._url)
+                self.is_resting = False
+
+    def written(self, snapshot: DataObject) -> None:
+        """Trace a new version."""
+        self._context.written(snapshot)
+
+    def publish(self, change: Change) -> None:
+        """Publish a change, and repeat it later."""
+        self._objects.repeats.published(self.core.snapshot, change, trio.current_time())
+        self.repeat(change)
+
+    def repeat(self, change: Change) -> None:
+        """Send a change to all observers."""
+        runtimes = frozenset(self.core.runtimes)
+        # Also after the last observer has left: the node knows that there are no observers (SC-32).
+        if runtimes or self._was_observed:
+            body, to = write_body(change), f"{self._url}/{CHANGES}"
+            update = self._context.request(MessageType.UPDATE, to, body, self._url)
+            self._context.publish(update, runtimes, self._objects.links.direct(self._url))
+
+    def lease(self, observer: str, seconds: int | None) -> None:
+        """Begin a lease, or end it."""
+        if seconds is None:
+            self._objects.leases.end(self._url, observer)
+        else:
+            self._objects.leases.begin(self._url, observer, seconds, trio.current_time())
+
+    def ask(self, observer: str, patience: float, question: int) -> None:
+        """Ask the reporter in a task."""
+        request = self._waiting[observer][0]
+        self._objects.spawn(partial(self._ask, observer, patience, question, request))
+
+    async def _ask(self, observer: str, patience: float, question: int, waiting: Message) -> None:
+        """Ask the reporter as if the observer had asked it itself (M-39)."""
+        wrapped = Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
+        body, to = write_body(Forward(wrapped)), self.core.snapshot.reporter
+        # It has its id when it leaves: which of two tasks comes first is chance (I-T7).
+        request = self._context.request(MessageType.FORWARD, to, body, self._url, waiting.identity)
+        answer = None
+        with trio.move_on_after(patience):
+            answer = await self._context.bus.request(request)
+        if answer is not None and answer.code <= LAST_SUCCESS:
+            self.core.accept(observer, question)
+        else:
+            self.core.refuse(observer, _refusal_in(answer), question)
+        self.settle()
+
+    def grant(
+        self, observer: str, snapshot: DataObject, lease: int | None, *, is_renewal: bool
+    ) -> None:
+        """Answer all that an observer asked with the object and its children."""
+        self._was_observed = True
+        self._objects.repeats.observed(self._url, trio.current_time())
+        shown = self._objects.children.shown_to_observer(snapshot)
+        for request in self._waiting.pop(observer, ()):
+            extra = _lease(lease)
+            if is_renewal and "version" in request.body:
+                extra |= {"renewed": True}
+            self._context.answer(request, Code.OK, value=write_body(shown), **extra)
+
+    def renew(self, observer: str, lease: int | None) -> None:
+        """Answer all that an observer asked."""
+        for request in self._waiting.pop(observer, ()):
+            self._context.answer(request, Code.OK, renewed=True, **_lease(lease))
+
+    def deny(self, observer: str, code: Code, why: str) -> None:
+        """Refuse all that an observer asked."""
+        for request in self._waiting.pop(observer, ()):
+            self._context.refuse(request, code, why)
+
+    def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
+        """Stop delivery to an observer, without its cooperation (SYN-21).
+
+        The node stops first what goes to its runtime, unless others observe there; then
+        the sync manager there is notified, which serves the others on. One whose lease is over
+        may be there all the same: it is asked to subscribe again (M-52).
+        """
+        context, url = self._context, self._url
+        runtime = runtime_of(manager) if manager else None
+        if runtime != context.runtime:
+            path = CutPath((f"{url}/{CHANGES}",), observer, runtime, is_over or None)
+            to = subscription_manager(context.domain)
+            context.bus.send(context.request(MessageType.UNSUBSCRIBE, to, write_body(path)))
+        if manager:
+            body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, observer))
+            kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
+            context.bus.send(context.request(kind, manager, body, f"{url}/{SUBSCRIPTION}"))
+
+    def end(self, runtimes: tuple[str, ...]) -> None:
+        """Notify all observers that the object is gone (M-47)."""
+        url = self._url
+        self._context.deleted(url, self.core.snapshot.reporter)
+        self._objects.invitations.withdraw(url)
+        if runtimes:
+            sender, to = f"{url}/{SUBSCRIPTION}", f"{url}/{CHANGES}"
+            gone = self._context.request(MessageType.DELETE, to, {}, sender)
+            self._context.publish(gone, frozenset(runtimes), self._objects.links.direct(url))
+
+    def vacate(self) -> None:
+        """Take the object down in a task."""
+        self._objects.spawn(partial(self._objects.remove, self))
+
+
+def _lease(lease: int | None) -> "JsonObject":
+    return {} if lease is None else {"lease": lease}
+
+
+def _refusal_in(answer: Message | None) -> str:
+    """Return why a reporter does not admit an observer; None: it has not answered in time."""
+    if answer is None or answer.code == Code.TIMEOUT:
+        return _SILENCE
+    why = reason_in(answer)
+    if answer.code == Code.FORBIDDEN:
+        return why or "the reporter refuses"
+    return f"the reporter did not decide: {answer.code} {why}".rstrip()
 
 
 @final
@@ -71,40 +402,38 @@ class ReportedObjects:
 
     Attributes:
         children: Their children.
+        links: The links to their observers.
+        repeats: Their last changes.
+        leases: The leases of their observers.
+        invitations: The open invitations.
     """
 
     def __init__(self, context: SyncContext, spawn: Spawn, progress: Callable[[], None]) -> None:
-        self._context = context
-        self._spawn = spawn
+        self.context: Final = context
+        self.spawn: Final = spawn
         self._progress = progress
-        self._objects: dict[str, ReporterCore] = {}
-        self._deleting: dict[str, Message | None] = {}
+        self._objects: dict[str, Report] = {}
         self._creating: list[str] = []
-        self._was_observed: set[str] = set()
-        self._repeats, self._leases = RepeatsCore(), LeasesCore()
+        self._restores = trio.CapacityLimiter(RESTORES_AT_ONCE)
+        self.repeats: Final = RepeatsCore()
+        self.leases: Final = LeasesCore()
         self._registrations = ObjectRegistrations(context, lambda url: self._find(url) is not None)
-        self._links = ObserverLinks(context, spawn)
-        self.children = ReportedChildren(context, self._links.direct)
-        self._lists = ObserverLists(context)
-        self._pending = PendingSubscriptions(context, spawn, self._on_decision)
-        self._invitations = Invitations(context)
-        self._stored = StoredReports(context, self._registrations)
+        self.links: Final = ObserverLinks(context, spawn)
+        self.children: Final = ReportedChildren(context, self.links.direct)
+        self.invitations: Final = Invitations(context)
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let all objects' addresses lead to `listener`; serve what was stored (SYN-28)."""
         self._listener = listener
-        for back in self._stored.restore():
-            self._objects[back.shown.url] = back.reported
-            self._listen(back.shown)
-            self._perform(back.shown.url, None, back.effects)
-            self._spawn(partial(self._stored.announce, back, self._keep_observers))
+        for there in list(self.context.gate.rest.objects.values()):
+            self._restore(there)
 
-    def _listen(self, thing: DataObject) -> None:
+    def _listen(self, report: Report, created: DataObject) -> None:
         """Let the object's own address, its observers and its children lead to the listener."""
-        self._lists.open(thing, self._listener)
-        self._registrations.listen(thing.url, self._listener)
-        self.children.open(thing, self._listener)
+        report.open(self._listener)
+        self._registrations.listen(created.url, self._listener)
+        self.children.open(created, self._listener)
 
     # --- the table --------------------------------------------------------------------------
 
@@ -116,112 +445,91 @@ class ReportedObjects:
     @property
     def reporters(self) -> set[str]:
         """The hyperties that report something, or are about to; a resting object has none."""
-        is_resting = self._stored.is_resting
-        active = [each for url, each in self._objects.items() if not is_resting(url)]
-        return {*self._creating, *(each.snapshot.reporter for each in active)}
+        active = [each for each in self._objects.values() if not each.is_resting]
+        return {*self._creating, *(each.core.snapshot.reporter for each in active)}
 
     def owner_of(self, address: str) -> str | None:
         """Return the object an address belongs to: itself or one of its parts."""
-        part = address.removesuffix(f"/{SUBSCRIPTION}").removesuffix(f"/{OBSERVERS}")
+        part = address.removesuffix(f"/{SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
         url = parent_of(address) or part
         return url if url in self._objects else None
 
-    def _find(self, url: str) -> ReporterCore | None:
+    def _find(self, url: str) -> Report | None:
         """Return an object that is reported here and not deleted."""
-        reported = self._objects.get(url)
-        return None if reported is None or reported.is_deleted else reported
+        report = self._objects.get(url)
+        return None if report is None or report.core.is_deleted else report
 
     def _is_observed(self, url: str) -> bool:
-        reported = self._find(url)
-        return reported is not None and bool(reported.observers)
+        report = self._find(url)
+        return report is not None and bool(report.core.observers)
 
     # --- time -------------------------------------------------------------------------------
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        parts = (self._invitations, self._repeats, self.children, self._leases)
+        parts = (self.invitations, self.repeats, self.children, self.leases)
         return min(part.deadline() for part in parts)
 
     def time_over(self) -> None:
         """Do what is due."""
         now = trio.current_time()
-        self._invitations.time_over()
+        self.invitations.time_over()
         self.children.time_over(self._is_observed)
-        for url, observer in self._leases.due(now):
-            self._feed(url, core.LeaseOver(observer))
-        repeated = self._repeats.due(now, self._is_observed)
+        for url, observer in self.leases.due(now):
+            self._objects[url].core.expire(observer)
+            self._objects[url].settle()
+        repeated = self.repeats.due(now, self._is_observed)
         if repeated is not None:
-            self._publish(repeated.url, repeated.change)
+            self._objects[repeated.url].repeat(repeated.change)
 
     # --- begin ------------------------------------------------------------------------------
 
     def create(self, request: Message, wanted: CreateObject) -> None:
         """Create an object (M-32).
 
-        Args:
-            request: The request.
-            wanted: The requested object.
-
         Raises:
             BadMessageError: The schema is invalid, or the runtime has no store for it.
         """
         # Before anything is begun: a request for a hyperty's address is refused.
         scheme_for(wanted.schema, request.from_)
-        if wanted.store and not self._context.gate.stores:
+        if wanted.store and not self.context.gate.stores:
             raise BadMessageError(NO_STORE)
         self._creating.append(request.from_)
-        self._spawn(partial(self._create, request, wanted))
+        self.spawn(partial(self._create, request, wanted))
 
     async def _create(self, request: Message, wanted: CreateObject) -> None:
         created = await self._registrations.find(request, wanted)
         self._creating.remove(request.from_)
         if created is None:
             return
-        reported = self._objects[created.url] = ReporterCore(created, allowed_observers(wanted))
+        report = Report(self, created, wanted.allow or (), is_public=bool(wanted.public))
+        self._objects[created.url] = report
         if wanted.store:
-            self._stored.begin(reported)
-        self._listen(created)
-        self._context.written(created)
-        trace_allowed(self._context, created, reported.guests)
+            self.context.gate.stored.add(created.url)
+        self._listen(report, created)
+        report.core.begin()
         self._progress()
         refusal = await self._registrations.register(created)
         await self._registered(request, created.url, refusal)
 
     async def _registered(self, request: Message, url: str, refusal: Refused | None) -> None:
         """Answer the reporter; an object that is not registered is taken down (SYN-03)."""
-        reported = self._find(url)
-        if reported is None:
-            self._context.refuse(request, Code.GONE, "its reporter left meanwhile")
+        report = self._find(url)
+        if report is None:
+            self.context.refuse(request, Code.GONE, "its reporter left meanwhile")
         elif refusal is None:
-            await self._context.registry.tell(LocalLive(url))
+            await self.context.registry.tell(LocalLive(url))
             names: list[Json] = [*child_resources(url)]
             extra: JsonObject = {"childrenResources": names} if names else {}
-            self._context.answer(request, Code.OK, resource=url, **extra)
+            self.context.answer(request, Code.OK, resource=url, **extra)
         else:
-            self._context.refuse(request, refusal.code, refusal.why)
-            self._delete(url, reported)
-
-    def resume(self, request: Message, body: Resume) -> None:
-        """Give a reporter the objects that it had (M-51).
-
-        Args:
-            request: The request.
-            body: Body of the request.
-        """
-        self._stored.resume(request, body, self._objects, self.children.with_children)
-
-    def _keep_observers(self, url: str, manager: str, observers: frozenset[str]) -> None:
-        """Let the former observers of a resumed object go."""
-        reported = self._objects.get(url)
-        for observer in () if reported is None else reported.observers:
-            if observer not in observers:
-                self._feed(url, core.UnsubscribeAsked(observer, manager))
-        self._progress()
+            self.context.refuse(request, refusal.code, refusal.why)
+            report.delete(report.core.snapshot.reporter)
 
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
-        is_own = domain == self._context.domain
-        self._spawn(partial(self._renew_all, self.urls if is_own else (), done))
+        is_own = domain == self.context.domain
+        self.spawn(partial(self._renew_all, self.urls if is_own else (), done))
 
     async def _renew_all(self, urls: tuple[str, ...], done: Reply[None]) -> None:
         async with trio.open_nursery() as nursery:
@@ -229,320 +537,202 @@ class ReportedObjects:
                 nursery.start_soon(self._registrations.renewals.renew, url)
         done.send(None)
 
+    # --- stored objects -----------------------------------------------------------------------
+
+    def _restore(self, there: ObjectAtRest) -> None:
+        """Serve an object that was stored; its reporter is away."""
+        url = there.snapshot.url
+        allowed = tuple(who for who, may in there.guests.items() if may)
+        expelled = tuple(who for who, may in there.guests.items() if not may)
+        self.context.gate.stored.add(url)
+        report = Report(self, there.snapshot, allowed, expelled, is_public=there.is_public)
+        report.is_resting = True
+        self._objects[url] = report
+        shown = attrs.evolve(there.snapshot, children_objects=there.children)
+        self._listen(report, shown)
+        report.core.restore(there.observers.values())
+        managers = {one.manager for one in there.observers.values()} - {self.context.bus.url}
+        self.spawn(partial(self._announce, shown, sorted(managers)))
+
+    async def _announce(self, shown: DataObject, managers: list[str]) -> None:
+        """Have a restored object found and observed again; as often as it takes."""
+        if not await self._registrations.renewals.renew(shown.url):
+            return
+        refusal = await self._registrations.register(shown)
+        if refusal is not None:
+            _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
+        await self.context.registry.tell(LocalLive(shown.url))
+        async with trio.open_nursery() as nursery:
+            for manager in managers:
+                nursery.start_soon(self._call_back, shown.url, manager)
+
+    async def _call_back(self, url: str, manager: str) -> None:
+        """Notify a sync manager that an object is back; it lists its observers."""
+        async with self._restores:
+            pause = READ_PAUSE
+            for _ in range(RESTORE_TRIES):
+                body, sender = write_body(ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
+                answer = await self.context.bus.request(
+                    self.context.request(MessageType.SUBSCRIBE, manager, body, sender)
+                )
+                if answer.code <= LAST_SUCCESS:
+                    listed = answer.body.get("value")
+                    observers = {*map(str, listed if isinstance(listed, list) else ())}
+                    self._keep_observers(url, manager, observers)
+                    return
+                await trio.sleep(pause)
+                pause *= 2
+
+    def _keep_observers(self, url: str, manager: str, observers: set[str]) -> None:
+        """Let the former observers of a resumed object go."""
+        report = self._objects.get(url)
+        if report is not None:
+            for observer in report.core.observers:
+                if observer not in observers:
+                    report.core.unsubscribe(observer, manager)
+            report.settle()
+        self._progress()
+
+    def resume(self, request: Message, body: Resume) -> None:
+        """Give a reporter the objects that it had, children included (M-51)."""
+        stored = [each.core.snapshot for each in self._objects.values() if each.is_stored]
+        found = asked_for(stored, request.from_, body.schema, body.name)
+        reports = [self._objects[one.url] for one in found]
+        if not found:
+            self.context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+        elif not all(report.is_resting for report in reports):
+            self.context.refuse(request, Code.CONFLICT, _TAKEN)
+        else:
+            for report in reports:
+                report.is_resting = False
+            shown = [write_body(self.children.with_children(one)) for one in found]
+            self.context.answer(request, Code.OK, value=[*shown])
+
     # --- what reporters ask -----------------------------------------------------------------
 
     def change(self, request: Message, body: ChangeObject) -> None:
-        """Change an object on behalf of its reporter, and publish it (M-40).
-
-        Args:
-            request: The request.
-            body: Body of the request.
-        """
+        """Change an object on behalf of its reporter, and publish it (M-40)."""
         check_path(body.attribute)
-        self._ask(body.resource, request, core.ChangeAsked(request.from_, body))
+        report = self._usable(request, body.resource)
+        if report is not None:
+            report.do(request, lambda core: core.change(request.from_, body))
 
     def delete(self, request: Message, body: EndReport) -> None:
-        """Delete an object, or one attribute of it, which is published as a change (M-46).
-
-        Args:
-            request: The request.
-            body: Body of the request.
-        """
-        url, by = body.resource, request.from_
-        if body.attribute is not None:
-            check_path(body.attribute)
-            self._ask(url, request, core.RemovalAsked(by, body.attribute))
-        elif body.store and self._stored.rest(url, by):
-            self._context.answer(request, Code.OK)
-        else:
-            self._ask(url, request, core.DeleteAsked(by))
+        """Delete an object, or one attribute of it, which is published as a change (M-46)."""
+        by, attribute = request.from_, body.attribute
+        if attribute is not None:
+            check_path(attribute)
+        there = self._objects.get(body.resource)
+        if attribute is None and body.store and there is not None and there.rest(by):
+            self.context.answer(request, Code.OK)
+            return
+        report = self._usable(request, body.resource)
+        if report is not None and attribute is not None:
+            report.do(request, lambda core: core.remove(by, attribute))
+        elif report is not None:
+            report.delete(by, request)
 
     def invite(self, request: Message, body: InviteObservers) -> None:
-        """Invite one observer (M-33).
-
-        Args:
-            request: The request.
-            body: Body of the request.
-        """
-        url, (observer,) = body.resource, body.authorise
-        reported = self._find(url)
-        if reported is None:
-            self._context.refuse(request, Code.NOT_FOUND, "no such object")
-        elif reported.snapshot.reporter != request.from_:
-            self._context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
-        elif self._ask(url, request, core.Authorised(observer), (Op.ADD, observer)):
-            self._invitations.invite(request, body)
+        """Invite one observer (M-33)."""
+        (observer,) = body.authorise
+        report = self._find(body.resource)
+        if report is None:
+            self.context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+        elif report.core.snapshot.reporter != request.from_:
+            self.context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
+        elif not report.is_stuck(request):
+            refusal = report.core.authorise(observer)
+            report.settle()
+            if refusal is None:
+                self.invitations.invite(request, body)
+            else:
+                self.context.refuse(request, refusal.code, refusal.why)
 
     def allow(self, request: Message, body: AllowObserver) -> None:
-        """Let an observer in without a question, on behalf of the reporter.
-
-        Args:
-            request: The request.
-            body: Body of the request.
-        """
-        allowing = core.AllowAsked(request.from_, body.observer)
-        self._ask(body.resource, request, allowing, (Op.ADD, body.observer))
+        """Let an observer in without a question, on behalf of the reporter."""
+        report = self._usable(request, body.resource)
+        if report is not None:
+            report.do(request, lambda core: core.allow(request.from_, body.observer))
 
     def expel(self, request: Message, body: ExpelObserver) -> None:
-        """Expel an observer, on behalf of the reporter (SYN-21).
+        """Expel an observer, on behalf of the reporter (SYN-21)."""
+        report = self._usable(request, body.resource)
+        if report is not None:
+            report.do(request, lambda core: core.expel(request.from_, body.observer))
 
-        Args:
-            request: The request.
-            body: Body of the request.
-        """
-        expelling = core.ExpelAsked(request.from_, body.observer)
-        self._ask(body.resource, request, expelling, (Op.DEL, body.observer))
-
-    def _ask(
-        self,
-        url: str,
-        request: Message,
-        asked: core.ReporterInput,
-        allowance: tuple[Op, str] | None = None,
-    ) -> bool:
-        """Do what a reporter wants, and answer it; return whether it is done.
-
-        Args:
-            url: Address of the object.
-            request: The request.
-            asked: What it means for the core.
-            allowance: What becomes of the allowance of which observer; it is traced (I-D9).
-        """
-        reported = self._objects.get(url)
-        if reported is None:
-            self._context.refuse(request, Code.NOT_FOUND, "no such object")
-            return False
-        if self._stored.refused(request, url):
-            return False
-        effects = reported.feed(asked)
-        is_done = not any(isinstance(each, Refused) for each in effects)
-        if allowance is not None and is_done:
-            op, observer = allowance
-            self._context.allowed_observer(op, url, observer, request.from_)
-        self._perform(url, request, effects)
-        return is_done
+    def _usable(self, request: Message, url: str) -> Report | None:
+        """Return an object that can be changed; None: the request is refused."""
+        report = self._objects.get(url)
+        if report is None:
+            self.context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+            return None
+        return None if report.is_stuck(request) else report
 
     # --- what observers ask -----------------------------------------------------------------
 
     def on_answer(self, url: str, answer: Message) -> None:
-        """Take an answer to an invitation (M-34), or to the word that an object is gone.
-
-        Args:
-            url: Address of the object.
-            answer: The answer.
-        """
+        """Take an answer to an invitation (M-34), or to the word that an object is gone."""
         if answer.from_ != f"{url}/{CHANGES}":
-            self._invitations.take_answer(url, answer)
+            self.invitations.take_answer(url, answer)
         elif answer.is_final:
-            self._feed(url, notification_in(answer))
+            # A runtime speaks for its own observers; a router, which names none, for the others.
+            source = answer.body.get("source")
+            report = self._objects[url]
+            report.core.notified({source} if isinstance(source, str) else None)
+            report.settle()
 
     def on_request(self, url: str, request: Message) -> None:
-        """Take a request to one of the objects; to its observers there are no events but ours.
-
-        Args:
-            url: Address of the object.
-            request: The request.
-        """
-        reported = self._objects[url]
-        if request.is_request and self._stored.refused(request, url):
+        """Take a request to one of the objects; to its observers there are no events but ours."""
+        report = self._objects[url]
+        if request.is_request and report.is_stuck(request):
             return
         if parent_of(request.to) == url:
-            self.children.on_message(reported, request)
-        elif request.to != f"{url}/{OBSERVERS}":
-            if not self._links.verifies(url, request, self._on_verified):
-                self._serve(url, reported, request)
+            self.children.on_message(report.core, request)
+        elif request.to != f"{url}/{_OBSERVERS}":
+            if not self.links.verifies(url, request, self._on_verified):
+                report.serve(request)
         elif request.is_request:
-            self._lists.on_request(url, reported, request)
+            report.read_observers(request)
 
     def _on_verified(self, url: str, request: Message) -> None:
         """Serve a request that came by a link, and is from its stated sender (I-D1, S3)."""
-        reported = self._objects.get(url)
-        if reported is not None:
-            self._serve(url, reported, request)
+        report = self._objects.get(url)
+        if report is not None:
+            report.serve(request)
         elif request.type is MessageType.SUBSCRIBE:
-            self._context.refuse(request, Code.NOT_FOUND, "no such object")
+            self.context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
         else:
-            self._context.refuse(request, Code.UNAVAILABLE, "it was here before")
-
-    def _serve(self, url: str, reported: ReporterCore, request: Message) -> None:
-        match request.type:
-            case MessageType.SUBSCRIBE:
-                self._subscribe(url, reported, request)
-            case MessageType.UNSUBSCRIBE:
-                left = core.UnsubscribeAsked(observer_of(request), request.from_)
-                effects = reported.feed(left)
-                self._links.on_left(url, left.observer)
-                self._perform(url, request, effects)
-                self._context.answer(request, Code.OK)
-            case MessageType.READ:
-                self._read(reported, request)
-            case _:
-                self._context.refuse(request, Code.MALFORMED, "an object does not do this")
-
-    def _subscribe(self, url: str, reported: ReporterCore, request: Message) -> None:
-        observer = observer_of(request)
-        if self._stored.is_kept_out(request, observer, reported):
-            return
-        if self._pending.add(url, observer, request):
-            body = read_body(request, Subscription)
-            lease = self._context.lease if body.renews else None
-            asked = core.SubscribeAsked(observer, request.from_, lease, body.version)
-            self._perform(url, request, reported.feed(asked))
-        else:
-            why = "its requests wait for the reporter already"
-            self._context.refuse(request, Code.TOO_LARGE, why)
-
-    def _on_decision(self, url: str, decision: Decision) -> None:
-        """Take the reporter's decision about an observer."""
-        self._feed(url, decision)
-
-    def _read(self, reported: ReporterCore, request: Message) -> None:
-        if reported.is_deleted:
-            self._context.refuse(request, Code.NOT_FOUND, "no such object")
-        elif not reported.may_read(request.from_):
-            self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
-        elif "attribute" in request.body:
-            self._read_attribute(reported.snapshot, request)
-        else:
-            shown = self.children.with_children(reported.snapshot)
-            self._context.answer(request, Code.OK, value=write_body(shown))
-
-    def _read_attribute(self, thing: DataObject, request: Message) -> None:
-        try:
-            path = read_body(request, ReadAttribute).attribute
-        except BadMessageError as exc:
-            self._context.refuse(request, exc.code, exc.reason)
-            return
-        found = value_at(thing.data, path)
-        if isinstance(found, Absence):
-            self._context.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
-        else:
-            self._context.answer(request, Code.OK, value=found, version=thing.version)
-
-    # --- what is done -----------------------------------------------------------------------
-
-    def _feed(self, url: str, happened: core.ReporterInput) -> None:
-        """Let something happen to an object without an answer."""
-        reported = self._objects.get(url)
-        if reported is not None:
-            self._perform(url, None, reported.feed(happened))
-
-    def _perform(
-        self, url: str, request: Message | None, effects: list[core.ReporterEffect]
-    ) -> None:
-        """Do what the core of an object says; `request`, if there is one, is what it answers."""
-        reported = self._objects[url]
-        self._stored.note(url, reported, effects)
-        self._links.settle(url, reported)
-        for effect in effects:
-            match effect:
-                case Step():
-                    self._context.step(effect)
-                case core.Obeyed() if request is not None:
-                    self._context.answer(request, Code.OK)
-                case Refused(code, why) if request is not None:
-                    self._context.refuse(request, code, why)
-                case core.Obeyed() | Refused():
-                    pass
-                case core.Published(change):
-                    self._context.written(reported.snapshot)
-                    self._repeats.published(reported.snapshot, change, trio.current_time())
-                    self._publish(url, change)
-                    if request is not None:
-                        self._context.answer(request, Code.OK, version=change.version)
-                case core.Deleted(runtimes):
-                    self._end(url, request, runtimes)
-                case core.Vacated():
-                    self._spawn(partial(self._remove, url, self._deleting.pop(url)))
-                case _:
-                    self._about_observer(url, reported, effect)
-
-    def _about_observer(
-        self, url: str, reported: ReporterCore, effect: core.ObserverEffect
-    ) -> None:
-        match effect:
-            case RowChanged():
-                self._note_lease(url, effect.val)
-                self._context.row(effect)
-                if not reported.is_deleted:
-                    self._lists.on_row(url, effect)
-            case core.ReporterAsked():
-                self._pending.ask(reported.snapshot, effect)
-            case core.Granted() | core.Denied():
-                self._note_lease(url, effect.observer)
-                self._repeats.observed(url, trio.current_time())
-                if isinstance(effect, core.Granted):
-                    self._was_observed.add(url)
-                self._pending.answer(url, self.children.whole(effect))
-            case core.Renewed():
-                self._note_lease(url, effect.observer)
-                self._pending.answer(url, effect)
-            case core.CutOff() | core.Expired():
-                self._lists.cut_off(url, effect)
-            case _:
-                assert_never(effect)
-
-    def _note_lease(self, url: str, observer: str) -> None:
-        """Begin the lease of an observer, or end it with the observer."""
-        life = self._objects[url].lease_of(observer)
-        if life is None:
-            self._leases.end(url, observer)
-        else:
-            self._leases.begin(url, observer, life, trio.current_time())
-
-    def _publish(self, url: str, change: Change) -> None:
-        """Send a change to all observers of an object."""
-        runtimes = frozenset(self._objects[url].runtimes)
-        # Also after the last observer has left: the node knows that there are no observers (SC-32).
-        if runtimes or url in self._was_observed:
-            body, to = write_body(change), f"{url}/{CHANGES}"
-            update = self._context.request(MessageType.UPDATE, to, body, url)
-            self._context.publish(update, runtimes, self._links.direct(url))
+            self.context.refuse(request, Code.UNAVAILABLE, "it was here before")
 
     # --- end --------------------------------------------------------------------------------
 
     def leave(self, reporter: str) -> None:
         """Delete what a reporter reports: it is leaving."""
-        for url, reported in list(self._objects.items()):
-            if reported.snapshot.reporter != reporter or reported.is_deleted:
+        for report in list(self._objects.values()):
+            core = report.core
+            if core.snapshot.reporter != reporter or core.is_deleted:
                 continue
-            if not self._stored.rest(url, reporter):
-                self._delete(url, reported)
+            if not report.rest(reporter):
+                report.delete(reporter)
 
     def end_all(self) -> None:
         """End every subscription and invitation without a word: time is over."""
-        for url, reported in self._objects.items():
-            self._invitations.end_all(url)
-            deleting = core.DeleteAsked(reported.snapshot.reporter)
-            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversNotified())):
-                if isinstance(effect, Step):
-                    self._context.step(effect)
+        for url, report in self._objects.items():
+            self.invitations.end_all(url)
+            report.core.end_all()
 
-    def _delete(self, url: str, reported: ReporterCore) -> None:
-        self._feed(url, core.DeleteAsked(reported.snapshot.reporter))
-
-    def _end(self, url: str, request: Message | None, runtimes: tuple[str, ...]) -> None:
-        """Notify all observers of an object that it is gone (M-47)."""
-        self._deleting[url] = request
-        self._context.deleted(url, self._objects[url].snapshot.reporter)
-        self._invitations.withdraw(url)
-        if runtimes:
-            sender, to = f"{url}/{SUBSCRIPTION}", f"{url}/{CHANGES}"
-            gone = self._context.request(MessageType.DELETE, to, {}, sender)
-            self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
-
-    async def _remove(self, url: str, request: Message | None) -> None:
+    async def remove(self, report: Report) -> None:
         """Take everything of an object down, at the node, too, and answer its reporter."""
+        thing = report.core.snapshot
+        url = thing.url
         # Not before: what observers say of the end finds the object where it was.
-        await self._context.registry.tell(LocalGone(url))
-        thing = self._objects[url].snapshot
-        self._lists.close(url, self._listener)
+        await self.context.registry.tell(LocalGone(url))
+        report.close(self._listener)
         self.children.close(thing, self._listener)
         await self._registrations.leave(url, self._listener)
         del self._objects[url]
-        self._links.forget(url)
-        self._repeats.forget(url)
-        self._was_observed.discard(url)
-        self._context.ids.forget(url, f"{url}/{SUBSCRIPTION}")
-        if request is not None:
-            self._context.answer(request, Code.OK)
+        self.links.forget(url)
+        self.repeats.forget(url)
+        self.context.ids.forget(url, f"{url}/{SUBSCRIPTION}")
+        if report.deletion is not None:
+            self.context.answer(report.deletion, Code.OK)

@@ -7,31 +7,21 @@ from hypothesis import strategies as st
 
 from fsm.engine import Step
 from fsm.sync.leases import LeasesCore, RenewalsCore
-from fsm.sync.observers import Watcher
-from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import (
-    AllowAsked,
-    ExpelAsked,
-    Expired,
-    Granted,
-    LeaseOver,
-    Renewed,
-    ReporterAsked,
-    SubscribeAsked,
-)
+from fsm.sync.stored import ObserverKept
 from specs.bodies.sync import DataObject
 from specs.limits.sync import LEASE_SLACK
+from tests.support.lone_report import kinds, lone_report, told
 
 HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
 URL = "comm://a.ex/o"
 LIFE = 60
-ASKED = SubscribeAsked(HB, SM, LIFE)
+ASKED = ("subscribe", HB, SM, LIFE)
 
 
 def observed(asked=ASKED):
-    core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
-    core.feed(AllowAsked(HA, HB))
-    core.feed(asked)
+    core = lone_report(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+    told(core, ("allow", HA, HB))
+    told(core, asked)
     return core
 
 
@@ -43,56 +33,58 @@ def causes(effects):
 
 
 def test_a_grant_says_how_long_it_lasts():
-    core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
-    core.feed(AllowAsked(HA, HB))
-    granted = core.feed(ASKED)[-1]
-    assert (granted.lease, granted.is_renewal, core.lease_of(HB)) == (LIFE, False, LIFE)
+    core = lone_report(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+    told(core, ("allow", HA, HB))
+    granted = told(core, ASKED)[-1]
+    assert granted == ("grant", HB, core.snapshot, LIFE, False)
+    assert (core.port.leases, core.lease_of(HB)) == ({HB: LIFE}, LIFE)
     assert core.observers == (HB,)
 
 
 def test_a_renewal_shows_the_object_only_to_observers_with_another_version():
     core = observed()
-    step, renewed = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
-    assert (step.cause, renewed) == ("renew", Renewed(HB, LIFE))
-    step, granted = core.feed(SubscribeAsked(HB, SM, LIFE, version=2))
-    assert (step.cause, granted.snapshot.version, granted.is_renewal) == ("renew", 1, True)
+    step, renewed = told(core, ("subscribe", HB, SM, LIFE, 1))
+    assert (step.cause, renewed) == ("renew", ("renew", HB, LIFE))
+    step, granted = told(core, ("subscribe", HB, SM, LIFE, 2))
+    assert (step.cause, granted) == ("renew", ("grant", HB, core.snapshot, LIFE, True))
+    assert core.snapshot.version == 1
 
 
 def test_a_renewal_by_another_sync_manager_or_for_another_time_is_shown_the_object():
     """So that a store has it, too."""
-    for asked in (SubscribeAsked(HB, SM, 30, 1), SubscribeAsked(HB, f"{SM}2", LIFE, 1)):
-        assert isinstance(observed().feed(asked)[-1], Granted)
+    for asked in (("subscribe", HB, SM, 30, 1), ("subscribe", HB, f"{SM}2", LIFE, 1)):
+        assert kinds(told(observed(), asked)) == ["grant"]
 
 
 def test_an_observer_without_renewal_ends_and_may_ask_again():
     core = observed()
-    over = core.feed(LeaseOver(HB))
+    over = told(core, ("expire", HB))
     assert causes(over) == ["expire"]
-    assert Expired(HB, SM) in over
-    assert core.observers == ()
-    again = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
-    assert (again[-1].snapshot.version, again[-1].is_renewal) == (1, False)
+    assert ("cut_off", HB, SM, True) in over
+    assert (core.observers, core.port.leases) == ((), {HB: None})
+    again = told(core, ("subscribe", HB, SM, LIFE, 1))
+    assert again[-1] == ("grant", HB, core.snapshot, LIFE, False)
 
 
 def test_an_expelled_observer_does_not_resume_and_may_ask_like_a_new_one():
     core = observed()
-    core.feed(ExpelAsked(HA, HB))
-    (denied,) = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
-    assert denied.code == 403
-    assert isinstance(core.feed(ASKED)[-1], ReporterAsked)
+    told(core, ("expel", HA, HB))
+    (denied,) = told(core, ("subscribe", HB, SM, LIFE, 1))
+    assert denied[2] == 403
+    assert kinds(told(core, ASKED)) == ["ask"]
 
 
 def test_an_observer_without_leases_has_none():
-    core = observed(SubscribeAsked(HB, SM))
-    assert (core.lease_of(HB), core.feed(LeaseOver(HB))) == (None, [])
+    core = observed(("subscribe", HB, SM))
+    assert (core.lease_of(HB), told(core, ("expire", HB))) == (None, [])
     assert core.observers == (HB,)
-    assert causes(core.feed(SubscribeAsked(HB, SM))) == []
+    assert causes(told(core, ("subscribe", HB, SM))) == []
 
 
 def test_a_resumed_subscription_keeps_its_lease():
-    core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
-    core.recall([Watcher(HB, SM, LIFE)])
-    assert core.lease_of(HB) == LIFE
+    core = lone_report(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+    core.restore([ObserverKept(URL, HB, SM, LIFE)])
+    assert (core.lease_of(HB), core.port.leases) == (LIFE, {HB: LIFE})
 
 
 # --- the reporter's clock
