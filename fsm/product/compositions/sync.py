@@ -177,8 +177,7 @@ class ReporterPlace(Host):
                 self.invitations.invite(_URL, _BOB, self.now)
                 self.core.authorise(_BOB)
             case "change":
-                change = ChangeObject(_URL, "n", self.core.snapshot.version + 1)
-                self.core.change(_ALICE, change)
+                self.core.change(_ALICE, ChangeObject(_URL, "n", self.core.snapshot.version + 1))
             case "delete":
                 self.invitations.withdraw(_URL)
                 self.core.delete(_ALICE)
