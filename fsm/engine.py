@@ -218,13 +218,14 @@ class Entity:
         key: Which entity, as traces write it.
     """
 
-    __slots__ = ("_state", "_take", "key", "table")
+    __slots__ = ("_member", "_state", "_take", "key", "table")
 
     def __init__(self, table: Table, key: str) -> None:
         self.table = table
         self.key = key
         self._take = _take_of(table)
         self._state = ABSENT
+        self._member: StrEnum | None = None
 
     @classmethod
     def recalled(cls, table: Table, key: str, state: StrEnum) -> "Entity":
@@ -236,13 +237,13 @@ class Entity:
             state: Its state.
         """
         entity = cls(table, key)
-        entity._state = state.value
+        entity._state, entity._member = state.value, state
         return entity
 
     @property
     def state(self) -> StrEnum | None:
         """The state it is in, a member of the table's states; None: absent."""
-        return self.table.state(self._state)
+        return self._member
 
     @property
     def may_end(self) -> bool:
@@ -294,4 +295,4 @@ class Entity:
         target = self._take(self._state, trigger, given)
         if target is None:
             raise UndeclaredTransitionError(self.table.name, self.key, self.state, trigger.value)
-        self._state = target
+        self._state, self._member = target, self.table.state_of[target]

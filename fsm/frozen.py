@@ -26,7 +26,7 @@ def _table(name: str) -> Table:
 
 def _entity(name: str, key: str, state: str) -> Entity:
     table = MACHINES[name]
-    known = table.state(state)
+    known = table.state_of[state]
     return Entity(table, key) if known is None else Entity.recalled(table, key, known)
 
 

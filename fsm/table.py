@@ -205,6 +205,7 @@ class Table:
         meanings: One sentence per state, for people.
         drawn_in: The drawing or page the table was transcribed from.
         claims: Ids of the claims of `specs.claims` that speak of this machine.
+        state_of: The state of each name; None for `[*]`, which is no state.
     """
 
     name: str
@@ -223,7 +224,7 @@ class Table:
     claims: tuple[str, ...] = ()
     _rows_of: Mapping[tuple[str, str], tuple[Transition, ...]] = attrs.field(init=False, repr=False)
     _deadline_of: Mapping[str, Deadline] = attrs.field(init=False, repr=False)
-    _state_of: Mapping[str, StrEnum | None] = attrs.field(init=False, repr=False)
+    state_of: Mapping[str, StrEnum | None] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         for problem in _contradictions(self):
@@ -235,7 +236,7 @@ class Table:
         timed = {deadline.state.value: deadline for deadline in self.deadlines}
         object.__setattr__(self, "_deadline_of", timed)
         named = {ABSENT: None, **{state.value: state for state in self.states}}
-        object.__setattr__(self, "_state_of", named)
+        object.__setattr__(self, "state_of", named)
 
     def rows_for(self, state: str | None, trigger: str) -> tuple[Transition, ...]:
         """Return the rows for a trigger in a state; empty: the trigger is undeclared there.
@@ -264,10 +265,6 @@ class Table:
         deadline = self.deadline(state)
         seconds = None if deadline is None else deadline.seconds
         return math.inf if seconds is None else seconds
-
-    def state(self, name: str) -> StrEnum | None:
-        """The state of that name; None for `[*]`, which is no state."""
-        return self._state_of[name]
 
     def drawn_edges(self) -> list[tuple[str, str]]:
         """The drawing's edges, `[*]` at both ends, in its order."""

@@ -126,8 +126,10 @@ def domain_of(address: str) -> str:
 
     `domain://msg-node.a.ex/sm` and `hyperty://a.ex/1` are both of `a.ex`.
     """
-    host = host_of(address)
-    if is_backend(address):
+    # Written out: it is asked some times for each message.
+    scheme, _, rest = address.partition("://")
+    host = rest.partition("/")[0]
+    if scheme in BACKEND_SCHEMES or scheme.startswith("domain-"):
         for prefix in SERVICE_HOSTS:
             if host.startswith(prefix):
                 return host.removeprefix(prefix)
