@@ -11,7 +11,8 @@ by then a missing request has been answered 408.
 The order does not depend on that time. The ids of a sender rise, so a request or event
 that comes by one path after a younger one has come by another is too late: the host refuses
 it. The ids of answers do not rise, so the announcement names those that may be under way: any
-other answer that the node brings is younger than the waiting answers, which go before it.
+other answer of the sender's runtime that the node brings is younger than the waiting answers, which
+go before it.
 """
 
 import math
@@ -23,6 +24,7 @@ import attrs
 
 from fsm.limits.memory import message_bytes
 from fsm.p2p.transfer import Behind, Key
+from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.limits.p2p import (
     HELD_BYTES,
     ORDER_BYTES,
@@ -52,6 +54,15 @@ ANSWERS_NAMED: Final = 64
 def key_of(message: Message) -> Key:
     """Return the name of a message within its pair."""
     return instance_id(message) if message.is_response else message.id
+
+
+def _is_by_runtime(message: Message) -> bool:
+    """Return whether the runtime of its sender has sent a message that the node brings.
+
+    Else the own stub has refused a request (it is no hop), or a node on the way has.
+    """
+    via = message.via
+    return len(via) > 1 and scheme_of(via[0]) == RUNTIME_SCHEME
 
 
 def _concerns(message: Message, name: "_Wait") -> bool:
@@ -209,6 +220,8 @@ class PairOrderCore(Generic[T]):
         """Return whether the node got a message after the last one that an announcement names."""
         if not message.is_response:
             return message.id > behind.top
+        if not _is_by_runtime(message):
+            return False  # it was not sent with the answers of the peer
         if message.id in behind.answers or len(behind.answers) >= ORDER_SENT:
             return False  # of so many the older ones are not named
         given = self._pairs.get((message.from_, message.to))

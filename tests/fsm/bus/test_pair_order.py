@@ -4,6 +4,7 @@ import math
 from collections import deque
 
 import attrs
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,13 @@ from tests.support.wire.wire import A, B, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
+THEIR_STUB = "hyperty-runtime://b.ex/rb/protostub/1"
+OWN_STUB = "hyperty-runtime://a.ex/ra/protostub/1"
+
+
+def brought(message, via=(THEIR_STUB, OWN_STUB)):
+    """Return a message as the node brings it."""
+    return attrs.evolve(message, body={**message.body, "via": list(via)})
 
 
 def reported(number):
@@ -77,9 +85,23 @@ def test_an_answer_that_was_not_under_way_shows_that_what_was_is_lost():
     behind = Behind(B, A, f"{A}#7>{B}!200", answers=frozenset({6, 7}))
     core.announced(behind, THERE, 0.0)
     core.arrives(answer(ask(8)), THERE, "eighth")
-    assert core.arrives(answer(ask(5)), NODE_PATH, "fifth again") == ["fifth again"]
-    assert core.arrives(answer(ask(6)), NODE_PATH, "sixth") == ["sixth"]
-    assert core.arrives(answer(ask(9)), NODE_PATH, "ninth") == ["eighth", "ninth"]
+    assert core.arrives(brought(answer(ask(5))), NODE_PATH, "fifth again") == ["fifth again"]
+    assert core.arrives(brought(answer(ask(6))), NODE_PATH, "sixth") == ["sixth"]
+    assert core.arrives(brought(answer(ask(9))), NODE_PATH, "ninth") == ["eighth", "ninth"]
+
+
+@pytest.mark.parametrize(
+    "via", [(), (OWN_STUB,), ("domain://msg-node.b.ex/protostub/a.ex", OWN_STUB)]
+)
+def test_a_refusal_on_the_way_says_nothing_of_the_answers_under_way(via):
+    """Neither that of the own stub, nor that of a node: the peer's may still come."""
+    core = PairOrderCore()
+    core.announced(Behind(B, A, f"{A}#7>{B}!200", answers=frozenset({6, 7})), THERE, 0.0)
+    core.arrives(answer(ask(8)), THERE, "eighth")
+    refused = brought(answer(ask(9), 503), via)
+    assert core.arrives(refused, NODE_PATH, "refused") == ["refused"]
+    core.arrives(brought(answer(ask(7))), NODE_PATH, "seventh")
+    assert core.given(brought(answer(ask(7))), NODE_PATH, 0.0) == ["eighth"]
 
 
 def test_of_very_many_open_answers_the_older_ones_are_not_known():
@@ -87,7 +109,7 @@ def test_of_very_many_open_answers_the_older_ones_are_not_known():
     under_way = frozenset(range(100, 100 + ORDER_SENT))
     core.announced(Behind(B, A, f"{A}#163>{B}!200", answers=under_way), THERE, 0.0)
     core.arrives(answer(ask(170)), THERE, "by the link")
-    assert core.arrives(answer(ask(99)), NODE_PATH, "older") == ["older"]
+    assert core.arrives(brought(answer(ask(99))), NODE_PATH, "older") == ["older"]
 
 
 def test_a_message_returned_twice_precedes_one_returned_once():
