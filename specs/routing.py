@@ -241,7 +241,7 @@ def is_of_session(request: Message) -> bool:
     return is_written or _SERVICE.match(to) is not None
 
 
-def goes_round(message: Message) -> bool:
+def is_routing_loop(message: Message) -> bool:
     """Return whether a message has crossed a stub twice, or too many of them (STB-06)."""
     via = message.via
     return len(via) > HOP_LIMIT or len(set(via)) != len(via)

@@ -47,44 +47,22 @@ class HopTrace:
         self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Report what happened to a message.
-
-        Args:
-            op: What happened to the message.
-            message: The message.
-        """
+        """Report what happened to a message."""
         if self._listen or (op is Op.CALLBACK and self._watches and is_sampled(message.id)):
             self._messages.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
-        """Report that a message came in and may go on.
-
-        Args:
-            message: The message.
-            by: Address of the submitting component.
-        """
+        """Report that a message came in and may go on."""
         if self._listen or (self._watches and is_sampled(message.id)):
             self._messages.hop(self._admitted[by], message)
 
     def delivered(self, message: Message, listener: str) -> None:
-        """Report that a message is in the mailbox of a listener.
-
-        Args:
-            message: The message.
-            listener: Its name.
-        """
+        """Report that a message is in the mailbox of a listener."""
         if self._listen or (self._watches and is_sampled(message.id)):
             self._messages.hop(self._delivered[listener], message)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
-        """Report that a message came in and goes no further.
-
-        Args:
-            message: The message.
-            by: Address of the submitting component.
-            code: Reply code.
-            why: The reason.
-        """
+        """Report that a message came in and goes no further."""
         if self._listen:
             fact = self._tracer.message_fact(Op.SUBMIT, message, by=by)
             self._tracer.record(self._actor, fact)
@@ -92,42 +70,21 @@ class HopTrace:
             self._tracer.record(self._actor, denied)
 
     def decided(self, message: Message, ruling: Ruling) -> None:
-        """Report the decision of the policy.
-
-        Args:
-            message: The message.
-            ruling: The decision, and where it comes from.
-        """
+        """Report the decision of the policy."""
         if self._listen:
             self._messages.hop(self._ruled.of(ruling, ruling.why), message)
 
     def dropped(self, message: Message, reason: DropReason) -> None:
-        """Report and count that a message ends here.
-
-        Args:
-            message: The message.
-            reason: Reason of the drop.
-        """
+        """Report and count that a message ends here."""
         self._counters.drop(reason, message, self._actor)
         self.say(Op.DROP, message, reason=reason)
 
     def synthesised(self, response: Message) -> None:
-        """Report that the router or stub itself answers a request.
-
-        Args:
-            response: The answer.
-        """
+        """Report that the router or stub itself answers a request."""
         self.say(Op.SYNTH, response)
 
     def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
-        """Report that a message left by a link, or came over it; `seq` counts per link.
-
-        Args:
-            op: What happened to the message.
-            message: The message.
-            stub: Address of the stub.
-            link: Name of the link.
-        """
+        """Report that a message left by a link, or came over it; `seq` counts per link."""
         if self._listen:
             hop, numbers = self._crossed.get((link, op)) or self._first(op, stub, link)
             self._messages.hop(hop, message, next(numbers))
@@ -173,7 +130,6 @@ class HopTrace:
         """Log, count and trace that a sender's hint how to link to an entity was wrong (RES-16).
 
         Args:
-            entity: Address of the entity.
             why: The reason, as half a sentence.
         """
         _log.warning("link hint refused", why=why)

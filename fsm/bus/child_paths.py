@@ -96,8 +96,6 @@ class ChildPaths:
         """Return the path of what a component writes; it is kept here if that is `WAITS`.
 
         Args:
-            message: The message.
-            now: Seconds on the host's clock.
             is_there: Whether the link of its children takes messages.
         """
         row = self._rows.get(message.to)
@@ -115,12 +113,7 @@ class ChildPaths:
         return Elsewhere.WAITS
 
     def lost(self, link: str, now: float) -> None:
-        """Note that a link has given messages back: what is written waits for another path.
-
-        Args:
-            link: Name of the link.
-            now: Seconds on the host's clock.
-        """
+        """Note that a link has given messages back: what is written waits for another path."""
         for row in self._rows.values():
             if row.path == link:
                 row.until = min(row.until, now + CHILD_WAIT)

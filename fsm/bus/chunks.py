@@ -198,7 +198,6 @@ class TransferBudget:
 
         Args:
             peer: Name of the peer.
-            now: Current time, in seconds.
 
         Raises:
             BadMessageError: 503: as many are coming as may.
@@ -368,7 +367,6 @@ class AssembliesCore(_Transfers):
         Args:
             message: The request to begin it.
             begun: The transfer.
-            now: Current time, in seconds.
 
         Raises:
             BadMessageError: 409: it has begun before; 413: the body is over the limit; 503: there
@@ -394,7 +392,6 @@ class AssembliesCore(_Transfers):
         Args:
             message: The request that brings it.
             chunk: The chunk.
-            now: Current time, in seconds.
 
         Raises:
             BadMessageError: The transfer fails. 400: the chunk is not what it says; 409: it is not
@@ -427,7 +424,6 @@ class AssembliesCore(_Transfers):
         """Return the body of a message and end its transfer; call `release` afterwards.
 
         Args:
-            message: The message.
             said: What stands for its body.
 
         Raises:
@@ -462,7 +458,6 @@ class HeldBodiesCore(_Transfers):
         Args:
             request: The request that is answered.
             body: The body of the answer.
-            now: Current time, in seconds.
 
         Raises:
             BadMessageError: 413: it is over the limit; 503: there is no room for it now.
@@ -480,7 +475,6 @@ class HeldBodiesCore(_Transfers):
         Args:
             message: The request that asks for it.
             wanted: What it asks for.
-            now: Current time, in seconds.
 
         Raises:
             BadMessageError: 410: no such body is held, any more; 400: it has no such chunk.

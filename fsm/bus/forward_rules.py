@@ -92,7 +92,6 @@ class ForwardRules:
         """Add a rule; an equal rule has one owner more, and changes nothing.
 
         Args:
-            rule: The rule.
             writer: Name of the component that adds it, for the trace.
 
         Raises:
@@ -109,7 +108,6 @@ class ForwardRules:
         """End a rule for one of its owners. Idempotent.
 
         Args:
-            rule: The rule.
             writer: Name of the component that removes it, for the trace.
         """
         if rule not in self._owners:
@@ -143,7 +141,7 @@ class ForwardRules:
         ends = [rule.source, rule.target]
         is_circle = rule.source in self._reached(rule.target)
         if is_circle or (rule.is_alias and rule.target in self._reached(rule.source)):
-            return f"they would go round in a circle between {' and '.join(ends)}"
+            return f"they would form a loop between {' and '.join(ends)}"
         return ""
 
     def _reached(self, source: str) -> set[str]:

@@ -47,9 +47,6 @@ class HeldPaths:
         """Note that a message of this runtime goes out: what it unsubscribes is held no longer.
 
         The answer does not matter: no events are expected any more.
-
-        Args:
-            message: The message.
         """
         if message.type is not MessageType.UNSUBSCRIBE or message.is_response:
             return

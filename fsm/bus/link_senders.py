@@ -131,7 +131,6 @@ class LinkSenders(Generic[T]):
         """Note that a link leads to a runtime. Idempotent.
 
         Args:
-            link: Name of the link.
             remote: Address of the runtime at its other end.
         """
         if link in self._peers:
@@ -164,7 +163,6 @@ class LinkSenders(Generic[T]):
         The addresses of the caller's own runtime are FOREIGN, too; the caller knows them.
 
         Args:
-            link: Name of the link.
             from_: Address of the sender.
         """
         peer = self._peers.get(link)
@@ -185,7 +183,6 @@ class LinkSenders(Generic[T]):
             link: Name of the link, which is open.
             from_: Address of the sender.
             item: The message, as the caller wants it back.
-            now: Seconds on the host's clock.
             size: Bytes of memory that it takes.
         """
         peer, entity = self._peers[link], runtime_of(from_)
@@ -210,7 +207,6 @@ class LinkSenders(Generic[T]):
         Only the links on which the entity sends are concerned.
 
         Args:
-            entity: Address of the entity.
             owner: Address of the runtime; None: no runtime owns it.
 
         Returns:
@@ -245,7 +241,6 @@ class LinkSenders(Generic[T]):
         """Take out the messages of a sender whose owner cannot be looked up.
 
         Args:
-            link: Name of the link.
             entity: Address of the sender.
         """
         return [one.item for one in self._taken_out(link, entity, is_proven=False)]
@@ -262,12 +257,7 @@ class LinkSenders(Generic[T]):
     # ---- forgeries, and time
 
     def forged(self, link: str, now: float) -> bool:
-        """Count a message whose sender is not the peer's; return whether to close the link.
-
-        Args:
-            link: Name of the link.
-            now: Seconds on the host's clock.
-        """
+        """Count a message whose sender is not the peer's; return whether to close the link."""
         peer = self._peers.get(link)
         return peer is not None and not peer.is_gone and not peer.forgeries.add(1, now)
 

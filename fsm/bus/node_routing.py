@@ -263,7 +263,6 @@ class NodeRouting:
         """Return where an admitted message goes.
 
         Args:
-            message: The message.
             by: Address of the runtime whose session brought it; None: the node itself made it.
         """
         to = message.to
@@ -286,7 +285,6 @@ class NodeRouting:
         """Return the runtime that gets what another node sent for subscribers that have left.
 
         Args:
-            message: The message.
             by: Address of the runtime whose session brought it; None: a node made it.
         """
         owner = None if is_published(message) else self.owner_of(message.to)

@@ -152,7 +152,6 @@ class PairOrderCore(Generic[T]):
         Args:
             behind: The pair, and its last message by the node.
             link: Name of the link that brought the announcement.
-            now: Seconds on the host's clock.
 
         Returns:
             The held items that no longer wait, in order.
@@ -247,9 +246,7 @@ class PairOrderCore(Generic[T]):
         """Note a message as delivered or finally refused; return the items that no longer wait.
 
         Args:
-            message: The message.
             path: The link that brought it, or `NODE_PATH`.
-            now: Seconds on the host's clock.
         """
         given = self._known((message.from_, message.to), path, now)
         if message.is_response:
@@ -267,25 +264,13 @@ class PairOrderCore(Generic[T]):
         return self._release_due(message, lambda waiting: given.has(waiting.last))
 
     def expects(self, from_: str, to: str, link: str) -> None:
-        """Forget the announcement of a pair by a link: the sender will be asked to repeat it.
-
-        Args:
-            from_: Sender of the pair.
-            to: Receiver of the pair.
-            link: Name of the link.
-        """
+        """Forget the announcement of a pair by a link: the sender will be asked to repeat it."""
         given = self._pairs.get((from_, to))
         if given is not None:
             given.links.discard(link)
 
     def is_reached(self, from_: str, to: str, link: str) -> bool:
-        """Return whether a link has announced a pair, and all earlier messages of it have come.
-
-        Args:
-            from_: Sender of the pair.
-            to: Receiver of the pair.
-            link: Name of the link.
-        """
+        """Return whether a link has announced a pair, and all earlier messages of it have come."""
         given = self._pairs.get((from_, to))
         waits = any((from_, to, link, kind) in self._waiting for kind in (False, True))
         return given is not None and link in given.links and not waits

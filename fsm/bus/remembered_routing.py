@@ -70,7 +70,6 @@ class RememberedRouting:
         """Return what `NodeRouting.route` returns.
 
         Args:
-            message: The message.
             by: Address of the runtime whose session brought it; None: the node itself made it.
         """
         target = (by, message.type, message.to)

@@ -219,7 +219,6 @@ class PairPathCore:
         Args:
             message: The message, new or given back.
             route: Its route: a link's stub, or the node.
-            now: Seconds on the host's clock.
         """
         pair, key = (message.from_, message.to), key_of(message)
         path = self._path(pair, now)
@@ -240,7 +239,6 @@ class PairPathCore:
 
         Args:
             message: The request, or the message.
-            now: Seconds on the host's clock.
             is_reached: Whether its receiver has answered: then all requests before it have come.
         """
         pair = (message.from_, message.to)
@@ -270,8 +268,6 @@ class PairPathCore:
         """Note that messages will be routed again: no message that was not sent yet may pass them.
 
         Args:
-            messages: The messages, in their order.
-            now: Seconds on the host's clock.
             by: The stub that gives them back; empty: they have been given to none.
 
         Returns:
@@ -299,10 +295,6 @@ class PairPathCore:
         Messages that were sent a moment ago may still wait at its stub, so their pairs leave the
         link through the stub. Other pairs leave it at once, and so does what an object or a
         registry publishes: its receiver begins anew with all there is.
-
-        Args:
-            link: Name of the link.
-            now: Seconds on the host's clock.
         """
         for (from_, to), path in self._paths.items():
             if path.route == link:
@@ -311,13 +303,7 @@ class PairPathCore:
                 path.route = "" if is_past else link
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
-        """Return which messages of a pair may be under way by the node.
-
-        Args:
-            from_: Sender of the pair.
-            to: Receiver of the pair.
-            now: Seconds on the host's clock.
-        """
+        """Return which messages of a pair may be under way by the node."""
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)

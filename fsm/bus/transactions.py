@@ -208,7 +208,6 @@ class TransactionsCore(Generic[W]):
         Args:
             request: As it was admitted.
             waiter: The pending reply that gets the answer.
-            now: Seconds on the host's clock.
             terms: How many answers are expected, and how often the request is sent.
 
         Raises:
@@ -233,7 +232,6 @@ class TransactionsCore(Generic[W]):
 
         Args:
             request: The request; one that is not open is ignored.
-            now: Seconds on the host's clock.
         """
         transaction = self.find(request)
         if transaction is not None:
@@ -253,7 +251,6 @@ class TransactionsCore(Generic[W]):
 
         Args:
             response: The answer as it came.
-            now: Seconds on the host's clock.
         """
         key = (response.to, response.from_, response.id)
         transaction = self._open.get(key)
@@ -409,7 +406,6 @@ class DeduplicationWindow:
 
         Args:
             message: The message as it came.
-            now: Seconds on the host's clock.
         """
         instance = _instance(message)
         window = self._senders.get(message.from_)
@@ -440,7 +436,6 @@ class DeduplicationWindow:
 
         Args:
             message: The message as it came.
-            now: Seconds on the host's clock.
         """
         window = self._senders.get(message.from_)
         at = None if window is None else window.get(_instance(message))
@@ -474,7 +469,6 @@ class EndedDurables:
         """Note that a message has got an answer that ends it.
 
         Args:
-            message: The message.
             place: Its place in the log of this runtime.
         """
         pair = (message.from_, message.to)
@@ -487,7 +481,6 @@ class EndedDurables:
         """Return whether a message has ended.
 
         Args:
-            message: The message.
             place: Its place in the log of this runtime.
         """
         return place <= self._places.get((message.from_, message.to), 0)
@@ -505,12 +498,7 @@ class OutstandingCore:
         self._asked: dict[str, tuple[float, Message]] = {}
 
     def ask(self, request: Message, now: float) -> None:
-        """Remember a delivered request for as long as its sender waits.
-
-        Args:
-            request: The request.
-            now: Seconds on the host's clock.
-        """
+        """Remember a delivered request for as long as its sender waits."""
         asked = self._asked
         while asked:
             oldest = next(iter(asked))
@@ -532,11 +520,7 @@ class OutstandingCore:
         return instance_id(request) in self._asked
 
     def is_open(self, now: float) -> bool:
-        """Return whether the sender of a request may still wait for its answer.
-
-        Args:
-            now: Seconds on the host's clock.
-        """
+        """Return whether the sender of a request may still wait for its answer."""
         return any(until > now for until, _ in self._asked.values())
 
     def asked(self, answer: Message) -> Message | None:

@@ -561,7 +561,7 @@ export class MessageBus {
     }
     const via = viaOf(message);
     if (via.length > HOP_LIMIT || new Set(via).size !== via.length) {
-      return { reason: DROPS.LOOP, why: "it went round in a circle", code: null };
+      return { reason: DROPS.LOOP, why: "it is in a routing loop", code: null };
     }
     const isStatus = isBelow(from, this.#tools.runtime) && to === statusOf(from);
     // A stub is no part of the runtime (SC-23).

@@ -39,7 +39,7 @@ from specs.addresses.address import (
 from specs.child import misnamed, parent_of
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
-from specs.routing import Direction, Exempt, Interception, goes_round, is_of_session
+from specs.routing import Direction, Exempt, Interception, is_of_session, is_routing_loop
 from specs.trace import Op
 
 __all__ = ["Admission", "SenderProofs", "Stage"]
@@ -105,11 +105,7 @@ class Admission:
             self._names[component] = name
 
     def hyperties(self, address: str) -> frozenset[str]:
-        """Return the names of the hyperties here that an address belongs to, or its object.
-
-        Args:
-            address: The address.
-        """
+        """Return the names of the hyperties here that an address belongs to, or its object."""
         return frozenset(
             name
             for component, name in self._names.items()
@@ -117,13 +113,7 @@ class Admission:
         )
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
-        """Let `owner` send from an address and from what is below it.
-
-        Args:
-            owner: Address of the owner.
-            address: The address.
-            origin: Origin of the message: the runtime, or a link.
-        """
+        """Let `owner` send from an address and from what is below it."""
         self.version += 1
         self._origins[owner] = origin
         granted = self._granted.setdefault(owner, set())
@@ -134,12 +124,7 @@ class Admission:
         granted.add(address)
 
     def revoke(self, owner: str, address: str) -> None:
-        """End it; what was not granted is no error.
-
-        Args:
-            owner: Address of the owner.
-            address: The address.
-        """
+        """End it; what was not granted is no error."""
         self.version += 1
         granted = self._granted.get(owner, set())
         if address in granted:
@@ -180,20 +165,11 @@ class Admission:
         """Return whether a peer has sent this over a link: its stub has stamped it last.
 
         What a P2P stub says for itself is not stamped.
-
-        Args:
-            message: The message.
-            by: Address of the submitting component.
         """
         return message.is_last_by(by) and self.origin(by) is Origin.P2P_STUB
 
     def standing(self, message: Message, link: str) -> SenderProof:
-        """Return what is known of the sender of a message that came over a link.
-
-        Args:
-            message: The message.
-            link: Name of the link.
-        """
+        """Return what is known of the sender of a message that came over a link."""
         if self._is_shared_answer(message, link):
             return SenderProof.PROVEN
         return self._standing(message.from_, link)
@@ -203,7 +179,6 @@ class Admission:
 
         Args:
             from_: Address of the sender.
-            link: Name of the link.
         """
         return SenderProof.PROVEN if _is_shared(from_) else self._standing(from_, link)
 
@@ -211,25 +186,14 @@ class Admission:
         return SenderProof.FOREIGN if self.is_local(from_) else self.senders.standing(link, from_)
 
     def direction(self, message: Message, origin: Origin) -> Direction:
-        """Return which pipeline a message takes: that of local or of remote senders.
-
-        Args:
-            message: The message.
-            origin: Origin of the message: the runtime, or a link.
-        """
+        """Return which pipeline a message takes: that of local or of remote senders."""
         # A stub that speaks for itself is part of this runtime.
         if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
             return Direction.OUTGOING
         return Direction.INCOMING
 
     def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
-        """Return whether a message is of a kind that a stage does not see (BUS-13).
-
-        Args:
-            message: The message.
-            by: Address of the submitting component.
-            exempt: Kinds of exempt messages.
-        """
+        """Return whether a message is of a kind that a stage does not see (BUS-13)."""
         if message.is_response:
             if Exempt.ANSWERS in exempt:
                 return True
@@ -337,20 +301,15 @@ class Admission:
 
     def loop(self, row: Interception) -> Stage:
         """Make the check that a message does not go round (STB-06)."""
-        objection = Refusal(row.drop, "it went round in a circle", row.refusal)
+        objection = Refusal(row.drop, "it is in a routing loop", row.refusal)
 
         def check(message: Message, _by: str) -> Refusal | None:
-            return objection if "via" in message.body and goes_round(message) else None
+            return objection if "via" in message.body and is_routing_loop(message) else None
 
         return check
 
     def policy(self, row: Interception, direction: Direction) -> Stage:
-        """Make the question to policy (POL-01, POL-17).
-
-        Args:
-            row: The row of the check.
-            direction: The pipeline that it is a stage of.
-        """
+        """Make the question to policy (POL-01, POL-17)."""
         why, spares_answers = "the policy of the runtime failed on it", Exempt.ANSWERS in row.exempt
         failed = Ruling(Decision.DENY, "", why, direction=shown(direction))
 
@@ -514,10 +473,6 @@ class SenderProofs:
         """Return whether a link may announce what messages of this sender follow.
 
         An announcement waits for the proof of its sender, as the messages do that it precedes.
-
-        Args:
-            announced: Announcement of the sender.
-            now: Current time, in seconds.
         """
         from_, link = announced.behind.from_, announced.by
         match self._admission.announcer(from_, link):
@@ -551,12 +506,7 @@ class SenderProofs:
                 self._refuse(one, _UNPROVEN, now)
 
     def forged(self, link: str, now: float) -> None:
-        """Note a message in the name of others; too many end the link.
-
-        Args:
-            link: Name of the link.
-            now: Current time, in seconds.
-        """
+        """Note a message in the name of others; too many end the link."""
         registry = self._outbound.registry
         if self._senders.forged(link, now) and registry is not None:
             # One that finds no room is said again with the next such message.
@@ -567,7 +517,6 @@ class SenderProofs:
 
         Args:
             happened: The input.
-            now: Current time, in seconds.
         """
         match happened:
             case PeerKnown(link, remote):

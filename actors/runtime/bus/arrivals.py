@@ -55,12 +55,7 @@ class Arrivals:
         return True
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Return whether a younger message has come by another path.
-
-        Args:
-            message: The message.
-            path: Name of the path.
-        """
+        """Return whether a younger message has come by another path."""
         return self._order.is_late(message, path)
 
     def _take_in_order(
@@ -78,32 +73,18 @@ class Arrivals:
         self._report_caught_up(now)
 
     def announced(self, behind: Behind, link: str, now: float) -> None:
-        """Take from a link what the messages of a pair follow.
-
-        Args:
-            behind: Earlier messages of the pair that must come first.
-            link: Name of the link.
-            now: Current time, in seconds.
-        """
+        """Take from a link what the messages of a pair follow."""
         self._take_in_order(self._order.announced(behind, link, now), now)
 
     def expects(self, address: str, link: str) -> None:
-        """Note that a link is going to announce the events of an address.
-
-        Args:
-            address: Address of the object.
-            link: Name of the link.
-        """
+        """Note that a link is going to announce the events of an address."""
         self._order.expects(object_of(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
         """Report when a link brings the events of an address, and all before it has come.
 
         Args:
-            address: Address of the object.
-            link: Name of the link.
             done: Is answered when all earlier events have come.
-            now: Current time, in seconds.
         """
         self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
         self._report_caught_up(now)

@@ -38,10 +38,6 @@ class Copies:
     def add(self, rule: ForwardRule, writer: str) -> None:
         """Add a rule between two addresses of this runtime.
 
-        Args:
-            rule: The rule.
-            writer: Name of the component that adds it.
-
         Raises:
             ForwardRefusedError: An address is of another runtime, or the rule cannot be added.
         """
@@ -52,12 +48,7 @@ class Copies:
         self._hops.rows(self._rules.add(rule, writer))
 
     def remove(self, rule: ForwardRule, writer: str) -> None:
-        """End a rule for one of its owners. Idempotent.
-
-        Args:
-            rule: The rule.
-            writer: Name of the component that removes it.
-        """
+        """End a rule for one of its owners. Idempotent."""
         self._hops.rows(self._rules.remove(rule, writer))
 
     def spread(self, flight: InFlight, passed: Message, now: float) -> None:

@@ -83,11 +83,7 @@ class LinkListener:
         return self.stub.is_gone
 
     def takes(self, message: Message) -> bool:
-        """Return whether a message is for a link: of children the object alone speaks over it.
-
-        Args:
-            message: The message.
-        """
+        """Return whether a message is for a link: of children the object alone speaks over it."""
         return not is_of_creator(message)
 
     def try_tell(self, message: Delivery) -> bool:
@@ -123,10 +119,7 @@ class Deliveries:
         If some had, the others' copies are drops. The rest is for the stub of a link.
 
         Args:
-            message: The message.
-            route: Address by which the message is delivered.
             is_foreign: Whether the route leads out of this runtime.
-            behind: Earlier messages of the pair that must come first.
             purpose: Purpose of the delivery.
         """
         delivery = Delivery(message, route, is_foreign, behind, purpose)
@@ -153,12 +146,7 @@ class Deliveries:
         return is_put
 
     def listens(self, component: str, route: str) -> bool:
-        """Return whether the listener of a component's address listens to another, too.
-
-        Args:
-            component: Address of the component.
-            route: Address by which the message is delivered.
-        """
+        """Return whether the listener of a component's address listens to another, too."""
         listeners = self.routing.find(route)
         return any(one in listeners for one in self.routing.find(component))
 

@@ -74,7 +74,6 @@ class FairQueue:
         Args:
             place: The places of its sender.
             by: Address of the sender.
-            now: Current time, in seconds.
         """
         if self._core.taken(by, now):
             place.give_back()

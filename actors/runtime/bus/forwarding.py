@@ -185,7 +185,7 @@ class Forwarding:
             self._forward(flight, now)
         if self._is_for_others(flight) and self.routing.find(passed.to):
             # The listeners here are not all (BUS-09).
-            self._go(passed, flight.intent or intent_of(passed), now)
+            self._send_out(passed, flight.intent or intent_of(passed), now)
         self.copies.spread(flight, passed, now)
 
     def _is_for_others(self, flight: InFlight) -> bool:
@@ -300,9 +300,9 @@ class Forwarding:
             self.answers.give(response, request.reply)
         elif request.origin is Origin.NODE_STUB and self.routing.find(request.by):
             # An answer returns over the session that brought the request (MN-18).
-            self.outbound.go_back(response, request.by, now)
+            self.outbound.reply_via_session(response, request.by, now)
         else:
-            self.outbound.go(response, request.answer_intent(response), now)
+            self.outbound.send(response, request.answer_intent(response), now)
 
     def refuse(
         self,
@@ -317,22 +317,12 @@ class Forwarding:
         So is a request whose answer may still come: as `_may_come` has it.
 
         Args:
-            message: The message.
-            code: Reply code.
-            why: The reason.
-            now: Current time, in seconds.
             retry_after: Seconds until another attempt may succeed; None: not known, or never.
         """
         self._refuse(message, _Refused(code, why, retry_after=retry_after), now)
 
     def overflow(self, message: Message, full: Full, now: float) -> None:
-        """End a message that a full queue has no space for, likewise; the log names the limit.
-
-        Args:
-            message: The message.
-            full: The queue.
-            now: Current time, in seconds.
-        """
+        """End a message that a full queue has no space for, likewise; the log names the limit."""
         self._refuse(message, self._overflowing(message, full), now)
 
     def lost(self, lost: Lost, now: float) -> None:
@@ -340,7 +330,6 @@ class Forwarding:
 
         Args:
             lost: The delivery, and the reason.
-            now: Current time, in seconds.
         """
         message, refusal = lost.delivery.message, _Refused(lost.code, lost.why)
         if lost.full is not None:
@@ -402,21 +391,19 @@ class Forwarding:
 
         Args:
             address: Address of the children.
-            path: The path.
-            now: Current time, in seconds.
         """
         for message in self.children.lead(address, path):
             self._hops.say(Op.FLUSH, message)
-            self._go(message, intent_of(message), now)
+            self._send_out(message, intent_of(message), now)
 
-    def _go(self, message: Message, intent: Intent, now: float) -> None:
+    def _send_out(self, message: Message, intent: Intent, now: float) -> None:
         """Send a message out; what is written of children takes their path."""
         if message.is_response or parent_of(message.to) is None:
-            self.outbound.go(message, intent, now)
+            self.outbound.send(message, intent, now)
             return
         match self.children.find(message, now, is_there=self._is_open(message.to)):
             case Elsewhere.BY_NODE:
-                self.outbound.go(message, intent, now)
+                self.outbound.send(message, intent, now)
             case Elsewhere.FULL:
                 self.overflow(message, _NO_CHILD_PATH, now)
             case Elsewhere.WAITS:
@@ -424,7 +411,7 @@ class Forwarding:
             case Elsewhere.NOWHERE | Elsewhere.REPEATED:
                 pass
             case link:
-                self.outbound.go_by(message, link, now)
+                self.outbound.send_via(message, link, now)
 
     def _is_open(self, address: str) -> bool:
         """Return whether the link of a list of children takes messages."""
@@ -447,25 +434,20 @@ class Forwarding:
             if not self._deliveries.give(message, message.to, is_foreign=not flight.is_outgoing):
                 self._refuse_full(message, now)
         elif flight.is_outgoing and not is_below(message.to, self._runtime):
-            self._go(message, flight.intent or intent_of(message), now)
+            self._send_out(message, flight.intent or intent_of(message), now)
         else:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
 
     def routed(self, route: Route, now: float) -> None:
-        """Take a route from the registry: messages that waited for it go.
-
-        Args:
-            route: The route.
-            now: Current time, in seconds.
-        """
+        """Take a route from the registry: messages that waited for it go."""
         waiting, following = self.outbound.routes.reported(route)
         for one in waiting:
             if self._is_wanted(one.message, now):
                 if one.route is None:
-                    self.outbound.go_by_node(one.message, route.url, now)
+                    self.outbound.send_via_node(one.message, route.url, now)
                 else:
-                    self.outbound.go_by(one.message, one.route, now)
+                    self.outbound.send_via(one.message, one.route, now)
         if following is not None:
             self.outbound.ask(route.to, following, now)
 
@@ -487,9 +469,7 @@ class Forwarding:
         """Route again what a stub could not deliver (I-R9, I-P22).
 
         Args:
-            messages: Messages in order.
             by: Address of the stub.
-            now: Current time, in seconds.
         """
         is_link = self.admission.origin(by) is Origin.P2P_STUB
         routes = self.outbound.returned(messages, by, now)
@@ -497,7 +477,7 @@ class Forwarding:
             route = routes.get(instance_id(message))
             if route is not None:
                 if self._is_wanted(message, now):
-                    self.outbound.go_by(message, route, now)
+                    self.outbound.send_via(message, route, now)
             elif is_link and message.is_event and is_below(message.to, message.from_):
                 # Sent to followers of local data; this link has none: it
                 # begins anew with all there is.
@@ -508,16 +488,10 @@ class Forwarding:
                 is_published = is_below(message.to, message.from_)
                 intent = Intent.NODE if is_published else intent_of(message)
                 self.children.lost(by, now)
-                self._go(message, intent, now)
+                self._send_out(message, intent, now)
 
     def deliver(self, message: Message, component: str, now: float) -> None:
-        """Give a component what came to another part of this runtime.
-
-        Args:
-            message: The message.
-            component: Address of the component.
-            now: Current time, in seconds.
-        """
+        """Give a component what came to another part of this runtime."""
         if not self._deliveries.give(message, component):
             self._end(message, _Refused(Code.UNAVAILABLE, "the receiver takes no more"), now)
 
@@ -539,7 +513,7 @@ class Forwarding:
             if is_out or not self.routing.find(request.to):
                 self._hops.submitted(request, request.from_)
                 self.outbound.settled(request, now)
-                self._go(request, intent_of(request), now)
+                self._send_out(request, intent_of(request), now)
         for ended in self.answers.overdue(now):
             self.outbound.settled(ended.request, now)
             # The node that delivers a durable message waits for an answer, too.
@@ -551,9 +525,9 @@ class Forwarding:
             self._hops.say(Op.FLUSH, message)
             link = self.children.link_of(message.to)
             if link is not None and self._deliveries.is_there(link):
-                self.outbound.go_by(message, link, now)
+                self.outbound.send_via(message, link, now)
             else:
-                self.outbound.go(message, intent_of(message), now)
+                self.outbound.send(message, intent_of(message), now)
         self.proofs.tick(now)
         self.outbound.tick(now)
         self.arrivals.tick(now)

@@ -81,7 +81,6 @@ class OpenRequests:
         """Return whether a request by a stub or to its domain is open, or a subscription is held.
 
         Args:
-            stub: Address of the stub.
             domain: The domain that it leads to.
         """
         return self._held.holds(domain) or any(
@@ -95,12 +94,7 @@ class OpenRequests:
         return there is not None and there.waiter.intent is Intent.DIRECT
 
     def repeated(self, message: Message, now: float) -> Refusal | None:
-        """Say what is wrong with a message that was here before; None: it was not.
-
-        Args:
-            message: The message.
-            now: Current time, in seconds.
-        """
+        """Say what is wrong with a message that was here before; None: it was not."""
         # What is open is known for longer than the window reaches back.
         there = None if message.is_response else self._open.find(message)
         if self._is_new(message, now) and there is None:
@@ -135,12 +129,7 @@ class OpenRequests:
         return None if found is None else found[0]
 
     def taken(self, response: Message, now: float) -> Answer[InFlight]:
-        """Take an answer; an unawaited one is dropped.
-
-        Args:
-            response: The answer.
-            now: Current time, in seconds.
-        """
+        """Take an answer; an unawaited one is dropped."""
         answer = self._open.answered(response, now)
         if answer.transaction is None:
             self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
@@ -186,12 +175,7 @@ class OpenRequests:
         return None if found is None else found.request
 
     def give_up(self, request: Message, why: str) -> Ended[InFlight] | None:
-        """End the wait for a request that the bus answers itself.
-
-        Args:
-            request: The request.
-            why: The reason.
-        """
+        """End the wait for a request that the bus answers itself."""
         ended = self._open.give_up(request, why)
         if ended is not None:
             self._hops.step(ended.step)

@@ -71,25 +71,14 @@ class RouteCache:
         self._waiting: dict[str, deque[Waiting]] = {}
 
     def find(self, to: str, intent: Intent, now: float) -> str | None:
-        """Return the route to take now; None if it must be asked, or others wait for it.
-
-        Args:
-            to: Address of the receiver.
-            intent: Permitted kinds of routes.
-            now: Current time, in seconds.
-        """
+        """Return the route to take now; None if it must be asked, or others wait for it."""
         route = self._routes.get((to, intent))
         if route is None or to in self._waiting or route.until <= now:
             return None
         return route.url
 
     def wait(self, message: Message, intent: Intent) -> Asking:
-        """Let a message wait for its route.
-
-        Args:
-            message: The message.
-            intent: Permitted kinds of routes.
-        """
+        """Let a message wait for its route."""
         queue = self._waiting.get(message.to)
         if queue is None:
             if len(self._waiting) >= STUB_QUEUE:
@@ -103,10 +92,6 @@ class RouteCache:
 
     def wait_behind(self, message: Message, route: str) -> Asking | None:
         """Let a message with a route of its own wait behind others to its target.
-
-        Args:
-            message: The message.
-            route: Address by which the message is delivered.
 
         Returns:
             Its state; None: no message waits, so it may go.
@@ -127,12 +112,7 @@ class RouteCache:
         return self._take(route.to, route.intent)
 
     def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
-        """Note that there is none; return the messages to refuse, and the next query.
-
-        Args:
-            to: Address of the receiver.
-            intent: Permitted kinds of routes.
-        """
+        """Note that there is none; return the messages to refuse, and the next query."""
         self._routes.pop((to, intent), None)
         return self._take(to, intent)
 
@@ -179,21 +159,11 @@ class Ending(Protocol):
         """End a message: a request is answered, anything else counted.
 
         Args:
-            message: The message.
-            code: Reply code.
-            why: The reason.
-            now: Current time, in seconds.
             retry_after: Seconds until another attempt may succeed; None: not known, or never.
         """
 
     def overflow(self, message: Message, full: Full, now: float) -> None:
-        """End a message that a full queue has no space for, likewise.
-
-        Args:
-            message: The message.
-            full: The queue.
-            now: Current time, in seconds.
-        """
+        """End a message that a full queue has no space for, likewise."""
 
     def restart_timeout(self, request: Message) -> None:
         """Begin the time of a request now: until now it has waited here."""
@@ -261,29 +231,18 @@ class Outbound:
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def asked_by(self, request: Message, session: str) -> None:
-        """Note which session with a node brought the last request of a pair.
-
-        Args:
-            request: The request.
-            session: Name of the node's session.
-        """
+        """Note which session with a node brought the last request of a pair."""
         pair = (request.from_, request.to)
         self._sessions[pair] = session
         self._sessions.move_to_end(pair)
         if len(self._sessions) > ORDER_PAIRS:
             self._sessions.popitem(last=False)
 
-    def go(self, message: Message, intent: Intent, now: float) -> None:
-        """Send a message by the route to its target; it waits until the registry knows one.
-
-        Args:
-            message: The message.
-            intent: Permitted kinds of routes.
-            now: Current time, in seconds.
-        """
+    def send(self, message: Message, intent: Intent, now: float) -> None:
+        """Send a message by the route to its target; it waits until the registry knows one."""
         route = self.routes.find(message.to, intent, now)
         if route is not None:
-            self.go_by_node(message, route, now)
+            self.send_via_node(message, route, now)
             return
         match self.routes.wait(message, intent):
             case Asking.ASK:
@@ -297,9 +256,6 @@ class Outbound:
         """Ask the registry for the route to a target.
 
         Args:
-            to: Address of the receiver.
-            intent: Permitted kinds of routes.
-            now: Current time, in seconds.
             hint: How a link to it is set up, as the sender says.
         """
         asked = Asked(to, intent, hint)
@@ -307,62 +263,40 @@ class Outbound:
             self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
 
     def no_route(self, refused: NoRoute, now: float) -> None:
-        """Take the registry's refusal: waiting messages are refused, each once.
-
-        Args:
-            refused: The refusal.
-            now: Current time, in seconds.
-        """
+        """Take the registry's refusal: waiting messages are refused, each once."""
         waiting, following = self.routes.refused(refused.to, refused.intent)
         for one in waiting:
             if one.route is None:
                 self._refuse(one.message, refused.code, refused.why, now, refused.retry_after)
             else:
-                self.go_by(one.message, one.route, now)
+                self.send_via(one.message, one.route, now)
         if following is not None:
             self.ask(refused.to, following, now)
 
-    def go_back(self, answer: Message, session: str, now: float) -> None:
-        """Send an answer by the session of its request, behind those that wait for a route.
-
-        Args:
-            answer: The answer.
-            session: Name of the node's session.
-            now: Current time, in seconds.
-        """
+    def reply_via_session(self, answer: Message, session: str, now: float) -> None:
+        """Send an answer by the session of its request, behind those that wait for a route."""
         match self.routes.wait_behind(answer, session):
             case None:
-                self.go_by(answer, session, now)
+                self.send_via(answer, session, now)
             case Asking.FULL:
                 self._ending.overflow(answer, _NO_ROUTE_YET, now)
             case _:
                 pass
 
-    def go_by_node(self, message: Message, route: str, now: float) -> None:
+    def send_via_node(self, message: Message, route: str, now: float) -> None:
         """Send a message by this route, or an answer by the node that brings its pair's requests.
 
         Two nodes are two paths. An answer whose link has ended takes the one that its pair's
         other answers take, so that it stays in order with them (I-B7).
-
-        Args:
-            message: The message.
-            route: Address by which the message is delivered.
-            now: Current time, in seconds.
         """
         if message.is_response and not is_p2p_part(route):
             session = self._sessions.get((message.to, message.from_))
             if session is not None and self._deliveries.is_there(session):
                 route = session
-        self.go_by(message, route, now)
+        self.send_via(message, route, now)
 
-    def go_by(self, message: Message, route: str, now: float) -> None:
-        """Send a message by this route, behind the outstanding messages of the pair.
-
-        Args:
-            message: The message.
-            route: Address by which the message is delivered.
-            now: Current time, in seconds.
-        """
+    def send_via(self, message: Message, route: str, now: float) -> None:
+        """Send a message by this route, behind the outstanding messages of the pair."""
         is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
@@ -378,8 +312,6 @@ class Outbound:
         What it held up goes. `is_reached`: its receiver has answered.
 
         Args:
-            message: The message.
-            now: Current time, in seconds.
             is_reached: Whether the receiver has answered.
         """
         effects = self._paths.settled(message, now, is_reached=is_reached)
@@ -391,13 +323,8 @@ class Outbound:
                 for stub in self._deliveries.routing.find(one.route):
                     stub.try_tell(_announcement(one.behind, one.route))
 
-    def send(self, forward: Forward, now: float) -> None:
-        """Give a message to the stub of a route.
-
-        Args:
-            forward: Message and route.
-            now: Current time, in seconds.
-        """
+    def _send(self, forward: Forward, now: float) -> None:
+        """Give a message to the stub of a route."""
         window = self._windows.get(forward.route)
         if window is None:
             self._give(forward, now)
@@ -427,9 +354,6 @@ class Outbound:
         """Send the waiting messages for which a stub has room again.
 
         Args:
-            stub: Address of the stub.
-            count: How many.
-            now: Current time, in seconds.
             is_first: Whether the stub has just started, and has none of those it was given before.
         """
         window = self._windows.setdefault(stub, _Window())
@@ -447,12 +371,7 @@ class Outbound:
             self._turns.give_back(held.sender.permit, held.sender.by, now)
 
     def stub_left(self, stub: str, now: float) -> None:
-        """Refuse the messages that wait for a stub that is gone.
-
-        Args:
-            stub: Address of the stub.
-            now: Current time, in seconds.
-        """
+        """Refuse the messages that wait for a stub that is gone."""
         window = self._windows.pop(stub, None)
         while window is not None and window.held:
             held = window.take()
@@ -471,7 +390,7 @@ class Outbound:
         elif then is not None:
             # The link is gone, and has given back what it owed.
             self._paths.returned((message,), now)
-            self.go_by(message, then, now)
+            self.send_via(message, then, now)
         else:
             self._refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
@@ -479,9 +398,7 @@ class Outbound:
         """Note that a stub gave these back: they are routed again, before what is younger.
 
         Args:
-            messages: Messages in order.
             by: Address of the stub.
-            now: Current time, in seconds.
 
         Returns:
             The routes of those that a link was given for that, by their instance.
@@ -493,14 +410,7 @@ class Outbound:
         return {key: route for key, route in routes.items() if self._deliveries.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Make a link a listener of an address, behind what went by the node.
-
-        Args:
-            address: Address of the object.
-            stub: The stub.
-            link: Name of the link.
-            now: Current time, in seconds.
-        """
+        """Make a link a listener of an address, behind what went by the node."""
         behind = self._paths.behind(object_of(address), address, now)
         is_taken = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_taken else behind)
@@ -522,7 +432,7 @@ class Outbound:
         for forward in forwards:
             if forward.message is not direct:
                 self._hops.say(Op.FLUSH, forward.message)
-            self.send(forward, now)
+            self._send(forward, now)
 
 
 _NO_ROUTE_YET: Final = Full("STUB_QUEUE", STUB_QUEUE, "too many messages wait for a route")

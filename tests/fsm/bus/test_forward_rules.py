@@ -86,8 +86,8 @@ CIRCLES = [
 
 
 @pytest.mark.parametrize(("pairs", "aliases"), CIRCLES)
-def test_a_rule_that_closes_a_circle_is_refused(pairs, aliases):
-    with pytest.raises(ForwardRefusedError, match="circle"):
+def test_a_rule_that_closes_a_loop_is_refused(pairs, aliases):
+    with pytest.raises(ForwardRefusedError, match="loop"):
         rules_of(*pairs, aliases=aliases)
 
 
