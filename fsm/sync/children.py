@@ -1,4 +1,4 @@
-"""The children of one data object at one place; inputs and effects (SYN-24, I-D10, M-48..M-50).
+"""The children of one data object at one place (SYN-24, I-D10, M-48..M-50).
 
 Each child has one writer, its creator, and each message of a creator has an id greater than
 all before (MSG-03). So a message that is newer than the last one of its creator counts,
@@ -12,10 +12,11 @@ import json
 from collections.abc import Iterator
 from enum import Enum, unique
 from hashlib import blake2b
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 
+from fsm.effects import Refused
 from fsm.sync.value.json import unsendable
 from fsm.sync.value.value import without_attribute
 from specs.bodies.object import ChildrenSign
@@ -34,30 +35,7 @@ from specs.limits.sync import (
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 
-__all__ = [
-    "Act",
-    "AllChildren",
-    "ChildGone",
-    "ChildOp",
-    "ChildRefused",
-    "ChildReported",
-    "ChildSaid",
-    "ChildSet",
-    "ChildShown",
-    "ChildrenDoubted",
-    "ChildrenEffect",
-    "ChildrenInput",
-    "ChildrenNeeded",
-    "ChildrenTimeOver",
-    "ChildrenUnread",
-    "Kept",
-    "SaidAgain",
-    "SignHeard",
-    "Taken",
-    "children_in",
-    "op_in",
-    "op_of",
-]
+__all__ = ["Act", "ChildOp", "ChildSet", "Kept", "children_in", "op_in", "op_of"]
 
 
 @final
@@ -134,140 +112,12 @@ def op_of(name: str, version: int, value: Json = None) -> ChildOp | None:
     return ChildOp(act, name, *found, version, value)
 
 
-# --- what happens -----------------------------------------------------------------------
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildSaid:
-    """An operation of a creator; also one of the copy's own hyperty, once it is sent."""
-
-    op: ChildOp
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildReported:
-    """The reporter's end vouches for an operation of a creator that is not heard itself here."""
-
-    op: ChildOp
-
-
-@final
-@attrs.frozen(slots=True)
-class SignHeard:
-    """The reporter's end has published the sign of its children."""
-
-    sign: ChildrenSign
-
-
-@final
-@attrs.frozen(slots=True)
-class AllChildren:
-    """The whole object came, with all its children.
-
-    Attributes:
-        shown: As `childrenObjects` has them; None: the object did not say.
-    """
-
-    shown: JsonObject | None
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildrenUnread:
-    """A read of the object has failed for now.
-
-    Attributes:
-        read: Its number, as `ChildrenNeeded` gave it.
-    """
-
-    read: int
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildrenDoubted:
-    """Messages may have been missed, and no sign will show it: the object is to be read."""
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildrenTimeOver:
-    """The deadline has passed."""
-
-
-ChildrenInput: TypeAlias = (
-    ChildSaid
-    | ChildReported
-    | SignHeard
-    | AllChildren
-    | ChildrenUnread
-    | ChildrenDoubted
-    | ChildrenTimeOver
-)
-
-
-# --- what is to be done -----------------------------------------------------------------
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildShown:
-    """A child is there, or has another value."""
-
-    name: str
-    value: Json
-    version: int
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildGone:
-    """A child is no longer there."""
-
-    name: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildRefused:
-    """An operation is not done; the host answers a request with the reason."""
-
-    code: Code
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildrenNeeded:
-    """Some are missing, or too many are there: read the whole object (M-41)."""
-
-    read: int
-
-
-@final
-@attrs.frozen(slots=True)
-class SaidAgain:
-    """The reporter's end lacks an operation of this copy's own hyperty: send it again.
-
-    The new message has a version of its own; `ChildSaid` reports it to the core.
-    """
-
-    act: Act
-    name: str
-    value: Json = None
-
-
-ChildrenEffect: TypeAlias = ChildShown | ChildGone | ChildRefused | ChildrenNeeded | SaidAgain
-
-
 _DIGEST_BYTES: Final = 8
 _ENTRY: Final = 64
 """Bytes around one child where the whole object shows it (ours)."""
 
 _DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
-_LATE: Final = ChildRefused(Code.CONFLICT, "this was said before, or something later was")
+_LATE: Final = Refused(Code.CONFLICT, "this was said before, or something later was")
 
 
 @final
@@ -285,10 +135,6 @@ class Kept:
     value: Json = attrs.field(converter=frozen)
     version: int
     size: int
-
-
-Taken: TypeAlias = ChildShown | ChildGone | ChildRefused | None
-"""The result of an input; None: nothing new."""
 
 
 @final
@@ -356,44 +202,43 @@ class ChildSet:
 
     # --- one by one -----------------------------------------------------------------------
 
-    def take(self, op: ChildOp) -> Taken:
-        """Apply the operation of a creator; a late one changes nothing."""
+    def take(self, op: ChildOp) -> Refused | bool:
+        """Apply the operation of a creator; return whether it is new, a late one is not."""
         creator = self._creators.get(op.creator, _Creator())
+        there = self._kept.get(op.name)
         if op.version <= creator.said:
-            there = self._kept.get(op.name)
             is_again = there is not None and there.version == op.version
-            return _LATE if op.act is Act.CREATE and not is_again else None
+            return _LATE if op.act is Act.CREATE and not is_again else False
         if op.removes is not None:
-            there = self._kept.get(op.name)
             if there is None or there.version != op.base:
                 # Something is missing here: the digest shows it, as the version stays.
-                return None
+                return False
             op = attrs.evolve(op, value=without_attribute(there.value, op.removes))
         refusal = self._refusal(op, creator)
         if refusal is not None:
             return refusal
         self._spoke(op)
-        if op.act is not Act.DELETE:
-            self._put(op.name, Kept(op.creator, op.value, op.version, _size(op.name, op.value)))
-            return ChildShown(op.name, op.value, op.version)
-        return ChildGone(op.name) if self._drop(op.name) else None
+        if op.act is Act.DELETE:
+            return self._drop(op.name)
+        self._put(op.name, Kept(op.creator, op.value, op.version, _size(op.name, op.value)))
+        return True
 
-    def refusal(self, op: ChildOp) -> ChildRefused | None:
+    def refusal(self, op: ChildOp) -> Refused | None:
         """Return why an operation may not be done, before it is sent."""
         return self._refusal(op, self._creators.get(op.creator, _Creator()))
 
-    def _refusal(self, op: ChildOp, creator: _Creator) -> ChildRefused | None:
+    def _refusal(self, op: ChildOp, creator: _Creator) -> Refused | None:
         if op.act is Act.DELETE:
             return None
         there = self._kept.get(op.name)
         # A creator that does not know whether its child was created sends it again.
         if op.act is Act.CREATE and op.number <= creator.number and there is None:
-            return ChildRefused(Code.CONFLICT, "the numbers of children only grow")
+            return Refused(Code.CONFLICT, "the numbers of children only grow")
         if _depth(op.value) > CHILD_DEPTH:
-            return ChildRefused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
+            return Refused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
         flaw = unsendable(op.value)
         if flaw is not None:
-            return ChildRefused(Code.TOO_LARGE, flaw.why)
+            return Refused(Code.TOO_LARGE, flaw.why)
         return _no_room(op, there, creator, len(self._kept), self._size)
 
     def _spoke(self, op: ChildOp) -> None:
@@ -431,22 +276,21 @@ class ChildSet:
 
     # --- all at once ----------------------------------------------------------------------
 
-    def become(self, others: "dict[str, Kept]") -> list[ChildShown | ChildGone]:
-        """Have exactly these children from now on; return what is new about it.
+    def become(self, others: "dict[str, Kept]") -> list[str]:
+        """Have exactly these children from now on; return which are new, changed or gone.
 
         How far each creator has come is then what these show: what is later counts.
         """
         for creator in self._creators.values():
             creator.said = 0
-        found: list[ChildShown | ChildGone] = []
-        for name in [name for name in self._kept if name not in others]:
+        found = [name for name in self._kept if name not in others]
+        for name in found:
             self._drop(name)
-            found.append(ChildGone(name))
         for name, kept in others.items():
             there = self._kept.get(name)
             if there is None or there.version != kept.version:
                 self._put(name, kept)
-                found.append(ChildShown(name, kept.value, kept.version))
+                found.append(name)
             self._heed(name, kept)
         return found
 
@@ -480,7 +324,7 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
 
 def _no_room(
     op: ChildOp, there: Kept | None, creator: _Creator, count: int, size: int
-) -> ChildRefused | None:
+) -> Refused | None:
     """Return the bound that a child would break; None: none."""
     fresh, known = _size(op.name, op.value), 0 if there is None else there.size
     more, one = fresh - known, 1 if there is None else 0
@@ -493,7 +337,7 @@ def _no_room(
     )
     for wanted, bound, what in bounds:
         if wanted > bound:
-            return ChildRefused(Code.TOO_LARGE, f"no object has {what.format(bound)}")
+            return Refused(Code.TOO_LARGE, f"no object has {what.format(bound)}")
     return None
 
 

@@ -2,26 +2,50 @@
 
 from collections import deque
 
-from fsm.sync.children import (
-    Act,
-    AllChildren,
-    ChildGone,
-    ChildOp,
-    ChildrenNeeded,
-    ChildrenTimeOver,
-    ChildrenUnread,
-    ChildReported,
-    ChildSaid,
-    ChildSet,
-    ChildShown,
-    SaidAgain,
-    SignHeard,
-)
+from fsm.sync.children import Act, ChildOp, ChildSet
 from fsm.sync.children_copy import ChildrenCopyCore
 from specs.child import RESOURCES, child_name
 
 RARELY = 100
 """Rounds in which everything must have come to rest."""
+
+
+class ChildrenPort:
+    """Notes what a copy of children asks, which is not called back meanwhile.
+
+    Attributes:
+        done: Children that are new, with value and version, or gone; and calls with arguments.
+    """
+
+    def __init__(self):
+        self.done, self.copy = [], None
+
+    def changed(self, name):
+        kept = self.copy.children.find(name)
+        news = ("gone", name) if kept is None else ("shown", name, kept.value, kept.version)
+        self.done.append(news)
+
+    def read(self, number):
+        self.done.append(("read", number))
+
+    def say_again(self, act, name):
+        kept = self.copy.children.find(name)
+        self.done.append(("say_again", act, name, None if kept is None else kept.value))
+
+
+def lone_children(keeper):
+    """Make a copy with a port that notes; `told_children` uses it."""
+    port = ChildrenPort()
+    copy = port.copy = ChildrenCopyCore(keeper, port)
+    copy.port = port
+    return copy
+
+
+def told_children(copy, name, *arguments, **terms):
+    """Call a copy by name, with arguments; return what it asked."""
+    copy.port.done = done = []
+    getattr(copy, name)(*arguments, **terms)
+    return done
 
 
 class ChildrenWorld:
@@ -37,7 +61,7 @@ class ChildrenWorld:
         self.linked = frozenset(linked)
         self.keeper = ChildSet()
         self.had_any = False
-        self.copies = {name: ChildrenCopyCore(name) for name in names}
+        self.copies = {name: lone_children(name) for name in names}
         self.shown = {name: {} for name in names}
         self.reads = []
         apart = [one for one in names if one not in self.linked]
@@ -46,19 +70,18 @@ class ChildrenWorld:
         self.ways = {pair: deque() for pair in (*pairs, *ends)}
         self.last_id = 0
         for name in names:
-            self.feed(name, AllChildren({}))
+            self.feed(name, "become", {})
 
-    def feed(self, name, happened):
-        copy = self.copies[name]
-        for effect in copy.feed(happened, self.now):
+    def feed(self, name, what, *arguments, **terms):
+        for effect in told_children(self.copies[name], what, *arguments, self.now, **terms):
             match effect:
-                case ChildShown(child, value, _):
+                case ("shown", child, value, _):
                     self.shown[name][child] = value
-                case ChildGone(child):
+                case ("gone", child):
                     del self.shown[name][child]
-                case ChildrenNeeded(read):
+                case ("read", read):
                     self.reads.append((name, read))
-                case SaidAgain(act, child, value):
+                case ("say_again", act, child, value):
                     self.say(name, act, child, value)
 
     def _op(self, name, act, child, value):
@@ -70,17 +93,17 @@ class ChildrenWorld:
         """A new child: the keeper's word decides; its answer may be lost."""
         op = self._op(name, Act.CREATE, None, value)
         self._send(name, op, but_keeper=True)
-        if not is_lost and isinstance(self._keep(op), ChildShown) and not is_unheard:
-            self.feed(name, ChildSaid(op))
+        if not is_lost and self._keep(op) is True and not is_unheard:
+            self.feed(name, "take", op)
 
     def say(self, name, act, child, value=None):
         op = self._op(name, act, child, value)
-        self.feed(name, ChildSaid(op))
+        self.feed(name, "take", op)
         self._send(name, op)
 
     def _keep(self, op):
         taken = self.keeper.take(op)
-        if isinstance(taken, ChildShown | ChildGone):
+        if taken is True:
             self.had_any = True
             for name in self.copies:
                 if name in self.linked or op.creator in self.linked:
@@ -98,26 +121,26 @@ class ChildrenWorld:
             if to is None:
                 self._keep(op)
             elif one is None:
-                self.feed(to, ChildReported(op))
+                self.feed(to, "take", op, is_reported=True)
             else:
-                self.feed(to, ChildSaid(op))
+                self.feed(to, "take", op)
 
     def read(self, *, is_lost=False):
         name, number = self.reads.pop(0)
         if is_lost:
-            self.feed(name, ChildrenUnread(number))
+            self.feed(name, "read_failed", number)
         else:
-            self.feed(name, AllChildren({RESOURCES: self.keeper.shown()}))
+            self.feed(name, "become", {RESOURCES: self.keeper.shown()})
 
     def tell_sign(self, to):
         """The keeper states nothing of children that it never had."""
         if self.had_any:
-            self.feed(to, SignHeard(self.keeper.sign))
+            self.feed(to, "hear_sign", self.keeper.sign)
 
     def wait(self, seconds):
         self.now += seconds
         for name in self.copies:
-            self.feed(name, ChildrenTimeOver())
+            self.feed(name, "time_over")
 
     def rest(self):
         """Let nothing be lost any more, until nothing happens; return whether it did."""

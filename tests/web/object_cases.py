@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 
 from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, TransactionsCore
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.sync import children as kids
-from fsm.sync.children_copy import ChildrenCopyCore
 from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
 from fsm.sync.routes import Moving, ObserverRoute, RuntimeRoutes
 from fsm.sync.value.value import (
@@ -32,6 +32,7 @@ from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message, MessageType
 from tests.support import lone_report
+from tests.support.children_world import lone_children, told_children
 from tests.support.lone_copy import CopyPort, lone_copy, told, without_steps
 from transports.bodies import write_body
 
@@ -333,14 +334,49 @@ def child_sets(random: Random) -> Case:
         op = _op(random, number, 3)
         ops.append(op)
         op = random.choice([op, op, op, random.choice(ops)])
-        tape.note("take", [op], core.take(op))
+        tape.note("take", [op], _child_taken(core, op))
         if number % 20 == 19:
             shown = core.shown()
             some = {name: shown[name] for name in shown if random.random() < 0.8}
-            tape.note("become", [some], core.become(kids.children_in(some)))
+            tape.note("become", [some], _child_news(core, core.become(kids.children_in(some))))
         tape.note("sign", [], core.sign)
     tape.note("shown", [], core.shown())
     return tape.case
+
+
+def _child_taken(core: kids.ChildSet, op: kids.ChildOp) -> Any:
+    taken = core.take(op)
+    if isinstance(taken, Refused):
+        return {"do": "child-refused", "code": taken.code, "why": taken.why}
+    return _child_news(core, [op.name])[0] if taken else None
+
+
+def _child_news(core: kids.ChildSet, names: list[str]) -> list[Any]:
+    """Return what a page says of children that are new, changed or gone."""
+    found = [(name, core.find(name)) for name in names]
+    return [
+        {"do": "child-gone", "name": name}
+        if kept is None
+        else {"do": "child-shown", "name": name, "value": kept.value, "version": kept.version}
+        for name, kept in found
+    ]
+
+
+_PAGE_CHILDREN_INPUTS = {
+    "take": ("child-said", "op"),
+    "hear_sign": ("sign-heard", "sign"),
+    "become": ("all-children", "shown"),
+    "read_failed": ("children-unread", "read"),
+    "doubt": ("children-doubted",),
+    "time_over": ("children-time-over",),
+}
+_PAGE_CHILDREN_EFFECTS = {
+    "shown": ("child-shown", "name", "value", "version"),
+    "gone": ("child-gone", "name"),
+    "read": ("children-needed", "read"),
+    "say_again": ("said-again", "act", "name", "value"),
+}
+"""How a page names what a copy of children is told and asks, and the arguments."""
 
 
 def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
@@ -357,43 +393,47 @@ def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
 def child_copies(random: Random) -> Case:
     """A copy of children, while messages of creators and signs are lost."""
     keeper, there, now = OBSERVERS[0], kids.ChildSet(), 0.0
-    tape, core = Tape("ChildrenCopyCore", keeper), ChildrenCopyCore(keeper)
+    tape, core = Tape("ChildrenCopyCore", keeper), lone_children(keeper)
     reads = 0
 
-    def feed(happened: kids.ChildrenInput) -> None:
+    def feed(name: str, *arguments: Any, is_reported: bool = False) -> None:
         nonlocal reads
-        effects = core.feed(happened, now)
+        terms = {"is_reported": True} if is_reported else {}
+        done = told_children(core, name, *arguments, now, **terms)
+        kind, *names = _PAGE_CHILDREN_INPUTS[name]
+        values = dict(zip(names, arguments, strict=True))
+        happened = {"on": "child-reported" if is_reported else kind, **values}
+        pages = [(_PAGE_CHILDREN_EFFECTS[what], more) for what, *more in done]
+        effects = [{"do": to, **dict(zip(keys, more, strict=True))} for (to, *keys), more in pages]
         tape.note("feed", [happened, now], effects)
-        reads = max(
-            reads, *(one.read for one in effects if isinstance(one, kids.ChildrenNeeded)), 0
-        )
+        reads = max(reads, *(number for what, number, *_ in done if what == "read"), 0)
         tape.note("deadline", [], core.deadline())
         tape.note("sign", [], core.children.sign)
 
-    feed(kids.AllChildren({"resources": {}}))
+    feed("become", {"resources": {}})
     for number in range(50):
         now += random.choice([0.0, 0.1, 1.5])
         op = _op(random, number, 2)
         if random.random() < 0.85:
             there.take(op)
         if random.random() < 0.85:
-            feed(random.choice([kids.ChildSaid, kids.ChildSaid, kids.ChildReported])(op))
+            feed("take", op, is_reported=random.choice([False, False, True]))
         match random.randrange(8):
             case 0 | 1 | 2:
-                feed(kids.SignHeard(there.sign))
+                feed("hear_sign", there.sign)
             case 3:
                 whole = there.shown()
                 bare = {name: {"value": "bare"} for name in whole}
                 shown = random.choice([None, {}, {"resources": bare}, {"resources": whole}])
-                feed(kids.AllChildren(shown))
+                feed("become", shown)
             case 4:
-                feed(kids.ChildrenUnread(random.choice([reads, 1])))
+                feed("read_failed", random.choice([reads, 1]))
             case 5 if random.random() < 0.3:
-                feed(kids.ChildrenDoubted())
+                feed("doubt")
             case _:
                 if core.deadline() < math.inf:
                     now = max(now, core.deadline())
-                feed(kids.ChildrenTimeOver())
+                feed("time_over")
     return tape.case
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, assert_never, final
+from typing import Final, final
 
 import attrs
 import trio
@@ -14,28 +14,12 @@ from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
-from actors.runtime.sync.reporter.children import child_message, read_said
-from fsm.sync.children import (
-    Act,
-    AllChildren,
-    ChildGone,
-    ChildOp,
-    ChildRefused,
-    ChildrenDoubted,
-    ChildrenEffect,
-    ChildrenInput,
-    ChildrenNeeded,
-    ChildrenTimeOver,
-    ChildrenUnread,
-    ChildReported,
-    ChildSaid,
-    ChildShown,
-    Kept,
-    SaidAgain,
-)
+from actors.runtime.sync.reporter.children import child_message, read_op, read_report
+from fsm.sync.children import Act, ChildOp, Kept
 from fsm.sync.children_copy import ChildrenCopyCore
 from fsm.sync.value.json import as_json
 from fsm.sync.value.value import check_path, without_attribute
+from specs.bodies.object import ChildrenSign
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
@@ -43,6 +27,7 @@ from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
+from transports.bodies import read_body
 
 __all__ = ["Child", "ChildChange", "ChildChanges", "Children"]
 
@@ -213,7 +198,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
     def __init__(self, context: HypertyContext, url: str) -> None:
         self._context = context
         self._url = url
-        self._core = ChildrenCopyCore(context.url)
+        self._core = ChildrenCopyCore(context.url, self)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
@@ -283,10 +268,10 @@ class Children(Mapping[str, Child], ChildrenHeard):
                 is_decided = answer.code not in _UNDECIDED
             finally:
                 if not is_decided:
-                    self.feed(ChildrenDoubted())
+                    self._tell(self._core.doubt)
             if answer.code > LAST_SUCCESS:
                 raise ObjectError(self._url, answer.code, reason_in(answer))
-            self.feed(ChildSaid(op))
+            self._tell(partial(self._core.take, op))
             return Child(name, self)
 
     async def _create(self, op: ChildOp) -> tuple[ChildOp, Message]:
@@ -368,7 +353,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         await self._send(self._op(act, name, self._context.ids.next(self._context.url), value))
 
     async def _send(self, op: ChildOp) -> None:
-        self.feed(ChildSaid(op))
+        self._tell(partial(self._core.take, op))
         try:
             await self._context.port.post(self._message(op))
         except ActorStoppedError as exc:
@@ -404,17 +389,28 @@ class Children(Mapping[str, Child], ChildrenHeard):
             # What the hyperty has said itself comes back to it.
             return None
         try:
-            said = read_said(message, self._url)
+            if message.from_ != self._url:
+                return self._on_creator(message, read_op(message))
+            if "resource" in message.body:
+                self._tell(partial(self._core.take, read_report(message), is_reported=True))
+            else:
+                self._tell(partial(self._core.hear_sign, read_body(message, ChildrenSign)))
         except BadMessageError:
-            return None
-        if not isinstance(said, ChildSaid) or self._url not in self._context.reported:
-            self.feed(said)
+            # It concerns no child, and is no sign.
+            pass
+        return None
+
+    def _on_creator(self, message: Message, op: ChildOp) -> Message | None:
+        if self._url not in self._context.reported:
+            self._tell(partial(self._core.take, op))
             return None
         # Its sync manager keeps it already: it came from there.
-        self.feed(ChildReported(said.op))
-        if message.is_request:
-            return reply_to(message, Code.OK, {"source": self._context.url})
-        return None
+        self._tell(partial(self._core.take, op, is_reported=True))
+        return (
+            reply_to(message, Code.OK, {"source": self._context.url})
+            if message.is_request
+            else None
+        )
 
     def begin(self, shown: Json) -> None:
         """Take the children out of the whole object, as the answer to the observer shows it.
@@ -424,30 +420,31 @@ class Children(Mapping[str, Child], ChildrenHeard):
         """
         if self._is_begun:
             # It is older than what was heard since, which is not all: so it is read.
-            self.feed(ChildrenDoubted())
+            self._tell(self._core.doubt)
         else:
             self._is_begun = True
-            self.feed(AllChildren(shown if isinstance(shown, dict) else None))
+            self._tell(partial(self._core.become, shown if isinstance(shown, dict) else None))
 
-    def feed(self, happened: ChildrenInput) -> None:
-        """Feed one input to the core of the copy, and perform its effects."""
-        for effect in self._core.feed(happened, trio.current_time()):
-            self._perform(effect)
+    def _tell(self, act: Callable[[float], None]) -> None:
+        """Let the core of the copy do something at the present time, and set the timer anew."""
+        act(trio.current_time())
         self._timer.set()
         self._timer = trio.Event()
 
-    def _perform(self, effect: ChildrenEffect) -> None:
-        match effect:
-            case ChildShown() | ChildGone():
-                self._changed.unpark_all()
-            case ChildrenNeeded(read):
-                self._begin(partial(self._read, read))
-            case SaidAgain():
-                self._begin(partial(self._say_again, effect))
-            case ChildRefused():
-                pass  # One more than fits here; the reporter's end has refused it, too.
-            case _:
-                assert_never(effect)
+    # --- the port of the copy -------------------------------------------------------------
+
+    def changed(self, name: str) -> None:
+        """Wake tasks that wait for changes; called by the copy."""
+        del name
+        self._changed.unpark_all()
+
+    def read(self, number: int) -> None:
+        """Read the whole object; called by the copy."""
+        self._begin(partial(self._read, number))
+
+    def say_again(self, act: Act, name: str) -> None:
+        """Send an operation again; called by the copy."""
+        self._begin(partial(self._say_again, act, name))
 
     def _begin(self, job: Callable[[], Awaitable[None]]) -> None:
         if self._open:
@@ -461,15 +458,15 @@ class Children(Mapping[str, Child], ChildrenHeard):
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             shown = value.get("childrenObjects")
-            self.feed(AllChildren(shown if isinstance(shown, dict) else None))
+            self._tell(partial(self._core.become, shown if isinstance(shown, dict) else None))
         else:
-            self.feed(ChildrenUnread(read))
+            self._tell(partial(self._core.read_failed, read))
 
-    async def _say_again(self, again: SaidAgain) -> None:
+    async def _say_again(self, act: Act, name: str) -> None:
         async with self._turn:
-            kept = self.kept(again.name)
-            if kept is not None or again.act is Act.DELETE:
-                await self._say(again.act, again.name, None if kept is None else kept.value)
+            kept = self.kept(name)
+            if kept is not None or act is Act.DELETE:
+                await self._say(act, name, None if kept is None else kept.value)
 
     # --- while it is open -----------------------------------------------------------------
 
@@ -508,7 +505,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             with trio.move_on_at(self._core.deadline()):
                 await self._timer.wait()
                 continue
-            self.feed(ChildrenTimeOver())
+            self._tell(self._core.time_over)
 
     async def later(self) -> bool:
         """Wait for the next change of any child.

@@ -6,6 +6,7 @@ Each takes the place of one method of one class while a run goes on.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import attrs
@@ -24,7 +25,7 @@ from actors.runtime.sync.reporter.children import ReportedChildren
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.bus.transactions import TransactionsCore
 from fsm.session.stub_client import StubClientCore
-from fsm.sync.children import Act, ChildSaid
+from fsm.sync.children import Act
 from fsm.sync.copy import ObserverCore
 from specs.child import child_name
 from specs.limits.sync import BUSY_PAUSE, CHILD_TRIES
@@ -185,21 +186,23 @@ def _another_child(_create):
                 await trio.sleep(BUSY_PAUSE)
             if answer.code > LAST_SUCCESS:
                 raise ObjectError(self._url, answer.code, "it was not created")
-            self.feed(ChildSaid(op))
+            self._tell(partial(self._core.take, op))
             return Child(op.name, self)
 
     return create
 
 
-def _numbered_twice(_report_all):
+def _numbered_twice(sound):
     """A report that waits for the disk has one id for the reporter and another for all others."""
 
-    def report(self, of, taken, op):
-        if taken is not None:
-            report = self._report(of.url, taken, op.version)
-            self._context.post(report)
-            if op.creator != of.reporter:
-                self._pass_on(of.reporter, report)
+    def report(self, of, op, *, is_by_node):
+        if is_by_node:
+            sound(self, of, op, is_by_node=is_by_node)
+            return
+        report = self._report_of(of.url, op, self._sets[of.url].find(op.name))
+        self._context.post(report)
+        if op.creator != of.reporter:
+            self._pass_on(of.reporter, report)
 
     return report
 
@@ -255,7 +258,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "reports are numbered twice": Trial(
         "claim I-B8",
         9500006,
-        (ReportedChildren, "_report_all", _numbered_twice),
+        (ReportedChildren, "_report", _numbered_twice),
         made=stored_plan_of,
     ),
     "a step is not reported": Trial(

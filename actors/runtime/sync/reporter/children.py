@@ -8,7 +8,7 @@ read bodies about children, and write them.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -17,21 +17,8 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.reporter.links import link_of
-from fsm.sync.children import (
-    Act,
-    ChildGone,
-    ChildOp,
-    ChildRefused,
-    ChildReported,
-    ChildSaid,
-    ChildSet,
-    ChildShown,
-    SignHeard,
-    Taken,
-    children_in,
-    op_in,
-    op_of,
-)
+from fsm.effects import Refused
+from fsm.sync.children import Act, ChildOp, ChildSet, Kept, children_in, op_in, op_of
 from fsm.sync.leases import IsObserved, RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.value.json import NotJsonError, as_json
@@ -41,7 +28,6 @@ from specs.bodies.object import (
     ChildAttribute,
     ChildEnd,
     ChildName,
-    ChildrenSign,
     ChildReport,
 )
 from specs.bodies.sync import DataObject
@@ -60,7 +46,7 @@ __all__ = [
     "as_child_value",
     "child_message",
     "read_op",
-    "read_said",
+    "read_report",
 ]
 
 _VERBS: Final = {
@@ -89,24 +75,12 @@ def read_op(message: Message) -> ChildOp:
     return op
 
 
-def read_said(message: Message, url: str) -> ChildSaid | ChildReported | SignHeard:
-    """Read a message at the address of the children of an object: by it, or by a creator.
-
-    Args:
-        message: The message.
-        url: Address of the object.
+def read_report(message: Message) -> ChildOp:
+    """Read what the reporter's end says that a creator has done.
 
     Raises:
-        BadMessageError: It is neither a sign nor a report, nor anything done to an own child.
+        BadMessageError: It is about no child.
     """
-    if message.from_ != url:
-        return ChildSaid(read_op(message))
-    if "resource" in message.body:
-        return ChildReported(_read_report(message))
-    return SignHeard(read_body(message, ChildrenSign))
-
-
-def _read_report(message: Message) -> ChildOp:
     value: Json = None
     body: ChildReport | ChildEnd
     if message.type is MessageType.DELETE:
@@ -149,14 +123,16 @@ def child_message(op: ChildOp, to: str) -> Message:
     return Message(op.version, verb, op.creator, to, body)
 
 
+_TRACED: Final = {Act.CREATE: Op.UPD, Act.UPDATE: Op.UPD, Act.DELETE: Op.DEL}
+
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""
 
 Direct: TypeAlias = Callable[[str], frozenset[str]]
 """Returns the runtimes that hear of an object by links."""
 
-_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only observers and the reporter write children")
-_GONE = ChildRefused(Code.NOT_FOUND, "no such object")
+_NOT_OBSERVER = Refused(Code.FORBIDDEN, "only observers and the reporter write children")
+_GONE = Refused(Code.NOT_FOUND, "no such object")
 
 
 @final
@@ -260,26 +236,26 @@ class ReportedChildren:
         try:
             op = read_op(message)
         except BadMessageError as exc:
-            self._refuse(message, ChildRefused(exc.code, exc.reason))
+            self._refuse(message, Refused(exc.code, exc.reason))
             return
         is_there = op.name in self._sets.get(of.url, ())
-        taken = self._taken(reported, op)
-        if isinstance(taken, ChildRefused):
+        taken = self._take(reported, op)
+        if isinstance(taken, Refused):
             self._refuse(message, taken)
             return
-        if taken is not None:
-            self._trace(of.url, taken, op, is_there=is_there)
+        if taken:
+            self._trace(of.url, op, is_there=is_there)
             self._keep(of.url)
             self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
-        if link_of(message) is None:
-            self._report_direct(of.url, taken, op.version)
+        is_by_node = link_of(message) is None
+        if taken:
+            self._report(of, op, is_by_node=is_by_node)
+        if is_by_node:
             self._pass_on(of.reporter, message)
-        else:
-            self._report_all(of, taken, op)
-            if message.is_request:
-                self._context.answer(message, Code.OK, source=self._context.runtime)
+        elif message.is_request:
+            self._context.answer(message, Code.OK, source=self._context.runtime)
 
-    def _taken(self, reported: ReportedObject, op: ChildOp) -> Taken:
+    def _take(self, reported: ReportedObject, op: ChildOp) -> Refused | bool:
         children = self._sets.get(reported.snapshot.url)
         if children is None or reported.is_deleted:
             return _GONE
@@ -291,47 +267,43 @@ class ReportedChildren:
         """Have the children of a stored object written, before they are sent."""
         self._context.gate.keep_children(url, {RESOURCES: self._sets[url].shown()})
 
-    def _refuse(self, message: Message, refusal: ChildRefused) -> None:
+    def _refuse(self, message: Message, refusal: Refused) -> None:
         if message.is_request:
             refused: JsonObject = {"description": refusal.why, "source": self._context.runtime}
             self._context.answer(message, refusal.code, **refused)
         else:
             self._context.dropped(message, DropReason.DENIED)
 
-    def _report_direct(self, url: str, taken: ChildShown | ChildGone | None, version: int) -> None:
-        """Report what counts to the runtimes behind links; the node has spread it to others."""
-        direct = self._direct(url)
-        if taken is not None and direct:
-            self._context.publish(self._report(url, taken, version), direct, direct)
+    def _report(self, of: DataObject, op: ChildOp, *, is_by_node: bool) -> None:
+        """Report what counts to the runtimes that do not hear the creator."""
+        kept, direct = self._sets[of.url].find(op.name), self._direct(of.url)
+        if not is_by_node:
+            spread = partial(self._report_to_all, of, op, kept)
+            if self._context.gate.is_dirty(of.url):
+                self._context.gate.hold(spread)
+            else:
+                spread()
+        elif direct:
+            # The node has spread it to all others.
+            self._context.publish(self._report_of(of.url, op, kept), direct, direct)
 
-    def _report_all(
-        self, of: DataObject, taken: ChildShown | ChildGone | None, op: ChildOp
-    ) -> None:
-        """Report what a link has brought, and what counts, to all, the reporter included."""
-        if taken is None:
-            return
-        spread = partial(self._spread, of, taken, op)
-        if self._context.gate.is_dirty(of.url):
-            self._context.gate.hold(spread)
-        else:
-            spread()
+    def _report_to_all(self, of: DataObject, op: ChildOp, kept: Kept | None) -> None:
+        """Report what a link has brought to all, the reporter included, in one message.
 
-    def _spread(self, of: DataObject, taken: ChildShown | ChildGone, op: ChildOp) -> None:
-        """Report to all one message, which gets its id now: what goes meanwhile has smaller ones.
-
-        The reporter gets no copy of it that the bus has not admitted.
+        It gets its id now: what goes meanwhile has smaller ones. The reporter gets no copy of it
+        that the bus has not admitted.
         """
-        report = self._report(of.url, taken, op.version)
+        report = self._report_of(of.url, op, kept)
         self._context.bus.send(report)
         if op.creator != of.reporter:
             self._context.bus.deliver(report, of.reporter)
 
-    def _report(self, url: str, taken: ChildShown | ChildGone, version: int) -> Message:
+    def _report_of(self, url: str, op: ChildOp, kept: Kept | None) -> Message:
         (address,) = children_addresses(url)
-        if isinstance(taken, ChildGone):
-            body = write_body(ChildEnd(taken.name, version))
+        if kept is None:
+            body = write_body(ChildEnd(op.name, op.version))
             return self._context.request(MessageType.DELETE, address, body, url)
-        body = write_body(ChildReport(taken.name, taken.value, version))
+        body = write_body(ChildReport(op.name, kept.value, op.version))
         return self._context.request(MessageType.UPDATE, address, body, url)
 
     def _pass_on(self, reporter: str, message: Message) -> None:
@@ -344,19 +316,9 @@ class ReportedChildren:
         elif message.is_request:
             self._context.answer(message, Code.OK, source=self._context.runtime)
 
-    def _trace(
-        self, url: str, taken: ChildShown | ChildGone, op: ChildOp, *, is_there: bool
-    ) -> None:
-        match op.act:
-            case Act.CREATE if not is_there:
-                done = Op.ADD
-            case Act.CREATE | Act.UPDATE:
-                done = Op.UPD
-            case Act.DELETE:
-                done = Op.DEL
-            case _:
-                assert_never(op.act)
-        self._context.child(done, url, taken.name, op.version, op.creator)
+    def _trace(self, url: str, op: ChildOp, *, is_there: bool) -> None:
+        done = Op.ADD if op.act is Act.CREATE and not is_there else _TRACED[op.act]
+        self._context.child(done, url, op.name, op.version, op.creator)
 
     # --- signs ----------------------------------------------------------------------------
 
