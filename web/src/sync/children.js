@@ -366,7 +366,8 @@ export class ChildrenCopyCore {
         // A reporter's end gives no signs of children that it never had.
         if (taken && !isVouched) this.#signBy = Math.min(this.#signBy, now + QUIET);
         this.#settle();
-        return isNew(taken) ? [taken] : [];
+        // One more than fits here the reporter's end has refused, too.
+        return taken && taken.do !== "child-refused" ? [taken] : [];
       }
       case "sign-heard":
         this.#hear(keyOf(input.sign), now);
@@ -487,7 +488,7 @@ export class ChildrenCopyCore {
     const effects = this.children.become(there);
     for (const op of since) {
       const taken = this.children.take(op.act === "delete" ? op : { ...op, act: "update" });
-      if (isNew(taken)) effects.push(taken);
+      if (taken && taken.do !== "child-refused") effects.push(taken);
     }
     this.#note();
     return [...effects, ...again];
@@ -527,14 +528,6 @@ export class ChildrenCopyCore {
     return count <= REASSERTIONS;
   }
 }
-
-/**
- * One more than fits here the reporter's end has refused, too.
- *
- * @param {Effect | null} taken
- * @returns {taken is Effect}
- */
-const isNew = (taken) => taken !== null && taken.do !== "child-refused";
 
 /** @param {Sign} sign */
 const keyOf = ({ count, digest }) => `${count} ${digest}`;
