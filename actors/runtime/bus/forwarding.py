@@ -532,10 +532,6 @@ class Forwarding:
         self.outbound.tick(now)
         self.arrivals.tick(now)
 
-    def leave(self) -> None:
-        """End what is open: the bus stops, which ends all waits here, too."""
-        self.answers.leave()
-
 
 @final
 @attrs.frozen(slots=True)

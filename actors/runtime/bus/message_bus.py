@@ -21,7 +21,7 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.messages import Announced, BusQuestion, InFlight, Lost, Origin
+from actors.runtime.bus.messages import Announced, BusQuestion, InFlight, Lost, Origin, Turn
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
@@ -53,6 +53,8 @@ class DeadMail(DeadLetters):
 
     @override
     def lost(self, actor: str, message: object) -> None:
+        if isinstance(message, Turn):
+            return  # the task that it was for ends with the actor
         self._counters.dead_letter(actor)
         if isinstance(message, Delivery):
             lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
@@ -349,7 +351,7 @@ class MessageBus(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        self._forwarding.leave()
+        self._forwarding.answers.leave()
         if self._crash is None:
             self.close()
         # Else the other parts are being stopped, and have no error of their own until then.

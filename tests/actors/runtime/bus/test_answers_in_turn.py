@@ -6,9 +6,11 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
+from actors.kit.counters import Counters
+from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec
+from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Turn
 from actors.runtime.sync.context import ObjectsWanted
 from specs.message import MessageType
@@ -65,6 +67,16 @@ async def test_a_task_goes_on_in_the_turn_of_its_answer(mailbox, world):
             assert log == [one + 2, one + 3, 200, one + 4]
         else:
             assert 200 in log
+
+
+def test_an_answer_whose_task_has_ended_is_no_dead_letter():
+    """It counts neither where it takes no turn: the task ends with its actor."""
+    counters, reply = Counters(), Reply()
+    dead = DeadMail(None, counters)
+    dead.lost("sm", Turn(reply, answer(ask(1))))
+    assert counters.dead_letters == {}
+    dead.lost("sm", object())
+    assert counters.dead_letters == {"sm": 1}
 
 
 @pytest.mark.parametrize("time", range(6), ids=str)
