@@ -155,7 +155,7 @@ async def test_only_addresses_of_the_runtime_have_rules(autojump_clock):
 
 async def test_a_circle_is_refused_at_the_call(autojump_clock):
     async with scene(2) as there, there.rule(0, 1):
-        with pytest.raises(actors.ForwardRefusedError, match="circle"):
+        with pytest.raises(actors.ForwardRefusedError, match="loop"):
             async with there.rule(1, 0):
                 pass
         assert await there.ask(1, "x") == (200, "x")
