@@ -8,7 +8,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Answer", "Dropped", "HintRefused", "OwnNode", "Refused", "RowChanged", "StubRefused"]
+__all__ = ["Answer", "Dropped", "Refused", "RowChanged"]
 
 
 @final
@@ -52,46 +52,3 @@ class RowChanged:
     key: str
     val: str
     writer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class OwnNode:
-    """The connection to the node of the own domain is live, or no longer (REG-12).
-
-    Attributes:
-        stub: Address of the node's stub.
-        end: Why the session is over for good; None: the stub connects again.
-    """
-
-    stub: str
-    is_live: bool
-    end: str | None = None
-
-
-@final
-@attrs.frozen(slots=True)
-class HintRefused:
-    """The hint of a sender how to link to an entity is not confirmed by its record (RES-16).
-
-    Attributes:
-        entity: Address of the entity.
-        why: The reason, as half a sentence.
-    """
-
-    entity: str
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class StubRefused:
-    """A stub of another kind was named than was to be deployed.
-
-    Attributes:
-        address: Its catalogue address.
-        why: The reason, as a sentence.
-    """
-
-    address: str
-    why: str

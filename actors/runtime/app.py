@@ -53,7 +53,7 @@ from actors.runtime.policing import PEP, Policing, RuntimeUser
 from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
-from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
+from actors.runtime.registry.registry import Registry, RegistryParts
 from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import RuntimeStore, open_store
@@ -405,7 +405,7 @@ async def _registry(
     status: RuntimeStatus,
     bus: MessageBus,
     loader: ActorRef[LoaderMessage],
-) -> ActorRef[RegistryMessage]:
+) -> Registry:
     config = plan.config
     p2p = config.links if config.kinds else NO_LINKS
     resolve = ResolveConfig(
@@ -428,7 +428,8 @@ async def _registry(
         p2p_host=config.p2p_host,
         ice=config.ice_source,
     )
-    registry = await core.start_child(ChildSpec("registry", partial(Registry, resolve, parts)))
+    registry = Registry(resolve, parts)
+    await core.start_child(ChildSpec("registry", lambda: registry))
     bus.join(registry)
     await loader.ask(lambda done: RegistryIs(registry, done))
     return registry
@@ -442,7 +443,7 @@ class _SyncHelpers:
     bus: MessageBus
     allocation: AddressAllocation
     registrar: Registrar
-    registry: ActorRef[RegistryMessage]
+    registry: Registry
     catalogue: Catalogue
 
 

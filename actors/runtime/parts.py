@@ -25,7 +25,7 @@ from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
-from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
+from actors.runtime.registry.registry import Registry
 from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.catalogue import (
@@ -41,7 +41,6 @@ from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.context import ObjectsClosed, PathsForgotten, SyncMessage
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.link_entry import LinkEntry
-from fsm.registry.resolve.resolve_io import HandlerReady
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.word import StubMethod
@@ -87,7 +86,7 @@ class RuntimeParts:
     catalogue: Catalogue
     loader: ActorRef[LoaderMessage]
     registrar: Registrar
-    registry: ActorRef[RegistryMessage]
+    registry: Registry
     allocation: AddressAllocation
     sync_manager: ActorRef[SyncMessage]
     store: RuntimeStore
@@ -188,7 +187,6 @@ class Presence:
         if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
             self.handler = url
             self._parts.registrar.accept_links(url, requester)
-            await self._parts.registry.tell(HandlerReady(url))
 
     async def _link_stubs(self) -> tuple[str | None, str | None]:
         """Return the catalogue addresses of handler and requester stub."""
@@ -260,11 +258,11 @@ class Presence:
         await self._parts.sync_manager.ask(ObjectsClosed)
 
     async def _end_links(self) -> None:
-        view = await self._parts.registry.ask(LinksWanted)
+        view = await self._parts.registry.view()
         ends = [end for entry in view.links for end in entry.ends]
         # A link is disconnected first, then its row and its listener go (SC-28).
         await self._end_all(self._disconnect, ends)
-        links: tuple[LinkEntry, ...] = await self._parts.registry.ask(LinksClosed)
+        links = await self._parts.registry.close_links()
         await self._end_all(self._end_link, links)
         if self.handler is not None:
             await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
@@ -301,7 +299,7 @@ class Presence:
             # A runtime that resumes stored objects finds the session, and all paths, for a while.
             return
         await self._parts.status.leave()
-        view = await self._parts.registry.ask(LinksWanted)
+        view = await self._parts.registry.view()
         async with trio.open_nursery() as nursery:
             for stub in view.node_stubs:
                 nursery.start_soon(self._unload, stub, None)

@@ -30,14 +30,12 @@ from actors.runtime.isolation.loading import find_hyperty, load_errors
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
-from actors.runtime.registry.registry import LinksWanted, RegistryView
+from actors.runtime.registry.registry import RegistryView
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, StartComponent
 from actors.runtime.sync.context import ComponentLeft
 from fsm.bus.forward_rules import ForwardRule
-from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.link_entry import LinkEntry
-from fsm.registry.resolve.resolve_io import LocalAdded
 from specs.addresses.address import runtime as runtime_url
 from specs.addresses.address import runtime_name
 from specs.bodies.registry import Record
@@ -495,12 +493,12 @@ class Runtime:
         return self._presence.handler
 
     async def _view(self) -> RegistryView:
-        return await self._parts.registry.ask(LinksWanted)
+        return await self._parts.registry.view()
 
     # ---- hyperties
 
     async def _run(self, url: str, make: ComponentMaker) -> ActorRef[StartComponent]:
-        await self._parts.registry.tell(LocalAdded(url))
+        await self._parts.registry.add_local(url)
         component = Component(url, Origin.LOCAL, make, Intensity())
         return await self._parts.sandboxes.open(component)
 
@@ -516,7 +514,7 @@ class Runtime:
             message_schema=profile.message_schema,
         )
         await self._parts.registrar.register(record)
-        await self._parts.registry.tell(LocalLive(url))
+        await self._parts.registry.show_local(url)
 
     # ---- going
 
@@ -554,7 +552,7 @@ class Runtime:
                 nursery.start_soon(one, url)
 
     async def _unregister(self, url: str) -> None:
-        await self._parts.registry.tell(LocalGone(url))
+        await self._parts.registry.hide_local(url)
         await self._parts.registrar.unregister(url)
 
 

@@ -88,6 +88,12 @@ class LinkPolicy:
         return next(covering, P2pUse.NEVER) is not P2pUse.NEVER
 
     @property
+    def holds_messages(self) -> bool:
+        """True if a message to some peer may wait for a link, or may not be sent without one."""
+        is_required = any(one.use is P2pUse.REQUIRED for one in self.peers)
+        return self.wait is P2pWait.AWAIT or self.use is P2pUse.REQUIRED or is_required
+
+    @property
     def wants_any(self) -> bool:
         """True if there may be a link to any peer."""
         return any(use is not P2pUse.NEVER for use in (self.use, *(one.use for one in self.peers)))

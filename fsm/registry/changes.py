@@ -23,7 +23,6 @@ from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Tr
 from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.sync.observer_copy import State as CopyState
 from fsm.machines.sync.observer_copy import Trigger as CopyTrigger
-from fsm.registry.resolve.resolve_io import LinkDown, LinkEvents, LinkGone, LinkUp, Listed
 from specs.addresses.address import runtime_of
 from specs.bodies.word import Operation
 from specs.limits.p2p import LINK_ENTITY_BYTES, MAX_LINK_ENTITIES, MAX_LIST_BYTES
@@ -40,6 +39,10 @@ __all__ = [
     "Follow",
     "Input",
     "LeaveAsked",
+    "LinkDown",
+    "LinkGone",
+    "LinkUp",
+    "Listed",
     "Listen",
     "LocalGone",
     "LocalLive",
@@ -68,6 +71,31 @@ def changes_of(runtime: str) -> str:
 
 
 # ---- what happens
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkUp:
+    """A link is live: the registries at both ends can report their entities now (P2P-23)."""
+
+    remote: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkDown:
+    """A link is no longer live; it may come back."""
+
+    remote: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkGone:
+    """There is no entry for this runtime any more."""
+
+    remote: str
 
 
 @final
@@ -139,7 +167,16 @@ class TimePassed:
 
 
 Input: TypeAlias = (
-    LinkEvents | Asked | LeaveAsked | LocalLive | LocalGone | SnapshotRead | Reported | TimePassed
+    LinkUp
+    | LinkDown
+    | LinkGone
+    | Asked
+    | LeaveAsked
+    | LocalLive
+    | LocalGone
+    | SnapshotRead
+    | Reported
+    | TimePassed
 )
 
 
@@ -194,6 +231,21 @@ class Ask:
 
     remote: str
     ask: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Listed:
+    """The registry of a remote runtime has reported its entities (M-08, M-09, I-R8).
+
+    Attributes:
+        there: Entities that live there.
+        gone: Entities that no longer do.
+    """
+
+    remote: str
+    there: tuple[str, ...]
+    gone: tuple[str, ...]
 
 
 Effect: TypeAlias = Step | Follow | Unfollow | Answer | Publish | Listen | Unlisten | Ask | Listed

@@ -107,8 +107,8 @@ class Port:
 
         def call(*args: object, **named: object) -> object:
             given = _arguments(method, args, named, self._ids)
-            # A step is a line of its own, as among effects.
-            self._did.append(given["step"] if name == "step" else {name: given})
+            # A step and a row are lines of their own, as among effects.
+            self._did.append(given[name] if name in {"step", "row"} else {name: given})
             return method(*args, **named)
 
         return call

@@ -74,7 +74,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "bus": Defect(TransactionsCore, "deadline", _patient, "seed-plain-2"),
     "registry": Defect(RegistrationCore, "feed", _loses("touch"), "seed-plain-4"),
     "allocation": Defect(AllocationCore, "feed", _loses("free", at=0), "seed-plain-4"),
-    "routes": Defect(ResolveCore, "feed", _loses("listed"), "seed-plain-4"),
+    "routes": Defect(ResolveCore, "entities_listed", _nothing, "seed-plain-4"),
     "p2p": Defect(P2PRequesterCore, "feed", _loses("link_opened"), "seed-plain-4"),
     "sync": Defect(ReportedObject, "_accept", _nothing, "seed-plain-4"),
     "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-1"),

@@ -2,9 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import final
 
 import attrs
+from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
@@ -14,22 +16,16 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.negotiation import FIRST, Role
 from fsm.p2p.requester import P2PRequesterCore
-from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.resolve_io import StatusSeen
+from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
 from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
-ORDERS = {
-    rs.Connect: seen.ConnectAsked(),
-    rs.Yield: seen.YieldAsked(),
-    rs.Resume: seen.ResumeAsked(),
-}
 
 
 @final
@@ -63,6 +59,55 @@ class Side:
 
 
 @final
+class TablePort(RoutesPort):
+    """The port of the table of one runtime: what it wants is done later, in order."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self._world, self._name = world, name
+
+    def _feed(self, stub: str, order: seen.SideInput) -> None:
+        self._world.report(lambda: self._world.feed((self._name, stub), order))
+
+    @override
+    def step(self, step: Step) -> None:
+        self._world.keep(step)
+
+    @override
+    def set_path(self, url: str) -> None:
+        self._world.report(lambda: self._world.set_path(self._name, url))
+
+    @override
+    def deploy(self, url: str, plan: StubPlan) -> None:
+        if isinstance(plan, RequesterPlan):
+            add = partial(self._world.add_requester, self._name, url, plan.remote, plan.handler)
+            self._world.report(add)
+
+    @override
+    def undeploy(self, url: str) -> None:
+        self._world.report(lambda: self._world.disconnect(self._name, url, url))
+
+    @override
+    def register_link(self, link: str, handler: str) -> None:
+        self._world.report(lambda: self._world.register_link(self._name, link))
+
+    @override
+    def connect(self, stub: str, handler: str) -> None:
+        self._feed(stub, seen.ConnectAsked())
+
+    @override
+    def suspend(self, stub: str, remote: str) -> None:
+        self._feed(stub, seen.YieldAsked())
+
+    @override
+    def resume(self, stub: str, remote: str) -> None:
+        self._feed(stub, seen.ResumeAsked())
+
+    @override
+    def disconnect(self, stub: str, remote: str, link: str) -> None:
+        self._world.report(lambda: self._world.disconnect(self._name, stub, link))
+
+
+@final
 class World:
     """Signals between the runtimes are queued per direction, and may be lost.
 
@@ -80,9 +125,9 @@ class World:
             name: Side(
                 name,
                 P2PHandlerCore(name, f"{name}/p2phandler/1", POLICY),
-                LinkTable(name, ResolveJobs(), RecordCache()),
+                LinkTable(name, port, ResolveJobs(port), RecordCache()),
             )
-            for name in (first, second)
+            for name, port in ((one, TablePort(self, one)) for one in (first, second))
         }
         self.signals: dict[str, deque[Callable[[], None]]] = {first: deque(), second: deque()}
         self.dials: deque[tuple[End, do.Dial, int]] = deque()
@@ -105,8 +150,9 @@ class World:
     def start(self, name: str) -> None:
         """The registry is notified of a record: it plans a link, or not (RES-07)."""
         remote = self.other(name)
-        plan = rs.RequesterPlan(remote, f"{remote}/p2phandler/1", "")
-        self._tell(name, self.sides[name].table.plan(plan, self.now))
+        plan = RequesterPlan(remote, f"{remote}/p2phandler/1", "")
+        self.sides[name].table.plan(plan, self.now)
+        self.answer_rows(name)
         self._listen_to_own()
 
     def feed(self, end: End, happened: seen.SideInput) -> None:
@@ -179,7 +225,8 @@ class World:
             for url in list(side.requesters):
                 self.feed((side.name, url), seen.TimePassed())
             self._do_per_link(side.name, side.handler.time_passed(self.now))
-            self._tell(side.name, side.table.tick(self.now))
+            side.table.tick(self.now)
+            self.answer_rows(side.name)
         self._listen_to_own()
 
     def reconnect(self) -> None:
@@ -192,7 +239,7 @@ class World:
     def close(self, name: str) -> None:
         """A runtime's stub is ordered to end its link for good (M-12)."""
         for entry in self.sides[name].table.entries():
-            self._disconnect(name, entry.stub, self.other(name))
+            self.disconnect(name, entry.stub, self.other(name))
         self._listen_to_own()
 
     def crash(self, name: str) -> None:
@@ -202,13 +249,14 @@ class World:
             core = side.requesters.pop(entry.stub, None)
             if core is not None:
                 self._vanish((name, entry.stub), core)
-                self._tell(name, side.table.gone(entry.stub, self.now))
+                side.table.gone(entry.stub, self.now)
+                self.answer_rows(name)
         self._listen_to_own()
 
     def _vanish(self, end: End, core: P2PRequesterCore) -> None:
         for effect in core.feed(seen.DisconnectAsked("it is gone"), self.now):
             if isinstance(effect, Step):
-                self._keep(effect)
+                self.keep(effect)
         for link, ends in list(self.links.items()):
             if end in ends:
                 self._end_link(end, link, seen.Loss.BROKEN)
@@ -264,7 +312,7 @@ class World:
     def _do(self, end: End, effect: do.SideEffect) -> None:
         match effect:
             case Step():
-                self._keep(effect)
+                self.keep(effect)
             case do.Dial():
                 self.dials.append((end, effect, self.negotiations.get(end, FIRST)))
             case do.UseLink(link):
@@ -314,53 +362,43 @@ class World:
         match effect:
             case do.Announce(state):
                 stub = link if "/p2prequester/" in link else side.url
-                reported = StatusSeen(stub, state.value, self.other(name), link)
-                self._tell(name, side.table.status(reported, self.now))
+                side.table.status(stub, state.value, self.other(name), link, self.now)
             case do.AskRow():
                 side.rows.append(end)
-                self._answer_rows(end[0])
             case do.Ended():
                 # A handler says that a link of it is over; a requester need not.
-                self._tell(name, side.table.over(side.url, link, self.now))
+                side.table.over(side.url, link, self.now)
             case do.Answered(Code.GONE):
-                self._tell(name, side.table.gone(link, self.now))
+                side.table.gone(link, self.now)
+        self.answer_rows(name)
 
     def _listen_to_own(self) -> None:
         while self._reported:
             self._reported.popleft()()
 
-    def _tell(self, name: str, effects: list[rs.Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Step):
-                self._keep(effect)
-            else:
-                self._reported.append(lambda effect=effect: self._do_for_registry(name, effect))
-        self._answer_rows(name)
-
-    def _answer_rows(self, name: str) -> None:
+    def answer_rows(self, name: str) -> None:
         for end, reported in self.sides[name].row_answers(self.other(name)):
-            self._reported.append(lambda end=end, reported=reported: self.feed(end, reported))
+            self.report(partial(self.feed, end, reported))
 
-    def _do_for_registry(self, name: str, effect: rs.Effect) -> None:
+    def report(self, work: Callable[[], None]) -> None:
+        """Do something when what was reported before is done."""
+        self._reported.append(work)
+
+    def add_requester(self, name: str, url: str, remote: str, handler: str) -> None:
+        terms = seen.LinkTerms(name, remote, url, handler)
+        self.sides[name].requesters[url] = P2PRequesterCore(terms, POLICY)
+        self.feed((name, url), seen.Started())
+
+    def set_path(self, name: str, url: str) -> None:
+        self.sides[name].table.path_set(url, None, self.now)
+        self.answer_rows(name)
+
+    def register_link(self, name: str, link: str) -> None:
         side = self.sides[name]
-        match effect:
-            case rs.SetPath(url):
-                self._tell(name, side.table.path_set(url, None, self.now))
-            case rs.Deploy(url, rs.RequesterPlan(remote, handler)):
-                terms = seen.LinkTerms(name, remote, url, handler)
-                side.requesters[url] = P2PRequesterCore(terms, POLICY)
-                self.feed((name, url), seen.Started())
-            case rs.RegisterLink(link):
-                refusal = None if side.handler.knows(link) else "404"
-                self._tell(name, side.table.registered(link, refusal, self.now))
-            case rs.Connect(stub) | rs.Yield(stub) | rs.Resume(stub):
-                self.feed((name, stub), ORDERS[type(effect)])
-            case rs.Disconnect(stub, _, link):
-                self._disconnect(name, stub, link)
-            case rs.Undeploy(stub):
-                self._disconnect(name, stub, stub)
+        side.table.registered(link, None if side.handler.knows(link) else "404", self.now)
+        self.answer_rows(name)
 
-    def _disconnect(self, name: str, stub: str, link: str) -> None:
+    def disconnect(self, name: str, stub: str, link: str) -> None:
         side = self.sides[name]
         if stub == side.url:
             effects = side.handler.disconnect((link,), "asked", self.now)
@@ -368,7 +406,7 @@ class World:
         else:
             self.feed((name, stub), seen.DisconnectAsked("asked"))
 
-    def _keep(self, step: Step) -> None:
+    def keep(self, step: Step) -> None:
         (self.steps if step.machine == "p2p_connection" else self.others).append(step)
 
     # --- the two Connection objects -----------------------------------------------------------

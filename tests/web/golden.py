@@ -15,16 +15,11 @@ from fsm.limits.token_bucket import Rate
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.registry import changes
+from fsm.registry.changes import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.resolve_io import (
-    LinkDown,
-    LinkGone,
-    LinkUp,
-    RequesterPlan,
-    StatusSeen,
-)
+from fsm.registry.resolve.port import RequesterPlan
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from fsm.table import Table
@@ -36,6 +31,7 @@ from specs.identity import READ, write_sender
 from specs.message import Message, MessageType, instance_id
 from specs.reply_code import Code
 from tests.fuzz.texts import Texts, valid
+from tests.support.runtime.registry_core import Call, RecordingPort
 from tests.web.npm import WEB
 from transports.codec import BadLine, decode_line
 
@@ -431,17 +427,19 @@ def _effect(effect: ev.Effect) -> dict:
 REMOTES = ("hyperty-runtime://a.ex/aa", "hyperty-runtime://b.ex/rb", "hyperty-runtime://a.ex/zz")
 ENTITIES = ("hyperty://a.ex/1", "hyperty://b.ex/2", "hyperty://a.ex/3")
 LINK_DOINGS = {
-    "Step": "step", "RowChanged": "row", "PeerKnown": "peer-known", "PeerGone": "peer-gone",
-    "SetPath": "set-path", "RemovePath": "remove-path", "Deploy": "deploy", "Undeploy": "undeploy",
-    "Connect": "connect", "Disconnect": "disconnect", "Yield": "yield", "Resume": "resume",
-    "RegisterLink": "register-link", "UnregisterLink": "unregister-link", "LinkUp": "link-up",
-    "LinkDown": "link-down", "LinkGone": "link-gone", "RoutesChanged": "routes-changed",
+    "step": "step", "row": "row", "add_peer": "peer-known", "remove_peer": "peer-gone",
+    "set_path": "set-path", "remove_path": "remove-path", "deploy": "deploy",
+    "undeploy": "undeploy", "connect": "connect", "disconnect": "disconnect", "suspend": "yield",
+    "resume": "resume", "register_link": "register-link", "unregister_link": "unregister-link",
+    "link_up": "link-up", "link_down": "link-down", "link_gone": "link-gone",
+    "forget_routes": "routes-changed",
 }  # fmt: skip
 
 
 def _links(dice: Random) -> dict:
     """Give a table what stubs, nodes and peers may report, in any order."""
-    table = LinkTable(RUNTIME, ResolveJobs(), RecordCache())
+    port = RecordingPort()
+    table = LinkTable(RUNTIME, port, ResolveJobs(port), RecordCache())
     now, steps = 100.0, []
     for _ in range(60):
         now += dice.choice((0.0, 0.001, 0.5, 1.0, 4.0))
@@ -450,7 +448,7 @@ def _links(dice: Random) -> dict:
         name, given = _report(dice, table)
         owner = table.entities if name in {"bind", "unbind"} else table
         try:
-            effects = getattr(owner, LINK_CALLS.get(name, name))(*_python_args(name, given, now))
+            getattr(owner, LINK_CALLS.get(name, name))(*_python_args(name, given, now))
         except UndeclaredTransitionError:
             # No stub reports that.
             break
@@ -459,7 +457,7 @@ def _links(dice: Random) -> dict:
             "now": now,
             "call": name,
             "given": given,
-            "effects": [_link_effect(effect) for effect in effects],
+            "effects": [_link_effect(call) for call in port.take()],
             "deadline": None if deadline == float("inf") else deadline,
             "live": [table.live_link(one) for one in (*REMOTES, *ENTITIES)],
         })  # fmt: skip
@@ -474,7 +472,8 @@ def _python_args(name: str, given: list, now: float) -> list:
         case "plan":
             return [RequesterPlan(**given[0]), now]
         case "status":
-            return [StatusSeen(**given[0]), now]
+            link = given[0]["link"] or given[0]["stub"]
+            return [given[0]["stub"], given[0]["value"], given[0]["resource"], link, now]
         case "bind" | "unbind" | "close":
             return given
         case _:
@@ -525,24 +524,30 @@ def _status(dice: Random, table: LinkTable, remote: str) -> dict:
     return {"stub": stub, "link": link, "resource": remote, "value": kind}
 
 
-def _link_effect(effect: object) -> dict:
-    said = {"do": LINK_DOINGS[type(effect).__name__]}
-    for field in attrs.fields(type(effect)):
-        value = getattr(effect, field.name)
-        match field.name:
+def _link_effect(call: Call) -> dict:
+    arguments = call.arguments
+    if call.name in {"step", "row"}:
+        arguments = _fields(arguments[call.name])
+    said = {"do": LINK_DOINGS[call.name]}
+    for name, value in arguments.items():
+        match name:
             case "plan":
                 said["plan"] = attrs.asdict(value)
-            case "old":
-                said["old"] = value or "[*]"
-            case "op":
-                said["op"] = str(value)
-            case "table" | "writer" | "negotiation":
-                pass
-            case "handler" if said["do"] == "register-link":
+            case "handler" if call.name == "register_link":
                 said["stub"] = value
             case _:
-                said[field.name] = value
+                said[name] = value
     return said
+
+
+def _fields(record: object) -> dict:
+    """Return the fields of a step or a row, as pages have them."""
+    said = {one.name: getattr(record, one.name) for one in attrs.fields(type(record))}
+    if "old" in said:
+        said["old"] = said["old"] or "[*]"
+    if "op" in said:
+        said["op"] = str(said["op"])
+    return {name: value for name, value in said.items() if name not in {"table", "writer"}}
 
 
 # ---- lists of what lives at the ends of direct links
@@ -651,6 +656,6 @@ def _list_effects(effect: object) -> list[dict]:
             return [{"do": "answer", "message": {"id": message.id, "body": body}}]
         case _:
             is_step = isinstance(effect, changes.Step)
-            said = _link_effect(effect) if is_step else attrs.asdict(effect)
+            said = _fields(effect) if is_step else attrs.asdict(effect)
             said.pop("why", None)
             return [{**said, "do": LIST_DOINGS[type(effect).__name__]}]

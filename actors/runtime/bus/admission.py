@@ -5,7 +5,7 @@ over a link until its sender is proven by a registry record (I-B10, S1).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 
 from actors.kit.log import get_logger
 from actors.policy.ruling import Decision, Ruling
@@ -17,15 +17,6 @@ from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
 from fsm.limits.memory import message_bytes
-from fsm.registry.resolve.resolve_io import (
-    LinkForged,
-    OwnerAsked,
-    OwnerDoubted,
-    OwnerKnown,
-    PeerGone,
-    PeerKnown,
-    SenderEvents,
-)
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,
@@ -501,7 +492,7 @@ class SenderProofs:
 
     def _ask(self, link: str, entity: str, now: float) -> None:
         registry, remote = self._outbound.registry, self._senders.remote(link) or ""
-        if registry is None or not registry.try_tell(OwnerAsked(entity, remote)):
+        if registry is None or not registry.try_ask_owner(entity, remote):
             for one in self._senders.dropped(link, entity):
                 self._refuse(one, _UNPROVEN, now)
 
@@ -510,27 +501,25 @@ class SenderProofs:
         registry = self._outbound.registry
         if self._senders.forged(link, now) and registry is not None:
             # One that finds no room is said again with the next such message.
-            registry.try_tell(LinkForged(link))
+            registry.try_report_forged(link)
 
-    def proven(self, happened: SenderEvents, now: float) -> None:
-        """Take what the registry says of links, and of whose an address is.
+    def add_peer(self, link: str, remote: str) -> None:
+        """Take messages of a runtime over a link."""
+        self._hops.rows(self._senders.opened(link, remote))
 
-        Args:
-            happened: The input.
-        """
-        match happened:
-            case PeerKnown(link, remote):
-                self._hops.rows(self._senders.opened(link, remote))
-            case PeerGone(link):
-                self._hops.rows(self._senders.closed(link))
-            case OwnerDoubted(entity):
-                self._hops.rows(self._senders.doubted(entity))
-            case OwnerKnown(entity, owner):
-                rows, decided = self._senders.owned(entity, owner)
-                self._hops.rows(rows)
-                self._go_on(decided, now)
-            case _:
-                assert_never(happened)
+    def remove_peer(self, link: str) -> None:
+        """Take no more messages over a link."""
+        self._hops.rows(self._senders.closed(link))
+
+    def forget_owner(self, entity: str) -> None:
+        """Forget the owner of an address: it may have changed."""
+        self._hops.rows(self._senders.doubted(entity))
+
+    def set_owner(self, entity: str, owner: str | None, now: float) -> None:
+        """Take the owner of an address, or that there is none; decide on what waited for that."""
+        rows, decided = self._senders.owned(entity, owner)
+        self._hops.rows(rows)
+        self._go_on(decided, now)
 
     def _go_on(self, decided: Sequence[Decided[_Item]], now: float) -> None:
         for one in decided:

@@ -27,7 +27,6 @@ from fsm.bus.child_paths import ChildPath, ChildPaths, Elsewhere
 from fsm.bus.receiving_order import NODE_PATH
 from fsm.intent import Intent, intent_of
 from fsm.limits.token_bucket import Rate, TokenBuckets
-from fsm.registry.resolve.resolve_io import Route
 from specs.addresses.address import is_below
 from specs.child import is_of_creator, parent_of
 from specs.limits.bus import OPEN_REQUESTS
@@ -439,17 +438,17 @@ class Forwarding:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
 
-    def routed(self, route: Route, now: float) -> None:
+    def routed(self, to: str, intent: Intent, url: str, until: float, now: float) -> None:
         """Take a route from the registry: messages that waited for it go."""
-        waiting, following = self.outbound.routes.reported(route)
+        waiting, following = self.outbound.routes.reported(to, intent, url, until)
         for one in waiting:
             if self._is_wanted(one.message, now):
                 if one.route is None:
-                    self.outbound.send_via_node(one.message, route.url, now)
+                    self.outbound.send_via_node(one.message, url, now)
                 else:
                     self.outbound.send_via(one.message, one.route, now)
         if following is not None:
-            self.outbound.ask(route.to, following, now)
+            self.outbound.ask(to, following, now)
 
     def _is_wanted(self, message: Message, now: float) -> bool:
         """Return whether a message that waited still matters; a 408 may have come first.

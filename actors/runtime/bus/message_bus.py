@@ -7,36 +7,28 @@ import math
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Never, TypeAlias, final
+from typing import Final, Never, final
 
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
 from actors.kit.supervision.mailbox import OpenReplies
 from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.messages import Announced, BusQuestion, InFlight, Lost, Origin, Turn
+from actors.runtime.bus.messages import Announced, InFlight, Lost, Origin, RouteSearch, Turn
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
 from fsm.bus.child_paths import ChildPath
 from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule
-from fsm.registry.resolve.resolve_io import (
-    NoRoute,
-    OwnerDoubted,
-    OwnerKnown,
-    PeerGone,
-    PeerKnown,
-    Route,
-    RoutesChanged,
-)
+from fsm.intent import Intent
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 
@@ -68,11 +60,6 @@ _LOOK: Final = 0.05
 """Seconds from one look for what is due next to another, while messages come: to look for each
 message takes as long as to route it, or longer where many wait. All waits but turns last seconds.
 """
-
-News: TypeAlias = (
-    Lost | Route | NoRoute | RoutesChanged | PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
-)
-"""What mailboxes and the registry report to the bus."""
 
 
 @final
@@ -149,32 +136,52 @@ class MessageBus(Actor[Never]):
             if not self.try_report(Lost(one, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)):
                 self.hops.dropped(one.message, DropReason.OVERFLOW)
 
-    def report(self, news: News) -> None:
-        """Take news of a mailbox or of the registry."""
-        with self:
-            self._take(news)
-
-    def try_report(self, news: News) -> bool:
-        """Take news; return whether the bus is open."""
+    def try_report(self, lost: Lost) -> bool:
+        """Take a delivery that was not handled; return whether the bus is open."""
         with suppress(ActorStoppedError), self:
-            self._take(news)
+            if lost.delivery.purpose is not Purpose.ANNOUNCE:
+                self._forwarding.lost(lost, trio.current_time())
         return not self._is_closed
 
-    def _take(self, news: News) -> None:
-        now, forwarding = trio.current_time(), self._forwarding
-        match news:
-            case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
-                pass
-            case Lost():
-                forwarding.lost(news, now)
-            case Route():
-                forwarding.routed(news, now)
-            case NoRoute():
-                forwarding.outbound.no_route(news, now)
-            case RoutesChanged():
-                forwarding.outbound.routes.forget()
-            case _:
-                forwarding.proofs.proven(news, now)
+    # ---- answers of the registry
+
+    def route(self, to: str, intent: Intent, url: str, until: float) -> None:
+        """Take a route, which may be remembered until then; what waited for it goes."""
+        with self:
+            self._forwarding.routed(to, intent, url, until, trio.current_time())
+
+    def no_route(
+        self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        """Refuse the messages that wait for a route: there is none."""
+        with self:
+            now = trio.current_time()
+            self._forwarding.outbound.no_route(to, intent, now, code, why, retry_after)
+
+    def forget_routes(self) -> None:
+        """Forget every route: the registry's tables have changed."""
+        with self:
+            self._forwarding.outbound.routes.forget()
+
+    def add_peer(self, link: str, remote: str) -> None:
+        """Take messages of a runtime over a link (I-B10)."""
+        with self:
+            self._forwarding.proofs.add_peer(link, remote)
+
+    def remove_peer(self, link: str) -> None:
+        """Take no more messages over a link."""
+        with self:
+            self._forwarding.proofs.remove_peer(link)
+
+    def set_owner(self, entity: str, owner: str | None) -> None:
+        """Take the owner of an address; None: no registry names one."""
+        with self:
+            self._forwarding.proofs.set_owner(entity, owner, trio.current_time())
+
+    def forget_owner(self, entity: str) -> None:
+        """Forget the owner of an address: it may have changed."""
+        with self:
+            self._forwarding.proofs.forget_owner(entity)
 
     # ---- the tables
 
@@ -272,7 +279,7 @@ class MessageBus(Actor[Never]):
         with self:
             self._forwarding.copies.remove(rule, writer)
 
-    def join(self, registry: ActorRef[BusQuestion]) -> None:
+    def join(self, registry: RouteSearch) -> None:
         """Set the registry that resolves routes."""
         with self:
             self._forwarding.outbound.registry = registry

@@ -1,7 +1,7 @@
 """What components hand to the Message BUS of a runtime."""
 
 from enum import Enum
-from typing import Protocol, TypeAlias, final
+from typing import Protocol, final
 
 import attrs
 import trio
@@ -11,9 +11,8 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permits
 from fsm.bus.transactions import ASKED_ONCE, Terms
-from fsm.intent import Intent, intent_of
+from fsm.intent import Intent, LinkHint, intent_of
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.resolve_io import Asked, LinkForged, OwnerAsked
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -124,5 +123,14 @@ class Lost:
     full: Full | None = None
 
 
-BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
-"""Messages of a Message BUS to the registry."""
+class RouteSearch(Protocol):
+    """The registry, as a Message BUS asks it; each method returns whether it takes that now."""
+
+    def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
+        """Look for a route; `MessageBus.route` or `no_route` follows."""
+
+    def try_ask_owner(self, entity: str, remote: str) -> bool:
+        """Look for the owner of an address that `remote` sends from; `set_owner` follows."""
+
+    def try_report_forged(self, link: str) -> bool:
+        """End a link whose peer sends from addresses of others (S1)."""

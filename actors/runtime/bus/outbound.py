@@ -20,7 +20,6 @@ from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, LinkHint, hint_of, is_p2p_part
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.resolve_io import Asked, NoRoute, Route
 from specs.addresses.address import is_below
 from specs.child import object_of
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS
@@ -67,15 +66,13 @@ class RouteCache:
     """Per target: what waits, in order of arrival, and the route that was reported last."""
 
     def __init__(self) -> None:
-        self._routes: OrderedDict[tuple[str, Intent], Route] = OrderedDict()
+        self._routes: OrderedDict[tuple[str, Intent], tuple[str, float]] = OrderedDict()
         self._waiting: dict[str, deque[Waiting]] = {}
 
     def find(self, to: str, intent: Intent, now: float) -> str | None:
         """Return the route to take now; None if it must be asked, or others wait for it."""
-        route = self._routes.get((to, intent))
-        if route is None or to in self._waiting or route.until <= now:
-            return None
-        return route.url
+        url, until = self._routes.get((to, intent), (None, now))
+        return None if to in self._waiting or until <= now else url
 
     def wait(self, message: Message, intent: Intent) -> Asking:
         """Let a message wait for its route."""
@@ -104,12 +101,14 @@ class RouteCache:
         queue.append(Waiting(message, queue[-1].intent, route))
         return Asking.WAIT
 
-    def reported(self, route: Route) -> tuple[list[Waiting], Intent | None]:
+    def reported(
+        self, to: str, intent: Intent, url: str, until: float
+    ) -> tuple[list[Waiting], Intent | None]:
         """Take a route; return the messages that can use it, and the next query for the rest."""
-        self._routes[route.to, route.intent] = route
+        self._routes[to, intent] = url, until
         if len(self._routes) > _CAPACITY:
             self._routes.popitem(last=False)
-        return self._take(route.to, route.intent)
+        return self._take(to, intent)
 
     def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
         """Note that there is none; return the messages to refuse, and the next query."""
@@ -122,7 +121,7 @@ class RouteCache:
 
     def forget_stub(self, stub: str) -> None:
         """Forget the routes by a stub or by a link of it."""
-        gone = [key for key, route in self._routes.items() if is_below(route.url, stub)]
+        gone = [key for key, (url, _) in self._routes.items() if is_below(url, stub)]
         for key in gone:
             del self._routes[key]
 
@@ -138,9 +137,8 @@ class RouteCache:
 
 
 if TYPE_CHECKING:
-    from actors.kit.supervision.actor import ActorRef
     from actors.runtime.bus.fair_queue import FairQueue
-    from actors.runtime.bus.messages import BusQuestion, InFlight
+    from actors.runtime.bus.messages import InFlight, RouteSearch
 
 __all__ = ["Ending", "Outbound"]
 
@@ -218,7 +216,7 @@ class Outbound:
         self, deliveries: Deliveries, hops: HopTrace, turns: "FairQueue", ending: Ending
     ) -> None:
         self.routes = RouteCache()
-        self.registry: ActorRef[BusQuestion] | None = None
+        self.registry: RouteSearch | None = None
         self.anonymous: set[str] = set()
         self.sender: InFlight | None = None
         self._deliveries = deliveries
@@ -258,20 +256,27 @@ class Outbound:
         Args:
             hint: How a link to it is set up, as the sender says.
         """
-        asked = Asked(to, intent, hint)
-        if self.registry is None or not self.registry.try_tell(asked):
-            self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
+        if self.registry is None or not self.registry.try_ask(to, intent, hint):
+            self.no_route(to, intent, now, Code.UNAVAILABLE, "the registry is busy")
 
-    def no_route(self, refused: NoRoute, now: float) -> None:
-        """Take the registry's refusal: waiting messages are refused, each once."""
-        waiting, following = self.routes.refused(refused.to, refused.intent)
+    def no_route(
+        self,
+        to: str,
+        intent: Intent,
+        now: float,
+        code: Code,
+        why: str,
+        retry_after: float | None = None,
+    ) -> None:
+        """Refuse the messages that wait for a route, each once: there is none."""
+        waiting, following = self.routes.refused(to, intent)
         for one in waiting:
             if one.route is None:
-                self._refuse(one.message, refused.code, refused.why, now, refused.retry_after)
+                self._refuse(one.message, code, why, now, retry_after)
             else:
                 self.send_via(one.message, one.route, now)
         if following is not None:
-            self.ask(refused.to, following, now)
+            self.ask(to, following, now)
 
     def reply_via_session(self, answer: Message, session: str, now: float) -> None:
         """Send an answer by the session of its request, behind those that wait for a route."""

@@ -29,7 +29,7 @@ from actors.runtime.discovery.identity_gui import IdentityGui, IdentityGuiPart
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.registry.messages import LinksWanted, RegistryMessage
+from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.context import ObjectsWanted, SyncMessage
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
 from specs.bodies.link import Nothing
@@ -206,7 +206,7 @@ class PartServices:
     discoverer: Discoverer
     own: OwnSender
     identity: OwnIdentity
-    registry: ActorRef[RegistryMessage]
+    registry: Registry
     sync_manager: ActorRef[SyncMessage]
     gui: IdentityGui | None = None
 
@@ -269,7 +269,7 @@ def _subscriptions(services: PartServices, _: PartClient) -> Answer:
     async def answer(request: Message) -> Message:
         read_body(request, Nothing)
         objects = await services.sync_manager.ask(ObjectsWanted)
-        watched = (await services.registry.ask(LinksWanted)).watched
+        watched = (await services.registry.view()).watched
         value: JsonObject = {
             "reported": _first(objects.reported),
             "observed": _first(objects.observed),

@@ -2,6 +2,8 @@
 
 It hosts the resolve core. Its own tasks send requests to others and report the outcome, so its
 mailbox, and with it the runtime's routing, never waits. It also publishes its links (P2P-18).
+Others call its methods, which put into its mailbox, behind the messages that came before, what is
+to be done: what one sender reports stays in order, and the core is not called back by the bus.
 
 Registries at the two ends of a live link exchange the addresses that live there
 (`RegistryChanges`, P2P-23..26). Each asks the other as soon as the link is live for it, and gets
@@ -9,7 +11,9 @@ the list and every change of it. If it is refused or gets no answer it uses the 
 and reads the records of the entities.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -17,40 +21,27 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
+from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.messages import (
-    LinkAwaited,
-    LinksClosed,
-    LinksWanted,
-    LinkWitnessed,
-    PendingRoutes,
-    RegistryMessage,
-    RegistryParts,
-    RegistryView,
-)
-from actors.runtime.registry.watch import (
-    LinkOrder,
-    RecordWatches,
-    RegistryTalk,
-    is_registration,
-)
+from actors.runtime.registry.status import RuntimeStatus
+from actors.runtime.registry.watch import RecordWatches, RegistryTalk, is_registration
 from actors.runtime.stubs.catalogue import StubKind
-from actors.runtime.stubs.loader import Load, Unload
-from actors.runtime.stubs.stub import StubConfig
-from fsm.effects import Answer, HintRefused, OwnNode, RowChanged, StubRefused
+from actors.runtime.stubs.ice import NO_SERVERS, IceSource
+from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
+from actors.runtime.stubs.stub import LOOPBACK, StubConfig
+from fsm.effects import Answer, RowChanged
 from fsm.engine import Step
-from fsm.intent import Intent
-from fsm.p2p.negotiation import Role
+from fsm.intent import Intent, LinkHint
+from fsm.p2p.negotiation import FIRST, Role
 from fsm.registry import changes
 from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
-from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.port import NodePlan, RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore
-from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed
 from specs.addresses.address import (
     catalogue_idp,
     catalogue_stub,
@@ -59,24 +50,21 @@ from specs.addresses.address import (
     status_of,
 )
 from specs.bodies.answer import Listed as AddressesListed
-from specs.bodies.link import LinkStatus, ListChange, Path
+from specs.bodies.link import Command, LinkStatus, ListChange, Path
 from specs.bodies.session import Status
 from specs.bodies.sync import ObjectName
-from specs.bodies.word import Operation
+from specs.bodies.word import Operation, StubMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType, reason_in, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
+from transports.link import Kind as LinkKind
 
 __all__ = [
-    "ChangesTask",
-    "LinksClosed",
-    "LinksWanted",
     "Registry",
     "RegistryChanges",
-    "RegistryMessage",
     "RegistryParts",
     "RegistryView",
     "RowQuestions",
@@ -85,8 +73,44 @@ __all__ = [
 
 _PART: Final = "changes"
 
-ChangesTask: TypeAlias = Callable[[Awaitable[changes.SnapshotRead]], None]
-"""Runs what takes time beside the registry's mailbox, and reports the outcome to it."""
+
+@final
+@attrs.frozen(slots=True)
+class RegistryView:
+    """The registry's tables at one moment.
+
+    Attributes:
+        watched: Whose registrations are followed.
+    """
+
+    links: tuple[LinkEntry, ...]
+    node_stubs: tuple[str, ...]
+    watched: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryParts:
+    """The actors that the registry works with.
+
+    Attributes:
+        paths_lost: Gets the domain whose node has forgotten our session, and the new session.
+        kinds: What P2P links may use, best first.
+        p2p_host: Where they are listened for.
+        ice: Where data channels get servers of STUN and TURN from.
+        status: The status of the runtime.
+    """
+
+    port: CorePort
+    bus: MessageBus
+    loader: ActorRef[LoaderMessage]
+    ids: IdSource
+    hops: HopTrace
+    paths_lost: Callable[[str, str | None], Awaitable[None]]
+    status: RuntimeStatus
+    kinds: tuple[LinkKind, ...] = ()
+    p2p_host: str = LOOPBACK
+    ice: IceSource = NO_SERVERS
 
 
 def is_changes(message: Message) -> bool:
@@ -106,7 +130,9 @@ class RegistryChanges:
     Attributes:
         runtime: The own one.
         routes: The links, and the runtimes of entities.
-        learn: Takes what was learnt of where entities live.
+        spawn: Runs a task.
+        report: Takes, from a task, what is to be fed.
+        learn: Takes the entities that live at a runtime, and those that no longer do.
         answer: Sends an answer by the route known now, before the reports after it.
     """
 
@@ -116,9 +142,10 @@ class RegistryChanges:
     port: CorePort
     ids: IdSource
     hops: HopTrace
-    task: ChangesTask
-    learn: Callable[[Listed], Awaitable[None]]
-    answer: Callable[[Message], Awaitable[None]]
+    spawn: Callable[[Callable[[str, int], Awaitable[None]], str, int], None]
+    report: Callable[[changes.SnapshotRead], Awaitable[None]]
+    learn: Callable[[str, tuple[str, ...], tuple[str, ...]], None]
+    answer: Callable[[Message], None]
     publisher: ChangesPublisher = attrs.field(init=False)
     follower: ChangesFollower = attrs.field(init=False)
 
@@ -128,25 +155,25 @@ class RegistryChanges:
 
     # ---- requests and events
 
-    async def asked(self, request: Message) -> None:
+    def asked(self, request: Message) -> None:
         """Let the other registry follow, or end that; only a registry may (M-08, M-10)."""
         entry = self._speaker(request)
         try:
             resources = read_body(request, Path).resources
         except BadMessageError as error:
-            await self.port.post(refuse(request, error.code, error.reason))
+            self.port.send(refuse(request, error.code, error.reason))
             return
         if entry is None:
             why = "the contents are reported to the registry of a linked runtime only"
-            await self.port.post(refuse(request, Code.FORBIDDEN, why))
+            self.port.send(refuse(request, Code.FORBIDDEN, why))
         elif resources != (changes_of(self.runtime),):
-            await self.port.post(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
+            self.port.send(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
         elif request.type is MessageType.SUBSCRIBE:
-            await self.feed(changes.Asked(request, entry.remote, entry.link))
+            self.feed(changes.Asked(request, entry.remote, entry.link))
         else:
-            await self.feed(changes.LeaveAsked(request, entry.remote))
+            self.feed(changes.LeaveAsked(request, entry.remote))
 
-    async def heard(self, event: Message) -> None:
+    def heard(self, event: Message) -> None:
         """Take a report of another registry (M-09); one about other entities is dropped."""
         entry = self._speaker(event)
         if entry is None or event.to != changes_of(entry.remote):
@@ -158,7 +185,7 @@ class RegistryChanges:
             self.hops.dropped(event, DropReason.MALFORMED)
             return
         operation = Operation(change.operation)
-        await self.feed(changes.Reported(entry.remote, entry.link, operation, change.value))
+        self.feed(changes.Reported(entry.remote, entry.link, operation, change.value))
 
     def _speaker(self, message: Message) -> LinkEntry | None:
         """Return the link by which another registry speaks for its own runtime; None: it does not.
@@ -172,15 +199,15 @@ class RegistryChanges:
 
     # ---- done
 
-    async def feed(self, happened: changes.Input) -> None:
+    def feed(self, happened: changes.Input) -> None:
         """Take what happened, and do what follows."""
         for effect in self._decide(happened):
-            await self._perform(effect)
+            self._perform(effect)
 
     def _decide(self, happened: changes.Input) -> list[changes.Effect]:
         now = trio.current_time()
         match happened:
-            case LinkUp() | LinkDown() | LinkGone():
+            case changes.LinkUp() | changes.LinkDown() | changes.LinkGone():
                 published = self.publisher.feed(happened, now)
                 return [*published, *self.follower.feed(happened)]
             case changes.SnapshotRead() | changes.Reported():
@@ -188,7 +215,7 @@ class RegistryChanges:
             case _:
                 return self.publisher.feed(happened, now)
 
-    def end(self, happened: LinkGone) -> None:
+    def end(self, happened: changes.LinkGone) -> None:
         """Report how a link ends, when nothing can be done any more."""
         for effect in self._decide(happened):
             if isinstance(effect, Step):
@@ -198,22 +225,22 @@ class RegistryChanges:
         """Return when to be fed `TimePassed`."""
         return self.publisher.deadline()
 
-    async def _perform(self, effect: changes.Effect) -> None:
+    def _perform(self, effect: changes.Effect) -> None:
         match effect:
             case Step():
                 self.hops.step(effect)
-            case Listed():
-                await self.learn(effect)
+            case changes.Listed(remote, there, gone):
+                self.learn(remote, there, gone)
             case changes.Ask(remote, ask):
-                self.task(self._snapshot(remote, ask))
+                self.spawn(self._ask, remote, ask)
             case Answer(message):
-                await self.answer(message)
+                self.answer(message)
             case changes.Publish(operation, url):
-                await self.port.post(self._change(operation, url))
+                self.port.send(self._change(operation, url))
             case _:
-                await self._set_path(effect)
+                self._set_path(effect)
 
-    async def _set_path(
+    def _set_path(
         self, effect: changes.Follow | changes.Unfollow | changes.Listen | changes.Unlisten
     ) -> None:
         match effect:
@@ -233,14 +260,17 @@ class RegistryChanges:
         body = write_body(ListChange((url,), operation.value))
         return Message(self.ids.next(sender), MessageType.UPDATE, sender, to, body)
 
-    async def _snapshot(self, remote: str, ask: int) -> changes.SnapshotRead:
+    async def _ask(self, remote: str, ask: int) -> None:
         answer = await self.talk.follow_changes(remote)
+        urls, why = None, ""
         if answer.code > LAST_SUCCESS:
-            return changes.SnapshotRead(remote, ask, None, reason_in(answer))
-        try:
-            return changes.SnapshotRead(remote, ask, read_body(answer, AddressesListed).value)
-        except BadMessageError as error:
-            return changes.SnapshotRead(remote, ask, None, error.reason)
+            why = reason_in(answer)
+        else:
+            try:
+                urls = read_body(answer, AddressesListed).value
+            except BadMessageError as error:
+                why = error.reason
+        await self.report(changes.SnapshotRead(remote, ask, urls, why))
 
 
 @final
@@ -298,18 +328,21 @@ def _row(entry: LinkEntry) -> dict[str, Json]:
     }
 
 
+RegistryMessage: TypeAlias = Delivery | Callable[[], None]
+"""A message to R/registry, or what is to be done after those that came before."""
+
+
 @final
-class Registry(Actor[RegistryMessage]):
-    """Hosts the resolve core."""
+class Registry(Actor[RegistryMessage], RoutesPort):
+    """Hosts the route search: its methods are inputs for others, and the port of the core."""
 
     def __init__(self, config: ResolveConfig, parts: RegistryParts) -> None:
         self._config = config
         self._parts = parts
-        self._core = ResolveCore(config)
+        self._core = ResolveCore(config, self)
         self._rows = RowQuestions(self._core, config.runtime)
         self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
         self._watches = RecordWatches(self._core, talk, parts.port, parts.hops, self.spawn)
-        self._pending_routes = PendingRoutes(self._core)
         self._changes = RegistryChanges(
             runtime=config.runtime,
             routes=self._core,
@@ -317,10 +350,16 @@ class Registry(Actor[RegistryMessage]):
             port=parts.port,
             ids=parts.ids,
             hops=parts.hops,
-            task=self._following,
-            learn=self._feed,
+            spawn=self.spawn,
+            report=self._take_snapshot,
+            learn=self._learn,
             answer=self._answer_now,
         )
+        self._awaited: list[tuple[str, str | None, Reply[str | None]]] = []
+        self._witnessed: list[tuple[str, str, str, Reply[bool]]] = []
+        self._after: deque[Callable[[], None]] = deque()
+        self._are_routes_new = False
+        self._is_stopped = False
 
     @override
     async def start(self) -> None:
@@ -329,10 +368,8 @@ class Registry(Actor[RegistryMessage]):
 
     @override
     async def stop(self) -> None:
-        for effect in self._core.feed(rs.Stopped(), trio.current_time()):
-            self._keep(effect)
-            if isinstance(effect, rs.LinkGone):
-                self._changes.end(effect)
+        self._is_stopped = True
+        self._core.stop()
 
     @override
     def deadline(self) -> float:
@@ -340,235 +377,416 @@ class Registry(Actor[RegistryMessage]):
 
     @override
     async def timed_out(self) -> None:
-        await self._feed(rs.TimePassed())
-        await self._changes.feed(changes.TimePassed())
+        self._core.time_over(trio.current_time())
+        self._changes.feed(changes.TimePassed())
+        self._settle()
 
     @override
     async def handle(self, message: RegistryMessage) -> None:
-        match message:
-            case Delivery(delivered):
-                await self._delivered(delivered)
-            case LinksWanted(reply_):
-                links = tuple(attrs.evolve(entry) for entry in self._core.links())
-                stubs, watched = self._core.node_stubs(), self._watches.urls
-                reply_.send(RegistryView(links, stubs, watched))
-            case LinksClosed(closed):
-                entries = self._core.links()
-                await self._feed(rs.Closing())
-                closed.send(tuple(end for entry in entries for end in entry.ends))
-            case rs.Asked(to, intent, _):
-                begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
-                self._parts.hops.fact(begun)
-                await self._feed(message)
-            case LinkAwaited() | LinkWitnessed():
-                await self._perform_all(self._pending_routes.asked(message, trio.current_time()))
-            case changes.LocalLive() | changes.LocalGone() | changes.SnapshotRead():
-                await self._changes.feed(message)
-            case rs.LocalRemoved(url):
-                await self._feed(message)
-                await self._watches.component_left(url)
-            case _:
-                await self._feed(message)
+        if isinstance(message, Delivery):
+            self._delivered(message.message)
+        else:
+            message()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Do what the core has asked for that calls it back; answer what can be answered."""
+        while self._after:
+            self._after.popleft()()
+        if self._are_routes_new:
+            self._are_routes_new = False
+            self._answer_links()
+        self._answer_witnesses()
+        for answer in self._rows.decided():
+            self._parts.port.send(answer)
+
+    @property
+    def listener(self) -> ActorRef[RegistryMessage]:
+        """Listens to status events."""
+        return self.me
+
+    async def _tell(self, work: Callable[[], None]) -> None:
+        await self.me.tell(work)
+
+    # ---- for others
+
+    def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
+        """Look for a route for the Message BUS; return whether there is room for the question."""
+        return self.me.try_tell(lambda: self._ask(to, intent, hint))
+
+    def try_ask_owner(self, entity: str, remote: str) -> bool:
+        """Look for an owner for the Message BUS; return whether there is room for the question."""
+        return self.me.try_tell(lambda: self._core.ask_owner(entity, remote, trio.current_time()))
+
+    def try_report_forged(self, link: str) -> bool:
+        """End a link whose peer sends from addresses of others, if there is room (S1)."""
+        return self.me.try_tell(lambda: self._core.link_forged(link, trio.current_time()))
+
+    async def stub_deployed(self, url: str) -> None:
+        """Take that a stub runs; as all these methods, wait while the mailbox is full."""
+        await self._tell(lambda: self._core.stub_deployed(url, trio.current_time()))
+
+    async def stub_failed(self, url: str, why: str, *, is_absent: bool) -> None:
+        """Take that a stub will never run; or that there is none."""
+        await self._tell(
+            lambda: self._core.stub_failed(url, why, trio.current_time(), is_absent=is_absent)
+        )
+
+    async def stub_gone(self, url: str) -> None:
+        """Take that a stub has crashed, and its sandbox is gone."""
+        await self._tell(lambda: self._core.stub_gone(url, trio.current_time()))
+
+    async def add_local(self, url: str) -> None:
+        """Take the address of a hyperty of this runtime, which is about to run."""
+        await self._tell(lambda: self._core.add_local(url))
+
+    async def remove_local(self, url: str) -> None:
+        """Take that a hyperty has ended; messages to it are answered 404."""
+        await self._tell(lambda: self._watches.component_left(url))
+
+    async def show_local(self, url: str) -> None:
+        """Report to linked runtimes that a hyperty or object can be reached. Idempotent."""
+        await self._tell(lambda: self._changes.feed(changes.LocalLive(url)))
+
+    async def hide_local(self, url: str) -> None:
+        """Report to them that it can no longer be reached. Idempotent."""
+        await self._tell(lambda: self._changes.feed(changes.LocalGone(url)))
+
+    async def view(self) -> RegistryView:
+        """Return the P2P entries, the node stubs, and the watched records."""
+        return await self.me.ask(lambda reply: lambda: self._show(reply))
+
+    async def close_links(self) -> tuple[LinkEntry, ...]:
+        """Forget all P2P links, set none up any more; return what is to be ended now."""
+        return await self.me.ask(lambda reply: lambda: self._close_links(reply))
+
+    async def find_link(self, entity: str, known: str | None, *, is_wanted: bool) -> str | None:
+        """Wait until another live link leads to an entity or runtime than is known; return it.
+
+        Args:
+            entity: Address of the entity or runtime.
+            known: The link that leads there as far as is known; None: none does.
+            is_wanted: Whether a link may be set up for that.
+        """
+        return await self.me.ask(
+            lambda reply: lambda: self._await_link(entity, known, reply, is_wanted=is_wanted)
+        )
+
+    async def speaks_for(self, link: str, part: str, entity: str) -> bool:
+        """Return whether the sender over a link may send for an entity, by the entity's record.
+
+        Memory: it is kept while the caller waits, who sets the time.
+        """
+        return await self.me.ask(lambda reply: lambda: self._witness(link, part, entity, reply))
+
+    # ---- what they have asked for
+
+    def _ask(self, to: str, intent: Intent, hint: LinkHint | None) -> None:
+        begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
+        self._parts.hops.fact(begun)
+        self._core.ask(to, intent, trio.current_time(), hint)
+
+    async def _take_snapshot(self, read: changes.SnapshotRead) -> None:
+        await self._tell(lambda: self._changes.feed(read))
+
+    def _learn(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
+        self._core.entities_listed(remote, there, gone, trio.current_time())
+
+    def _show(self, reply: Reply[RegistryView]) -> None:
+        links = tuple(attrs.evolve(entry) for entry in self._core.links())
+        reply.send(RegistryView(links, self._core.node_stubs(), self._watches.urls))
+
+    def _close_links(self, reply: Reply[tuple[LinkEntry, ...]]) -> None:
+        entries = self._core.links()
+        self._core.close_links(trio.current_time())
+        self._settle()
+        reply.send(tuple(end for entry in entries for end in entry.ends))
+
+    def _await_link(
+        self, entity: str, known: str | None, reply: Reply[str | None], *, is_wanted: bool
+    ) -> None:
+        self._awaited.append((entity, known, reply))
+        self._answer_links()
+        if is_wanted and reply.is_open:
+            self._core.seek_link(entity, trio.current_time())
+
+    def _answer_links(self) -> None:
+        waiting, self._awaited = self._awaited, []
+        for entity, known, reply in waiting:
+            link = self._core.live_link(entity)
+            if link != known:
+                reply.send(link)
+            elif reply.is_open:
+                self._awaited.append((entity, known, reply))
+
+    def _witness(self, link: str, part: str, entity: str, reply: Reply[bool]) -> None:
+        self._witnessed.append((link, part, entity, reply))
+        self._core.witness(link, entity, trio.current_time())
+
+    def _answer_witnesses(self) -> None:
+        waiting, self._witnessed = self._witnessed, []
+        for link, part, entity, reply in waiting:
+            speaks = self._core.speaks_for(link, part, entity, trio.current_time())
+            if speaks is not None:
+                reply.send(speaks)
+            elif reply.is_open:
+                self._witnessed.append((link, part, entity, reply))
 
     # ---- messages
 
-    async def _delivered(self, message: Message) -> None:
+    def _delivered(self, message: Message) -> None:
         if message.is_event and is_registration(message.to):
             reported = self._watches.read_event(message)
             if reported is not None:
-                await self._feed(reported)
+                self._core.record_reported(*reported, trio.current_time())
         elif is_changes(message):
-            await self._changes_reported(message)
+            if message.is_event:
+                self._changes.heard(message)
+            else:
+                self._changes.asked(message)
         elif message.is_event:
-            await self._status(message)
+            self._status(message)
         elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
-            await self._watches.request(message)
+            self._watches.request(message)
         elif message.type is MessageType.DELETE:
-            await self._link_over(message)
+            self._link_over(message)
         elif message.is_request:
-            await self._post(self._rows.asked(message))
+            for answer in self._rows.asked(message):
+                self._parts.port.send(answer)
 
-    async def _changes_reported(self, message: Message) -> None:
-        if message.is_event:
-            await self._changes.heard(message)
-        else:
-            await self._changes.asked(message)
-
-    async def _status(self, message: Message) -> None:
+    def _status(self, message: Message) -> None:
+        stub, now = message.from_, trio.current_time()
         try:
-            is_of_stub = message.body.get("resource") is None
-            status = read_body(message, Status) if is_of_stub else read_body(message, LinkStatus)
+            if message.body.get("resource") is None:
+                status = read_body(message, Status)
+                why = status.description or ""
+                self._core.node_status(stub, status.value, status.link, why, now)
+            else:
+                of = read_body(message, LinkStatus)
+                self._core.link_status(stub, of.value, of.resource, of.link, now)
         except BadMessageError:
             return
-        why = status.description or ""
-        seen = rs.StatusSeen(message.from_, status.value, status.resource, status.link, why)
-        await self._feed(seen)
 
-    async def _link_over(self, message: Message) -> None:
+    def _link_over(self, message: Message) -> None:
         """Remove the entry of a link that its handler will not get back; repeated is fine."""
         try:
             link = read_body(message, ObjectName).resource
         except BadMessageError as error:
-            await self._parts.port.post(refuse(message, error.code, error.reason))
+            self._parts.port.send(refuse(message, error.code, error.reason))
             return
-        await self._feed(rs.LinkOver(message.from_, link))
-        await self._parts.port.post(reply_to(message, Code.OK))
+        self._core.link_over(message.from_, link, trio.current_time())
+        self._parts.port.send(reply_to(message, Code.OK))
 
-    # ---- effects
+    def _answer_now(self, answer: Message) -> None:
+        """Send an answer with its route: if the bus asked for it, later messages would go first."""
+        self._core.ask(answer.to, Intent.KNOWN, trio.current_time())
+        self._parts.port.send(answer)
 
-    async def _feed(self, happened: rs.Input) -> None:
-        now = trio.current_time()
-        effects = self._core.feed(happened, now)
-        await self._perform_all(effects)
-        self._pending_routes.look(effects, now)
-        await self._post(self._rows.decided())
+    # ---- the port: traces
 
-    async def _post(self, answers: Iterable[Message]) -> None:
-        for answer in answers:
-            await self._parts.port.post(answer)
+    @override
+    def step(self, step: Step) -> None:
+        self._parts.hops.step(step)
 
-    async def _perform_all(self, effects: list[rs.Effect]) -> None:
-        for effect in effects:
-            await self._perform(effect)
+    @override
+    def row(self, row: RowChanged) -> None:
+        self._parts.hops.rows([row])
 
-    async def _perform(self, effect: rs.Effect) -> None:
-        match effect:
-            case rs.Route() | rs.NoRoute():
-                self._trace_done(effect)
-                self._parts.bus.report(effect)
-            case (
-                rs.RoutesChanged()
-                | rs.PeerKnown()
-                | rs.PeerGone()
-                | rs.OwnerKnown()
-                | rs.OwnerDoubted()
-            ):
-                self._parts.bus.report(effect)
-            case Step() | RowChanged() | StubRefused() | HintRefused():
-                self._keep(effect)
-            case rs.Deploy() | rs.Undeploy():
-                await self._load(effect)
-            case OwnNode() | rs.PathsLost():
-                await self._node_reported(effect)
-            case rs.Release():
-                self.spawn(self._report, self._release(effect))
-            case rs.LinkUp() | rs.LinkDown() | rs.LinkGone():
-                await self._changes.feed(effect)
-            case _:
-                self._talk_about(effect)
+    @override
+    def refuse_stub(self, address: str, why: str) -> None:
+        self._parts.hops.stub_refused(address, why)
 
-    async def _node_reported(self, effect: OwnNode | rs.PathsLost) -> None:
-        match effect:
-            case OwnNode():
-                await self._parts.status.reported(effect)
-                if effect.is_live and self._parts.status.is_published:
-                    self.spawn(self._publish_status)
-            case rs.PathsLost(domain, session):
-                await self._renew_paths(domain, session)
-            case _:
-                assert_never(effect)
+    @override
+    def refuse_hint(self, entity: str, why: str) -> None:
+        self._parts.hops.hint_refused(entity, why)
+
+    # ---- the port: the Message BUS
+
+    @override
+    def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
+        self._trace_done(to, intent, url, why)
+        self._parts.bus.route(to, intent, url, until)
+
+    @override
+    def no_route(
+        self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        self._trace_done(to, intent, None, why)
+        self._parts.bus.no_route(to, intent, code, why, retry_after)
+
+    def _trace_done(self, to: str, intent: Intent, result: str | None, why: str) -> None:
+        done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=to, result=result, why=why, kind=intent.value)
+        self._parts.hops.fact(done)
+
+    @override
+    def forget_routes(self) -> None:
+        self._are_routes_new = True
+        if not self._is_stopped:
+            self._parts.bus.forget_routes()
+
+    @override
+    def release(self, url: str, domain: str, number: int) -> None:
+        self._after.append(partial(self._release, url, domain, number))
+
+    def _release(self, url: str, domain: str, number: int) -> None:
+        is_free = self._parts.bus.release(url, domain)
+        self._core.stub_released(url, number, trio.current_time(), is_free=is_free)
+
+    @override
+    def add_peer(self, link: str, remote: str) -> None:
+        self._parts.bus.add_peer(link, remote)
+
+    @override
+    def remove_peer(self, link: str) -> None:
+        self._parts.bus.remove_peer(link)
+
+    @override
+    def set_owner(self, entity: str, owner: str | None) -> None:
+        self._parts.bus.set_owner(entity, owner)
+
+    @override
+    def forget_owner(self, entity: str) -> None:
+        self._parts.bus.forget_owner(entity)
+
+    # ---- the port: stubs
+
+    @override
+    def deploy(self, url: str, plan: StubPlan) -> None:
+        own, domain = self._config.runtime, self._config.domain
+        if isinstance(plan, NodePlan):
+            find = catalogue_idp if plan.is_idp else catalogue_stub
+            config = StubConfig(own, plan.domain, is_again=plan.is_again)
+            self._load(Load(url, find(plan.domain), config))
+            return
+        config = StubConfig(
+            own,
+            domain,
+            remote_runtime=plan.remote,
+            p2p_handler=plan.handler,
+            kinds=self._parts.kinds,
+            host=self._parts.p2p_host,
+            ice=self._parts.ice,
+            links=self._config.link_policy,
+        )
+        self._load(Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER))
+
+    @override
+    def undeploy(self, url: str) -> None:
+        self._load(Unload(url))
+
+    def _load(self, order: Load | Unload) -> None:
+        """Order the loader, now or when it has room; a stub that is not wanted is undeployed."""
+        if not self._parts.loader.try_tell(order):
+            self.spawn(self._parts.loader.tell, order)
+
+    @override
+    def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
+        self._parts.status.set_connection(stub, is_live=is_live, end=end)
+        if is_live and self._parts.status.is_published:
+            self.spawn(self._publish_status)
 
     async def _publish_status(self) -> None:
         """Subscribe to the own status, by which the node knows that others may, and publish it."""
-        await self._talk.renew_path(status_of(self._config.runtime))
+        await self._talk.set_path(status_of(self._config.runtime))
         await self._parts.status.publish()
 
-    def _keep(self, effect: rs.Effect) -> None:
-        match effect:
-            case Step():
-                self._parts.hops.step(effect)
-            case RowChanged():
-                self._parts.hops.rows([effect])
-            case StubRefused(address, why):
-                self._parts.hops.stub_refused(address, why)
-            case HintRefused(entity, why):
-                self._parts.hops.hint_refused(entity, why)
-            case _:
-                pass
-
-    def _talk_about(
-        self,
-        effect: rs.ReadRecord
-        | rs.ReadOwner
-        | rs.SetPath
-        | rs.RemovePath
-        | rs.RegisterLink
-        | rs.UnregisterLink
-        | LinkOrder,
-    ) -> None:
-        talk = self._talk
-        match effect:
-            case rs.ReadRecord(entity) | rs.ReadOwner(entity):
-                is_owner = isinstance(effect, rs.ReadOwner)
-                read = talk.read_owner if is_owner else talk.read_record
-                self.spawn(self._report, read(entity))
-            case rs.SetPath(url):
-                self.spawn(self._report, talk.set_path(url))
-            case rs.RegisterLink(link, handler):
-                self.spawn(self._report, talk.register_link(link, handler))
-            case rs.RemovePath(url):
-                self.spawn(talk.remove_path, url)
-            case rs.UnregisterLink(link):
-                self._parts.port.unfollow_all(link)
-            case rs.Connect() | rs.Disconnect() | rs.Yield() | rs.Resume():
-                self.spawn(self._order, effect)
-            case _:
-                assert_never(effect)
-
-    async def _order(self, order: LinkOrder) -> None:
-        """Give an order; a stub that is to go on with its link, and does not, is gone."""
-        is_followed = await self._talk.order(order)
-        if not is_followed and isinstance(order, rs.Connect | rs.Resume):
-            await self.me.tell(rs.StubGone(order.stub))
-
-    def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
-        self.spawn(self._report, answer)
-
-    async def _answer_now(self, answer: Message) -> None:
-        """Send an answer with its route: if the bus asked for it, later messages would go first."""
-        await self._feed(rs.Asked(answer.to, Intent.KNOWN))
-        await self._parts.port.post(answer)
-
-    async def _report(self, answer: Awaitable[RegistryMessage]) -> None:
-        await self.me.tell(await answer)
-
-    async def _load(self, effect: rs.Deploy | rs.Undeploy) -> None:
-        match effect:
-            case rs.Deploy(url, plan):
-                await self._deploy(url, plan)
-            case rs.Undeploy(url):
-                await self._parts.loader.tell(Unload(url))
-            case _:
-                assert_never(effect)
-
-    async def _deploy(self, url: str, plan: rs.NodePlan | rs.RequesterPlan) -> None:
-        match plan:
-            case rs.NodePlan(domain, is_idp, is_again):
-                config = StubConfig(self._config.runtime, domain, is_again=is_again)
-                load = Load(
-                    url, catalogue_idp(domain) if is_idp else catalogue_stub(domain), config
-                )
-            case rs.RequesterPlan():
-                config = self._parts.requester(self._config, plan)
-                load = Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER)
-            case _:
-                assert_never(plan)
-        await self._parts.loader.tell(load)
-
-    async def _release(self, effect: rs.Release) -> rs.Released:
-        """Ask the bus whether an idle stub is free; once it has stopped, none matters."""
-        is_free = self._parts.bus.release(effect.url, effect.domain)
-        return rs.Released(effect.url, effect.number, is_free)
-
-    async def _renew_paths(self, domain: str, session: str | None) -> None:
+    @override
+    def renew_paths(self, domain: str, session: str | None) -> None:
         self.spawn(self._parts.paths_lost, domain, session)
+        self._after.append(partial(self._renew_paths, domain))
+
+    def _renew_paths(self, domain: str) -> None:
         for entry in self._core.links():
             if domain == self._config.domain and entry.role is Role.REQUESTER:
-                self.spawn(self._talk.renew_path, entry.stub)
-        for unknown in self._watches.node_forgot(domain):
-            await self._feed(unknown)
+                self.spawn(self._talk.set_path, entry.stub)
+        for url in self._watches.node_forgot(domain):
+            self._core.record_reported(url, None, trio.current_time())
 
-    def _trace_done(self, effect: rs.Route | rs.NoRoute) -> None:
-        result = effect.url if isinstance(effect, rs.Route) else None
-        done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
-        self._parts.hops.fact(attrs.evolve(done, kind=effect.intent.value))
+    # ---- the port: requests
+
+    @override
+    def read_record(self, entity: str) -> None:
+        self.spawn(self._read_record, entity)
+
+    async def _read_record(self, entity: str) -> None:
+        record = await self._talk.read_record(entity)
+        await self._tell(lambda: self._core.record_read(entity, record, trio.current_time()))
+
+    @override
+    def read_owner(self, entity: str) -> None:
+        self.spawn(self._read_owner, entity)
+
+    async def _read_owner(self, entity: str) -> None:
+        record, is_answered = await self._talk.read_owner(entity)
+        await self._tell(
+            lambda: self._core.owner_read(
+                entity, record, trio.current_time(), is_answered=is_answered
+            )
+        )
+
+    @override
+    def set_path(self, url: str) -> None:
+        self.spawn(self._set_path, url)
+
+    async def _set_path(self, url: str) -> None:
+        refusal = await self._talk.set_path(url)
+        await self._tell(lambda: self._core.path_set(url, refusal, trio.current_time()))
+
+    @override
+    def remove_path(self, url: str) -> None:
+        self.spawn(self._talk.remove_path, url)
+
+    # ---- the port: direct links
+
+    @override
+    def register_link(self, link: str, handler: str) -> None:
+        self.spawn(self._register_link, link, handler)
+
+    async def _register_link(self, link: str, handler: str) -> None:
+        refusal = await self._talk.register_link(link, handler)
+        await self._tell(lambda: self._core.link_registered(link, refusal, trio.current_time()))
+
+    @override
+    def unregister_link(self, link: str) -> None:
+        if not self._is_stopped:
+            self._parts.port.unfollow_all(link)
+
+    @override
+    def connect(self, stub: str, handler: str) -> None:
+        self.spawn(self._order_to_link, stub, Command(StubMethod.CONNECT.value, (handler,)))
+
+    @override
+    def resume(self, stub: str, remote: str) -> None:
+        command = Command(StubMethod.RESUME.value, (remote,), stub, FIRST)
+        self.spawn(self._order_to_link, stub, command)
+
+    async def _order_to_link(self, stub: str, command: Command) -> None:
+        """Order a stub to go on with its link; one that does not is gone."""
+        if not await self._talk.order(stub, command):
+            await self.stub_gone(stub)
+
+    @override
+    def suspend(self, stub: str, remote: str) -> None:
+        command = Command(StubMethod.YIELD.value, (remote,), stub, FIRST)
+        self.spawn(self._talk.order, stub, command)
+
+    @override
+    def disconnect(self, stub: str, remote: str, link: str) -> None:
+        command = Command(StubMethod.DISCONNECT.value, (remote,), link)
+        self.spawn(self._talk.order, stub, command)
+
+    @override
+    def link_up(self, remote: str, link: str) -> None:
+        self._after.append(partial(self._changes.feed, changes.LinkUp(remote, link)))
+
+    @override
+    def link_down(self, remote: str) -> None:
+        self._after.append(partial(self._changes.feed, changes.LinkDown(remote)))
+
+    @override
+    def link_gone(self, remote: str) -> None:
+        gone = changes.LinkGone(remote)
+        if self._is_stopped:
+            self._changes.end(gone)
+        else:
+            self._after.append(partial(self._changes.feed, gone))

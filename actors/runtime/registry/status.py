@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.ports import CorePort
-from fsm.effects import OwnNode
 from specs.addresses.address import status_of
 from specs.bodies.session import Status
 from specs.bodies.word import StatusValue
@@ -58,27 +57,27 @@ class RuntimeStatus:
         if self.is_published:
             self._port.grant(self._runtime, self._port.url)
 
-    async def reported(self, node: OwnNode) -> None:
+    def set_connection(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
         """Take the state of the connection to the own node.
 
         Args:
-            node: The state, and the stub of the node.
-
-        If cancelled, the status may not be published.
+            stub: Address of the stub of the node.
+            is_live: Whether it is live.
+            end: Why it is over for good; None: it is not.
         """
         address = status_of(self._runtime)
-        if node.is_live:
+        if is_live:
             self._set(StatusValue.LIVE)
             if self.is_published:
-                self._port.follow(address, node.stub)
-        elif node.end is not None:
-            self.end = node.end
+                self._port.follow(address, stub)
+        elif end is not None:
+            self.end = end
             self._set(StatusValue.FAILED)
         else:
             self._set(StatusValue.DISCONNECTED)
             if self.is_published:
                 # What cannot leave now would be out of date later.
-                self._port.unfollow(address, node.stub)
+                self._port.unfollow(address, stub)
 
     async def leave(self) -> None:
         """Publish that the runtime leaves, while the node can still be reached.

@@ -7,7 +7,7 @@ registry, which drops its cached record.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, final
 
 import attrs
 import trio
@@ -17,30 +17,16 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from fsm.registry.changes import changes_of, registry_of
 from fsm.registry.resolve.resolve import ResolveCore
-from fsm.registry.resolve.resolve_io import (
-    Connect,
-    Disconnect,
-    LinkRegistered,
-    OwnerRead,
-    PathSet,
-    RecordRead,
-    RecordReported,
-    Resume,
-    Yield,
-)
 from specs.addresses.address import domain_of, domain_registry, is_backend, subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.registry import ReadRecord, Record, RecordChanged
-from specs.bodies.word import RecordStatus, StubMethod
+from specs.bodies.word import RecordStatus
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from transports.bodies import read_body, write_body
-
-LinkOrder: TypeAlias = Connect | Disconnect | Yield | Resume
-"""A command of a registry to its own stub."""
 
 
 @final
@@ -52,67 +38,47 @@ class RegistryTalk:
         self._port = port
         self._ids = ids
 
-    async def read_record(self, entity: str) -> RecordRead:
-        """Read an entity's record at the registry of its domain (M-25, I-R10)."""
+    async def read_record(self, entity: str) -> Record | None:
+        """Read an entity's live record at the registry of its domain (M-25, I-R10)."""
         to = domain_registry(domain_of(entity))
         answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
         record = _record(answer, answer.body.get("value")) if answer.code <= LAST_SUCCESS else None
-        is_live = record is not None and record.status == RecordStatus.LIVE
-        return RecordRead(entity, record if is_live else None)
+        return record if record is not None and record.status == RecordStatus.LIVE else None
 
-    async def read_owner(self, entity: str) -> OwnerRead:
-        """Read whose an entity is: its record says so while it is away, too (M-25, I-R10)."""
+    async def read_owner(self, entity: str) -> tuple[Record | None, bool]:
+        """Read an entity's record, live or away (M-25, I-R10); and whether a registry answers."""
         to = domain_registry(domain_of(entity))
         answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
         value = answer.body.get("value")
         found = _record(answer, value[0] if isinstance(value, list) and value else value)
         record = found if found is not None and found.url == entity else None
-        is_answered = found is not None or answer.code in {Code.OK, Code.NOT_FOUND}
-        return OwnerRead(entity, record, is_answered)
+        return record, found is not None or answer.code in {Code.OK, Code.NOT_FOUND}
 
-    async def set_path(self, url: str) -> PathSet:
-        """Have the own node deliver a stub's address here (M-03)."""
+    async def set_path(self, url: str) -> str | None:
+        """Have the own node deliver a stub's address here (M-03); return why it refuses."""
         answer = await self._ask(MessageType.SUBSCRIBE, self._paths, write_body(Path((url,), url)))
-        return PathSet(url, _refusal(answer))
-
-    async def renew_path(self, url: str) -> None:
-        """Set a path again that the node has forgotten."""
-        await self._ask(MessageType.SUBSCRIBE, self._paths, write_body(Path((url,), url)))
+        return _refusal(answer)
 
     async def remove_path(self, url: str) -> None:
         """Have the own node forget it (M-04)."""
         await self._ask(MessageType.UNSUBSCRIBE, self._paths, write_body(Path((url,), url)))
 
-    async def register_link(self, link: str, handler: str) -> LinkRegistered:
+    async def register_link(self, link: str, handler: str) -> str | None:
         """Set the listeners of a handler's link: the bus's, then the MiniBUS's (I-P17).
 
-        Args:
-            link: Name of the link.
-            handler: Address of the handler stub.
+        Returns:
+            Why the handler refuses; None: it does not.
         """
         self._port.follow(link, handler)
         body = write_body(Path((link,), handler))
-        answer = await self._ask(MessageType.SUBSCRIBE, handler, body)
-        return LinkRegistered(link, _refusal(answer))
+        return _refusal(await self._ask(MessageType.SUBSCRIBE, handler, body))
 
-    async def order(self, order: LinkOrder) -> bool:
+    async def order(self, stub: str, command: Command) -> bool:
         """Command a P2P stub (M-11, M-12); return whether it obeys.
 
         A requester whose link has ended for good, or that is stuck, neither connects nor
         resumes.
         """
-        stub = order.stub
-        match order:
-            case Connect(handler=handler):
-                command = Command(StubMethod.CONNECT.value, (handler,))
-            case Disconnect(remote=remote, link=link):
-                command = Command(StubMethod.DISCONNECT.value, (remote,), link)
-            case Yield(remote=remote, negotiation=number):
-                command = Command(StubMethod.YIELD.value, (remote,), stub, number)
-            case Resume(remote=remote, negotiation=number):
-                command = Command(StubMethod.RESUME.value, (remote,), stub, number)
-            case _:
-                assert_never(order)
         answer = await self._ask(MessageType.EXECUTE, stub, write_body(command))
         return answer.code <= LAST_SUCCESS
 
@@ -236,21 +202,21 @@ class RecordWatches:
 
     # ---- requests of components
 
-    async def request(self, request: Message) -> None:
+    def request(self, request: Message) -> None:
         """Handle a `subscribe` or `unsubscribe`: each is answered, now or later."""
         try:
             url = self._record_in(request)
         except BadMessageError as error:
-            await self.port.post(refuse(request, error.code, error.reason))
+            self.port.send(refuse(request, error.code, error.reason))
             return
         if request.type is MessageType.UNSUBSCRIBE:
-            await self._remove_watcher(url, request.from_)
-            await self.port.post(reply_to(request, Code.OK))
+            self._remove_watcher(url, request.from_)
+            self.port.send(reply_to(request, Code.OK))
         elif url not in self._records and len(self._records) >= _CAPACITY:
             why = f"a runtime follows at most {_CAPACITY} registrations"
-            await self.port.post(refuse(request, Code.TOO_LARGE, why))
+            self.port.send(refuse(request, Code.TOO_LARGE, why))
         else:
-            await self._add_watcher(url, request)
+            self._add_watcher(url, request)
 
     def _record_in(self, request: Message) -> str:
         """Return the record that a request is about. Raises BadMessageError."""
@@ -262,7 +228,7 @@ class RecordWatches:
             raise BadMessageError("name one resource: an address with /registration behind it")
         return named.removesuffix(_PART)
 
-    async def _add_watcher(self, url: str, request: Message) -> None:
+    def _add_watcher(self, url: str, request: Message) -> None:
         record = self._records.get(url)
         if record is None:
             record = self._records[url] = _WatchedRecord()
@@ -272,12 +238,12 @@ class RecordWatches:
             record.watchers[request.from_] = None
             self.port.follow(url + _PART, request.from_)
         if record.is_subscribed:
-            await self.port.post(reply_to(request, Code.OK))
+            self.port.send(reply_to(request, Code.OK))
         else:
             record.waiting.append(request)
             record.has_changed.set()
 
-    async def _remove_watcher(self, url: str, watcher: str) -> None:
+    def _remove_watcher(self, url: str, watcher: str) -> None:
         record = self._records.get(url)
         if record is None or watcher not in record.watchers:
             return
@@ -287,15 +253,15 @@ class RecordWatches:
         for request in waiting:
             if request.from_ == watcher:
                 why = "its requester no longer wants it"
-                await self.port.post(refuse(request, Code.GONE, why))
+                self.port.send(refuse(request, Code.GONE, why))
             else:
                 record.waiting.append(request)
         record.has_changed.set()
 
-    async def component_left(self, address: str) -> None:
+    def component_left(self, address: str) -> None:
         """Remove a component from all records."""
         for url in self.urls:
-            await self._remove_watcher(url, address)
+            self._remove_watcher(url, address)
 
     # ---- the subscription at the node
 
@@ -328,7 +294,7 @@ class RecordWatches:
         waiting, record.waiting = record.waiting, []
         if record.is_subscribed:
             for request in waiting:
-                await self.port.post(reply_to(request, Code.OK))
+                self.port.send(reply_to(request, Code.OK))
             return
         # A watcher of an earlier subscription stays, until the node comes back again.
         why = str(answer.body.get("description") or "the node did not take the path")
@@ -336,20 +302,20 @@ class RecordWatches:
         for request in waiting:
             record.watchers.pop(request.from_, None)
             self.port.unfollow(url + _PART, request.from_)
-            await self.port.post(refuse(request, code, why))
+            self.port.send(refuse(request, code, why))
 
-    def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
-        """Subscribe again at a node that has lost its state; what it would report is unknown."""
+    def node_forgot(self, domain: str) -> tuple[str, ...]:
+        """Subscribe again at a node that has lost its state; return its records."""
         urls = tuple(url for url in self._records if self.routes.node_of(url) == domain)
         for url in urls:
             record = self._records[url]
             record.is_subscribed, record.is_forgotten = False, True
             record.has_changed.set()
-        return tuple(RecordReported(url, None) for url in urls)
+        return urls
 
     # ---- events
 
-    def read_event(self, event: Message) -> RecordReported | None:
+    def read_event(self, event: Message) -> tuple[str, RecordStatus] | None:
         """Read a notification (M-30); one that is not the registry's own word is dropped."""
         url = event.to.removesuffix(_PART)
         if url not in self._records:
@@ -360,7 +326,7 @@ class RecordWatches:
             reason = DropReason.FORGED_STATUS
         else:
             try:
-                return RecordReported(url, RecordStatus(read_body(event, RecordChanged).value))
+                return url, RecordStatus(read_body(event, RecordChanged).value)
             except BadMessageError:
                 reason = DropReason.MALFORMED
         self.hops.dropped(event, reason)

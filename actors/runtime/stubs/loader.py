@@ -8,7 +8,7 @@ starts.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias, assert_never, final
+from typing import Protocol, TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -20,6 +20,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
+from actors.runtime.bus.delivery import Listener
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
@@ -35,7 +36,6 @@ from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor_io import Reason
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
-from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, LocalRemoved, StubGone
 from specs.addresses.address import status_of
 from specs.bodies.link import Command
 from specs.limits.protocol import GOODBYE_TIMEOUT
@@ -49,13 +49,31 @@ __all__ = [
     "LoaderMessage",
     "LoaderTools",
     "RegistryIs",
-    "RegistryRef",
+    "StubRegistry",
     "StubToolbox",
     "Unload",
 ]
 
-RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | LocalRemoved | Delivery]
-"""Gets the ends of deployments and hyperties, and their status events."""
+
+class StubRegistry(Protocol):
+    """The registry: gets the ends of deployments and hyperties."""
+
+    @property
+    def listener(self) -> Listener:
+        """Listens to their status events."""
+
+    async def stub_deployed(self, url: str) -> None:
+        """Take that a stub runs."""
+
+    async def stub_failed(self, url: str, why: str, *, is_absent: bool) -> None:
+        """Take that a stub will never run; or that there is none."""
+
+    async def stub_gone(self, url: str) -> None:
+        """Take that a stub has crashed."""
+
+    async def remove_local(self, url: str) -> None:
+        """Take that a hyperty has ended."""
+
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 """Makes the context of a stub; the composition root knows how."""
@@ -64,7 +82,7 @@ StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 @final
 @attrs.frozen(slots=True)
 class Load:
-    """Deploy a stub; the registry gets `Deployed` or `DeployFailed`.
+    """Deploy a stub; the registry gets `stub_deployed` or `stub_failed`.
 
     Attributes:
         url: Address of the stub, made by the registry and never used before (STB-15).
@@ -128,7 +146,7 @@ class _Ended:
 class RegistryIs:
     """The registry, which gets the ends of deployments; comes before the first `Load`."""
 
-    registry: RegistryRef
+    registry: StubRegistry
     done: Reply[None]
 
 
@@ -165,7 +183,7 @@ class Loader(Actor[LoaderMessage]):
         self._port = port
         self._sandboxes = sandboxes
         self._catalogue = catalogue
-        self._registry: RegistryRef | None = None
+        self._registry: StubRegistry | None = None
         self._tools = tools
         self._deployments: dict[str, Entity] = {}
 
@@ -196,7 +214,7 @@ class Loader(Actor[LoaderMessage]):
             case _:
                 assert_never(message)
 
-    def _work(self, message: Load | Unload | Hosted | _Ended, registry: RegistryRef) -> None:
+    def _work(self, message: Load | Unload | Hosted | _Ended, registry: StubRegistry) -> None:
         match message:
             case Hosted():
                 self.spawn(self._watch_hyperty, message, registry)
@@ -223,7 +241,7 @@ class Loader(Actor[LoaderMessage]):
 
     # ---- deployment
 
-    async def _load(self, load: Load, registry: RegistryRef) -> None:
+    async def _load(self, load: Load, registry: StubRegistry) -> None:
         entity = self._deployments[load.url] = Entity(STUB_DEPLOYMENT, load.url)
         self._tools.hops.step(entity.step(Trigger.LOAD))
         why: str | None = "it took too long"
@@ -237,13 +255,13 @@ class Loader(Actor[LoaderMessage]):
         if entity.state is not State.DEPLOYED:
             del self._deployments[load.url]
             await self._remove(load.url, registry)
-            await registry.tell(DeployFailed(load.url, why or "it is not deployed", is_absent))
+            await registry.stub_failed(load.url, why or "it is not deployed", is_absent=is_absent)
         elif load.done is None:
-            await registry.tell(Deployed(load.url))
+            await registry.stub_deployed(load.url)
         if load.done is not None:
             load.done.send(why)
 
-    async def _deploy(self, load: Load, registry: RegistryRef) -> BaseException | None:
+    async def _deploy(self, load: Load, registry: StubRegistry) -> BaseException | None:
         """Deploy a stub; return why that failed, or None."""
         with Crash() as crash:
             descriptor = await self._catalogue.find(load.descriptor)
@@ -251,7 +269,7 @@ class Loader(Actor[LoaderMessage]):
                 wrong = WrongKindError(load.descriptor, descriptor.kind, load.kind)
                 self._tools.hops.stub_refused(load.descriptor, str(wrong))
                 raise wrong
-            self._port.listen(status_of(load.url), registry)
+            self._port.listen(status_of(load.url), registry.listener)
             if not descriptor.takes_identity:
                 self._port.anonymise(load.url)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
@@ -281,18 +299,18 @@ class Loader(Actor[LoaderMessage]):
         await sandbox.wait_stopped()
         await self.me.tell(_Ended(url))
 
-    async def _watch_hyperty(self, hosted: Hosted, registry: RegistryRef) -> None:
-        self._port.listen(status_of(hosted.url), registry)
+    async def _watch_hyperty(self, hosted: Hosted, registry: StubRegistry) -> None:
+        self._port.listen(status_of(hosted.url), registry.listener)
         cause = await hosted.sandbox.wait_stopped()
-        self._port.unlisten(status_of(hosted.url), registry)
+        self._port.unlisten(status_of(hosted.url), registry.listener)
         await self._sandboxes.close(hosted.url)
         with suppress(ActorStoppedError):
-            await registry.tell(LocalRemoved(hosted.url))
+            await registry.remove_local(hosted.url)
         await hosted.ended(hosted.url, cause)
 
     # ---- removal
 
-    async def _unload(self, unload: Unload, registry: RegistryRef) -> None:
+    async def _unload(self, unload: Unload, registry: StubRegistry) -> None:
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._disconnect(unload)
         await self._remove(unload.url, registry)
@@ -307,15 +325,15 @@ class Loader(Actor[LoaderMessage]):
         request = Message(number, MessageType.EXECUTE, sender, unload.url, body)
         await self._port.request(request)
 
-    async def _clear(self, url: str, registry: RegistryRef) -> None:
+    async def _clear(self, url: str, registry: StubRegistry) -> None:
         await self._remove(url, registry)
         # When the runtime ends the registry may be gone first; it has no use for this then.
         with suppress(ActorStoppedError):
-            await registry.tell(StubGone(url))
+            await registry.stub_gone(url)
 
-    async def _remove(self, url: str, registry: RegistryRef) -> None:
+    async def _remove(self, url: str, registry: StubRegistry) -> None:
         await self._sandboxes.close(url)
-        self._port.unlisten(status_of(url), registry)
+        self._port.unlisten(status_of(url), registry.listener)
 
 
 def _is_absent(error: BaseException) -> bool:

@@ -21,19 +21,18 @@ import specs
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.messages import Turn
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
-from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, RouteQuestion
 from actors.runtime.registry.registrations import Registrar, RegistrationError
+from actors.runtime.registry.registry import Registry
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.config import Topology
 from specs.addresses.address import (
     RUNTIME_SCHEME,
@@ -190,7 +189,7 @@ class SyncContext:
     records: RegisteredObjects
     ids: IdSource
     tracer: Tracer
-    registry: ActorRef[LocalLive | LocalGone | Delivery | RouteQuestion]
+    registry: Registry
     topology: Topology = Topology.TRIANGLE
     counters: Counters = attrs.field(factory=Counters, eq=False)
     schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
@@ -505,10 +504,6 @@ class _Watch:
     is_wanted: bool
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
-    def question(self, known: str | None, reply: Reply[str | None]) -> LinkAwaited:
-        """Ask for another link than that."""
-        return LinkAwaited(self.entity, known, self.is_wanted, reply)
-
 
 @final
 class LinkWatches:
@@ -522,7 +517,7 @@ class LinkWatches:
 
     def __init__(
         self,
-        registry: ActorRef[RouteQuestion],
+        registry: Registry,
         spawn: Spawn,
         changed: Callable[[str, str | None], None],
     ) -> None:
@@ -537,9 +532,7 @@ class LinkWatches:
 
     async def link_to(self, entity: str) -> str | None:
         """Return the live link that leads to an entity now; None: none does."""
-        return await self._registry.ask(
-            lambda reply: LinkAwaited(entity, _UNKNOWN, is_wanted=False, reply=reply)
-        )
+        return await self._registry.find_link(entity, _UNKNOWN, is_wanted=False)
 
     async def speaks_for(self, link: str, part: str, entity: str) -> bool:
         """Return whether a part of the runtime at a link's other end speaks for an entity.
@@ -552,7 +545,7 @@ class LinkWatches:
             entity: Address of the entity.
         """
         with trio.move_on_after(WITNESS_TIMEOUT):
-            return await self._registry.ask(lambda reply: LinkWitnessed(link, part, entity, reply))
+            return await self._registry.speaks_for(link, part, entity)
         return False
 
     def watch(self, entity: str, known: str | None, *, is_wanted: bool = False) -> None:
@@ -578,5 +571,5 @@ class LinkWatches:
         known = one.known
         with one.scope, suppress(ActorStoppedError):
             while True:
-                known = await self._registry.ask(partial(one.question, known))
+                known = await self._registry.find_link(one.entity, known, is_wanted=one.is_wanted)
                 self._changed(one.entity, known)

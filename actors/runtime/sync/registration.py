@@ -240,7 +240,7 @@ class ObjectRegistrations:
         """
         for address in (url, f"{url}/{SUBSCRIPTION}"):
             self._context.bus.open_address(address, listener)
-        self._context.bus.listen(status_of(url), self._context.registry)
+        self._context.bus.listen(status_of(url), self._context.registry.listener)
 
     async def register(self, created: DataObject) -> Refused | None:
         """Have an object found by others (SYN-03); None: it is, or need not be.
@@ -281,7 +281,7 @@ class ObjectRegistrations:
         self.renewals.forget(url)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
         await self._context.records.unregister(url)
-        self._context.bus.unlisten(status_of(url), self._context.registry)
+        self._context.bus.unlisten(status_of(url), self._context.registry.listener)
         for address in (f"{url}/{SUBSCRIPTION}", url):
             self._context.bus.close_address(address, listener)
         await self._context.addresses.free(url)

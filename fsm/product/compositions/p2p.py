@@ -55,11 +55,10 @@ from fsm.product.compositions.p2p_inputs import (
     runtime_of,
 )
 from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
-from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.resolve_io import StatusSeen
+from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
 from specs.jsonvalue import JsonObject
 
 __all__ = [
@@ -78,7 +77,7 @@ __all__ = [
 
 
 @final
-class RegistryPlace(Host):
+class RegistryPlace(Host, RoutesPort):
     """The table of links of a runtime's registry.
 
     Attributes:
@@ -91,8 +90,9 @@ class RegistryPlace(Host):
         self.runtime = runtime
         self._roles = roles
         self.asked: set[str] = set()
-        self.table = LinkTable(address(runtime), ResolveJobs(), RecordCache())
+        self.table = LinkTable(address(runtime), self, ResolveJobs(self), RecordCache())
         self.waiting: list[tuple[str, str]] = []
+        self._paths: list[str] = []
         self._is_gone = False
 
     @override
@@ -101,7 +101,8 @@ class RegistryPlace(Host):
 
     @override
     def time_over(self) -> None:
-        self._do_all(self.table.tick(self.now))
+        self.table.tick(self.now)
+        self._settle()
 
     @override
     def take(self, happened: Hashable) -> None:
@@ -109,14 +110,13 @@ class RegistryPlace(Host):
             case ToRegistry():
                 if not self._is_gone:
                     self._hear(happened)
-            case rs.RequesterPlan(remote):
-                effects = self.table.plan(happened, self.now)
-                if effects:
+            case RequesterPlan(remote):
+                if self.table.plan(happened, self.now):
                     self.asked.add(remote)
-                self._do_all(effects)
+                self._settle()
             case "go":
                 self._is_gone = True
-                self.moved(self.table.close())
+                self.table.close()
                 for role in self._roles:
                     self._to(role, Leave())
             case _:
@@ -127,45 +127,66 @@ class RegistryPlace(Host):
         stub = end if "/p2prequester/" in end else handler_of(self.runtime)
         match said.report:
             case do.Announce(state):
-                status = StatusSeen(stub, state.value, said.remote, end)
-                self._do_all(table.status(status, self.now))
+                table.status(stub, state.value, said.remote, end, self.now)
             case do.AskRow():
                 self.waiting.append((end, said.remote))
-                self._answer_rows()
             case do.Ended():
                 # A handler says that a link of it is over; a requester need not.
                 if stub != end:
-                    self._do_all(table.over(stub, end, self.now))
+                    table.over(stub, end, self.now)
             case do.Answered():
-                self._do_all(table.gone(end, self.now))
+                table.gone(end, self.now)
             case Known(is_known):
-                self._do_all(table.registered(end, None if is_known else "404", self.now))
+                table.registered(end, None if is_known else "404", self.now)
             case report:
                 raise TypeError(report)
+        self._settle()
 
-    def _do_all(self, effects: Sequence[rs.Effect]) -> None:
-        for effect in effects:
-            self._do(effect)
+    def _settle(self) -> None:
+        while self._paths:
+            self.table.path_set(self._paths.pop(0), None, self.now)
         self._answer_rows()
 
-    def _do(self, effect: rs.Effect) -> None:
-        match effect:
-            case Step():
-                self.moved([effect])
-            case rs.SetPath(url):
-                self._do_all(self.table.path_set(url, None, self.now))
-            case rs.Deploy(url, rs.RequesterPlan() as plan):
-                self._to("requester", Deployed(url, plan))
-            case rs.RegisterLink(link):
-                self._to("handler", Listening(link))
-            case rs.Connect() | rs.Yield() | rs.Resume():
-                self._to("requester", _order(effect))
-            case rs.Disconnect(stub, _, link):
-                self._disconnect(stub, link)
-            case rs.Undeploy(stub):
-                self._disconnect(stub, stub)
-            case _:
-                pass
+    # ---- the port
+
+    @override
+    def step(self, step: Step) -> None:
+        self.moved([step])
+
+    @override
+    def set_path(self, url: str) -> None:
+        self._paths.append(url)
+
+    @override
+    def deploy(self, url: str, plan: StubPlan) -> None:
+        if isinstance(plan, RequesterPlan):
+            self._to("requester", Deployed(url, plan))
+
+    @override
+    def undeploy(self, url: str) -> None:
+        self._disconnect(url, url)
+
+    @override
+    def register_link(self, link: str, handler: str) -> None:
+        self._to("handler", Listening(link))
+
+    @override
+    def connect(self, stub: str, handler: str) -> None:
+        self._to("requester", ToStub(stub, seen.ConnectAsked()))
+
+    @override
+    def suspend(self, stub: str, remote: str) -> None:
+        self._to("requester", ToStub(stub, seen.YieldAsked()))
+
+    @override
+    def resume(self, stub: str, remote: str) -> None:
+        self._to("requester", ToStub(stub, seen.ResumeAsked()))
+
+    @override
+    def disconnect(self, stub: str, remote: str, link: str) -> None:
+        self._disconnect(stub, link)
+
+    # ----
 
     def _disconnect(self, stub: str, link: str) -> None:
         if stub == handler_of(self.runtime):
@@ -185,16 +206,6 @@ class RegistryPlace(Host):
 
     def _to(self, role: str, message: Hashable) -> None:
         self.send(f"{self.runtime} registry to {role}", message)
-
-
-def _order(effect: rs.Connect | rs.Yield | rs.Resume) -> ToStub:
-    match effect:
-        case rs.Connect(stub):
-            return ToStub(stub, seen.ConnectAsked())
-        case rs.Yield(stub, _, negotiation):
-            return ToStub(stub, seen.YieldAsked(negotiation))
-        case rs.Resume(stub, _, negotiation):
-            return ToStub(stub, seen.ResumeAsked(negotiation))
 
 
 # --- meetings --------------------------------------------------------------------------------
@@ -270,7 +281,7 @@ class Scene:
 
     @staticmethod
     def _asked(own: str, other: str) -> Event:
-        plan = rs.RequesterPlan(address(other), handler_of(other), "")
+        plan = RequesterPlan(address(other), handler_of(other), "")
         name, done = f"{own} asks for {other}", _asks(own, other)
         return Event(name, f"{own} registry", plan, done=done)
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fsm.p2p import link_io as do
 from fsm.p2p import link_io as seen
-from fsm.registry.resolve.resolve_io import RequesterPlan
+from fsm.registry.resolve.port import RequesterPlan
 
 __all__ = [
     "Closed",

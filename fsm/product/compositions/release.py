@@ -11,8 +11,6 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from fsm.effects import RowChanged
-from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.product.composition import (
     Bounds,
@@ -27,20 +25,17 @@ from fsm.product.composition import (
     Place,
     Plan,
     Situation,
-    UnsafeError,
 )
 from fsm.product.compositions.resolve import (
     CATALOGUE,
     LOADER,
     REGISTRY,
     AnswerPlace,
-    Load,
     LoaderPlace,
-    Unload,
+    RoutesPlace,
 )
-from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
-from fsm.registry.resolve.resolve import ResolveCore
+from specs.reply_code import Code
 
 __all__ = ["RELEASE"]
 
@@ -50,7 +45,7 @@ _TARGET: Final = "hyperty://b.ex/hb"
 
 
 @final
-class RoutesPlace(Host):
+class BusPlace(Host):
     """The bus: it sends a message by its cached route, or asks the registry for one.
 
     Attributes:
@@ -68,63 +63,47 @@ class RoutesPlace(Host):
         match happened:
             case "message":
                 self.waits = True
-                self.send("bus to registry", rs.Asked(_TARGET, Intent.NODE))
+                self.send("bus to registry", ("ask", _TARGET, Intent.NODE))
             case "too old":
                 self.route = None
-            case rs.Route(url=url):
+            case ("route", str(url)):
                 self.route, self.waits = url, False
-            case rs.NoRoute():
+            case ("no route",):
                 self.route, self.waits = None, False
-            case rs.RoutesChanged():
+            case ("routes changed",):
                 self.route = None
-            case rs.Release(url, _, number):
+            case ("release", str(url), int(number)):
                 if self.route == url:
                     self.route = None
-                self.send("bus to registry", rs.Released(url, number, is_free=True))
+                self.send("bus to registry", ("stub_released", url, number))
             case _:
                 raise TypeError(happened)
 
 
 @final
-class StubsPlace(Host):
+class StubsPlace(RoutesPlace):
     """The registry of the runtime, without records and links."""
 
     def __init__(self) -> None:
-        super().__init__()
-        config = ResolveConfig("hyperty-runtime://a.ex/ra", "a.ex", stub_idle=_IDLE)
-        self.core = ResolveCore(config)
+        super().__init__(ResolveConfig("hyperty-runtime://a.ex/ra", "a.ex", stub_idle=_IDLE))
 
     @override
-    def deadline(self) -> float:
-        return self.core.deadline()
+    def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
+        self.send("registry to bus", ("route", url))
 
     @override
-    def time_over(self) -> None:
-        self._feed(rs.TimePassed())
+    def no_route(
+        self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        self.send("registry to bus", ("no route",))
 
     @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case rs.Asked() | rs.Released() | rs.StubGone() | rs.StatusSeen():
-                self._feed(happened)
-            case rs.Deployed() | rs.DeployFailed():
-                self._feed(happened)
-            case _:
-                raise TypeError(happened)
+    def forget_routes(self) -> None:
+        self.send("registry to bus", ("routes changed",))
 
-    def _feed(self, happened: rs.Input) -> None:
-        for effect in self.core.feed(happened, self.now):
-            match effect:
-                case rs.Route() | rs.NoRoute() | rs.RoutesChanged() | rs.Release():
-                    self.send("registry to bus", effect)
-                case rs.Deploy(url, _):
-                    self.send("registry to loader", Load(url))
-                case rs.Undeploy(url):
-                    self.send("registry to loader", Unload(url))
-                case Step() | RowChanged():
-                    self.moved([effect])
-                case _:
-                    raise UnsafeError(f"{effect} has no place here")
+    @override
+    def release(self, url: str, domain: str, number: int) -> None:
+        self.send("registry to bus", ("release", url, number))
 
 
 def _loader(now: Situation) -> LoaderPlace:
@@ -133,23 +112,23 @@ def _loader(now: Situation) -> LoaderPlace:
 
 def _is_settled(now: Situation) -> bool:
     """Return whether the bus knows only the running stub, and no message waits."""
-    bus, running = now.at(BUS, RoutesPlace), _loader(now).running
+    bus, running = now.at(BUS, BusPlace), _loader(now).running
     stubs = now.at(REGISTRY, StubsPlace).core.node_stubs()
     is_same = list(stubs) == [one for one in [running] if one is not None]
     return bus.route in {None, running} and is_same and not bus.waits
 
 
 def _has_route(now: Situation) -> bool:
-    return now.at(BUS, RoutesPlace).route is not None
+    return now.at(BUS, BusPlace).route is not None
 
 
 def _is_asked_anew(now: Situation) -> bool:
-    bus = now.at(BUS, RoutesPlace)
+    bus = now.at(BUS, BusPlace)
     return bus.route is None and not bus.waits
 
 
 def _goes_nowhere(now: Situation) -> bool:
-    route = now.at(BUS, RoutesPlace).route
+    route = now.at(BUS, BusPlace).route
     return route is not None and route not in now.at(REGISTRY, StubsPlace).core.node_stubs()
 
 
@@ -162,7 +141,7 @@ def _compose(bounds: Bounds) -> Composition:
         name="release",
         about="An idle stub is released while messages come, and another is deployed.",
         places=(
-            Place(BUS, RoutesPlace),
+            Place(BUS, BusPlace),
             Place(REGISTRY, StubsPlace),
             Place(LOADER, LoaderPlace),
             Place(CATALOGUE, partial(AnswerPlace, CATALOGUE, "catalogue to loader")),

@@ -15,7 +15,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.intent import Intent
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
@@ -34,9 +34,10 @@ from fsm.product.composition import (
     Situation,
     UnsafeError,
 )
-from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.port import RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore
+from specs.reply_code import Code
 
 __all__ = [
     "CATALOGUE",
@@ -47,6 +48,7 @@ __all__ = [
     "Load",
     "LoaderPlace",
     "RegistryPlace",
+    "RoutesPlace",
     "Unload",
 ]
 
@@ -80,19 +82,17 @@ class AskerPlace(Host):
     def take(self, happened: Hashable) -> None:
         if happened == "ask":
             self.asked += 1
-            self.send(f"{self.name} to registry", rs.Asked(_TARGET, Intent.REACH))
+            self.send(f"{self.name} to registry", ("ask", _TARGET, Intent.REACH))
             return
         self.asked = 0
 
 
-@final
-class RegistryPlace(Host):
-    """The registry of the runtime."""
+class RoutesPlace(Host, RoutesPort):
+    """The registry of a runtime; a message to it is an input of the core, with arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: ResolveConfig) -> None:
         super().__init__()
-        self.core = ResolveCore(ResolveConfig(_RUNTIME, "a.ex", _POLICY))
-        self.core.feed(rs.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
+        self.core = ResolveCore(config, self)
 
     @override
     def deadline(self) -> float:
@@ -100,33 +100,61 @@ class RegistryPlace(Host):
 
     @override
     def time_over(self) -> None:
-        self._feed(rs.TimePassed())
+        self.core.time_over(self.now)
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case rs.Asked() | rs.Deployed() | rs.DeployFailed():
-                self._feed(happened)
-            case rs.StubGone() | rs.StatusSeen() | rs.RecordRead():
-                self._feed(happened)
+            case ("ask", str(to), Intent() as intent):
+                self.core.ask(to, intent, self.now)
+            case ("stub_deployed", str(stub)):
+                self.core.stub_deployed(stub, self.now)
+            case ("stub_failed", str(stub), str(why)):
+                self.core.stub_failed(stub, why, self.now)
+            case ("stub_gone", str(stub)):
+                self.core.stub_gone(stub, self.now)
+            case ("node_status", str(stub), str(value)):
+                self.core.node_status(stub, value, None, "", self.now)
+            case ("record_read", str(entity)):
+                self.core.record_read(entity, None, self.now)
+            case ("stub_released", str(stub), int(number)):
+                self.core.stub_released(stub, number, self.now, is_free=True)
             case _:
                 raise TypeError(happened)
 
-    def _feed(self, happened: rs.Input) -> None:
-        for effect in self.core.feed(happened, self.now):
-            match effect:
-                case rs.Route(url=url):
-                    self._report("a route")
-                case rs.NoRoute():
-                    self._report("no route")
-                case rs.Deploy(url, _):
-                    self.send("registry to loader", Load(url))
-                case rs.Undeploy(url):
-                    self.send("registry to loader", Unload(url))
-                case rs.ReadRecord(entity):
-                    self.send("registry to domain registry", entity)
-                case _:
-                    self.moved([effect])
+    @override
+    def step(self, step: Step) -> None:
+        self.moved([step])
+
+    @override
+    def deploy(self, url: str, plan: StubPlan) -> None:
+        self.send("registry to loader", Load(url))
+
+    @override
+    def undeploy(self, url: str) -> None:
+        self.send("registry to loader", Unload(url))
+
+
+@final
+class RegistryPlace(RoutesPlace):
+    """The registry of the runtime, which looks for links, too."""
+
+    def __init__(self) -> None:
+        super().__init__(ResolveConfig(_RUNTIME, "a.ex", _POLICY))
+
+    @override
+    def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
+        self._report("a route")
+
+    @override
+    def no_route(
+        self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        self._report("no route")
+
+    @override
+    def read_record(self, entity: str) -> None:
+        self.send("registry to domain registry", entity)
 
     def _report(self, what: str) -> None:
         for asker in ASKERS:
@@ -204,10 +232,10 @@ class LoaderPlace(Host):
             return
         if happened == "crash":
             self.running = None
-            self._up(rs.StubGone(stub))
+            self._up("stub_gone", stub)
         else:
             state = Connection.LIVE if happened == "live" else Connection.FAILED
-            self._up(rs.StatusSeen(stub, state.value))
+            self._up("node_status", stub, state.value)
 
     def _step(self, trigger: Trigger, why: str = "") -> None:
         if self._deploying is not None:
@@ -222,11 +250,11 @@ class LoaderPlace(Host):
         self._deploying, self._until = None, math.inf
         if is_up:
             self.running = deploying.key
-            self._up(rs.Deployed(deploying.key))
+            self._up("stub_deployed", deploying.key)
         else:
-            self._up(rs.DeployFailed(deploying.key, why))
+            self._up("stub_failed", deploying.key, why)
 
-    def _up(self, report: rs.Input) -> None:
+    def _up(self, *report: str) -> None:
         self.send("loader to registry", report)
 
 
@@ -244,7 +272,7 @@ class AnswerPlace(Host):
         if self._name == CATALOGUE:
             self.send(self._back, "descriptor")
         else:
-            self.send(self._back, rs.RecordRead(str(happened), None))
+            self.send(self._back, ("record_read", str(happened)))
 
 
 def _loader(now: Situation) -> LoaderPlace:

@@ -12,7 +12,7 @@ from typing import Final, final
 import attrs
 
 from fsm.limits.timers import Alarms
-from fsm.registry.resolve.resolve_io import Effect, OwnerDoubted, OwnerKnown, OwnerRead, ReadOwner
+from fsm.registry.resolve.port import RoutesPort
 from specs.bodies.registry import Record
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
@@ -44,22 +44,12 @@ class RecordCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def is_known(self, entity: str, now: float) -> bool:
-        """Return whether there is an answer, even a negative one, so that no request is needed.
-
-        Args:
-            entity: Address of the record.
-            now: Seconds on the host's clock.
-        """
+        """Return whether there is an answer, even a negative one, so that no request is needed."""
         entry = self._entries.get(entity)
         return entry is not None and now < entry.until
 
     def find(self, entity: str, now: float) -> Record | None:
-        """Return the record, if one is remembered.
-
-        Args:
-            entity: Address of the record.
-            now: Seconds on the host's clock.
-        """
+        """Return the record, if one is remembered."""
         entry = self._entries.get(entity)
         return entry.record if entry is not None and now < entry.until else None
 
@@ -69,13 +59,7 @@ class RecordCache:
         return -math.inf if entry is None else entry.until
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
-        """Remember an answer, unless a newer report came a moment ago.
-
-        Args:
-            entity: Address of the record.
-            record: The record; None: there is none.
-            now: Seconds on the host's clock.
-        """
+        """Remember an answer, unless a newer report came a moment ago."""
         there = self._entries.get(entity)
         if there is not None and there.is_reported and now < there.until:
             return
@@ -83,12 +67,7 @@ class RecordCache:
         self._keep(entity, _Entry(record, now + life))
 
     def away(self, entity: str, now: float) -> None:
-        """Note that a record is not live; answers to earlier requests no longer count.
-
-        Args:
-            entity: Address of the record.
-            now: Seconds on the host's clock.
-        """
+        """Note that a record is not live; answers to earlier requests no longer count."""
         self._keep(entity, _Entry(None, now + REPLY_TIMEOUT, is_reported=True))
 
     def forget(self, entity: str) -> None:
@@ -149,105 +128,86 @@ class AddressOwners:
     """The known owners of addresses, of one runtime.
 
     Args:
+        port: The host.
         records: The records of remote entities that were read for other reasons.
     """
 
-    def __init__(self, records: RecordCache) -> None:
+    def __init__(self, port: RoutesPort, records: RecordCache) -> None:
+        self._port: Final = port
         self._records: Final = records
         self._known: Final[OrderedDict[str, _Owner]] = OrderedDict()
         self._asked: Final[dict[str, _Question]] = {}
         self._alarms: Final = Alarms[str]()
 
-    def asked(self, entity: str, remote: str, now: float) -> list[Effect]:
-        """Answer with the owner of an entity, or have its record read.
-
-        Args:
-            entity: Address that a peer sends from.
-            remote: The peer's runtime.
-            now: Seconds on the host's clock.
-        """
+    def ask(self, entity: str, remote: str, now: float) -> None:
+        """Answer with the owner of an entity that `remote` sends from, or have its record read."""
         known = self._known.get(entity)
         if known is not None and now < (known.until if known.runtime == remote else known.fresh):
-            return [OwnerKnown(entity, known.runtime)]
+            self._port.set_owner(entity, known.runtime)
+            return
         record = self._records.find(entity, now)
         if record is not None and record.runtime == remote:
-            return self._keep(entity, remote, now, self._records.good_until(entity))
-        if entity in self._asked:
-            return []
-        self._asked[entity] = _Question()
-        return [ReadOwner(entity)]
+            self._keep(entity, remote, now, self._records.good_until(entity))
+        elif entity not in self._asked:
+            self._asked[entity] = _Question()
+            self._port.read_owner(entity)
 
-    def read(self, read: OwnerRead, now: float) -> list[Effect]:
+    def read(self, entity: str, record: Record | None, now: float, *, is_answered: bool) -> None:
         """Take the record of an entity; a record that is not there is read once more.
 
-        If no registry answers there is no effect: the Message BUS has a deadline of its own.
-
-        Args:
-            read: The answer to `ReadOwner`.
-            now: Seconds on the host's clock.
+        If no registry answers nothing is reported: the Message BUS has a deadline of its own.
         """
-        entity, record = read.entity, read.record
         question = self._asked.get(entity)
         if question is None:
-            return []
+            return
         if question.is_stale:
             question.is_stale = False
-            return [ReadOwner(entity)]
+            self._port.read_owner(entity)
+            return
         if record is None and question.is_first:
             question.is_first, question.again = False, now + NEGATIVE_CACHE
             self._alarms.set(entity, question.again)
-            return []
+            return
         del self._asked[entity]
-        if not read.is_answered:
-            return []
-        if record is None:
-            return self._keep(entity, None, now, now + NEGATIVE_CACHE)
-        life = min(record.expires, REGISTRATION_EXPIRES)
-        return self._keep(entity, record.runtime, now, now + life)
+        if is_answered:
+            life = NEGATIVE_CACHE if record is None else min(record.expires, REGISTRATION_EXPIRES)
+            self._keep(entity, None if record is None else record.runtime, now, now + life)
 
-    def noticed(self, entity: str, record: Record | None) -> list[Effect]:
-        """Take a record that was read for another reason: the owner may have changed.
-
-        Args:
-            entity: Address of the record.
-            record: The record; None: there is none, which changes nothing.
-        """
+    def compare(self, entity: str, record: Record | None) -> None:
+        """Take a record that was read for another reason: the owner may have changed."""
         known = self._known.get(entity)
-        if record is None or known is None or known.runtime == record.runtime:
-            return []
-        return self.changed(entity)
+        if record is not None and known is not None and known.runtime != record.runtime:
+            self.doubt(entity)
 
-    def changed(self, entity: str) -> list[Effect]:
+    def doubt(self, entity: str) -> None:
         """Note that a record has changed, or may have: its owner is to be read anew."""
         question = self._asked.get(entity)
         if question is not None and question.again == math.inf:
             question.is_stale = True
-        return [] if self._known.pop(entity, None) is None else [OwnerDoubted(entity)]
+        if self._known.pop(entity, None) is not None:
+            self._port.forget_owner(entity)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
         return self._alarms.deadline()
 
-    def tick(self, now: float) -> list[Effect]:
+    def tick(self, now: float) -> None:
         """Read missing records again; forget owners that are out of date."""
-        effects: list[Effect] = []
         for entity in self._alarms.due(now):
             question, known = self._asked.get(entity), self._known.get(entity)
             if question is not None and question.again <= now:
                 question.again = math.inf
-                effects.append(ReadOwner(entity))
+                self._port.read_owner(entity)
             if known is not None and known.until <= now:
-                effects += self.changed(entity)
+                self.doubt(entity)
             elif known is not None:
                 self._alarms.set(entity, known.until)
-        return effects
 
-    def _keep(self, entity: str, owner: str | None, now: float, until: float) -> list[Effect]:
+    def _keep(self, entity: str, owner: str | None, now: float, until: float) -> None:
         self._known[entity] = _Owner(owner, now + NEGATIVE_CACHE, until)
         self._known.move_to_end(entity)
         self._alarms.set(entity, until)
-        known = OwnerKnown(entity, owner)
-        if len(self._known) <= OWNERS_KEPT:
-            return [known]
-        oldest, _ = self._known.popitem(last=False)
-        return [OwnerDoubted(oldest), known]
+        if len(self._known) > OWNERS_KEPT:
+            oldest, _ = self._known.popitem(last=False)
+            self._port.forget_owner(oldest)
+        self._port.set_owner(entity, owner)

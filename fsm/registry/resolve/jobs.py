@@ -13,10 +13,11 @@ from typing import Final, final
 
 import attrs
 
-from fsm.engine import Entity, Step
+from fsm.engine import Entity
 from fsm.intent import Intent
 from fsm.limits.timers import Alarms
 from fsm.machines.resolve_job import RESOLVE_JOB, State, Trigger
+from fsm.registry.resolve.port import RoutesPort
 from specs.limits.protocol import P2P_TIMEOUT
 
 __all__ = ["LinkQueue", "ResolveJobs", "WaitingAsk", "link_key", "node_key"]
@@ -41,12 +42,7 @@ class LinkQueue:
         self._until: dict[str, float] = {}
 
     def wait(self, ask: WaitingAsk, now: float) -> bool:
-        """Let a question wait; False: the link has been waited for long enough.
-
-        Args:
-            ask: The question.
-            now: Seconds on the host's clock.
-        """
+        """Let a question wait; False: the link has been waited for long enough."""
         if now >= self._until.setdefault(ask.entity, now + P2P_TIMEOUT):
             return False
         self._asks[ask.to, ask.intent] = ask
@@ -58,12 +54,7 @@ class LinkQueue:
         return min((self._until[entity] for entity in waiting), default=math.inf)
 
     def done(self, is_settled: Callable[[str], bool], now: float) -> list[WaitingAsk]:
-        """Take out the questions whose link is settled, or whose time is over.
-
-        Args:
-            is_settled: Returns whether an entity has a link, or will have none.
-            now: Seconds on the host's clock.
-        """
+        """Take out the questions whose link is settled, or whose time is over."""
         settled = {entity for entity in self._until if is_settled(entity)}
         for entity in settled:
             # The next set-up of a link to it may be waited for anew.
@@ -93,7 +84,8 @@ def link_key(entity: str) -> str:
 class ResolveJobs:
     """The open searches; the only place that steps their entities."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: RoutesPort) -> None:
+        self._port = port
         self._open: dict[str, Entity] = {}
         self._alarms = Alarms[str]()
 
@@ -104,60 +96,39 @@ class ResolveJobs:
         """Return whether a search is under way."""
         return key in self._open
 
-    def begin(self, key: str) -> list[Step]:
+    def begin(self, key: str) -> None:
         """Begin a search.
 
         Raises:
             UndeclaredTransitionError: It is under way; ask `is_open` first.
         """
         job = self._open.setdefault(key, Entity(RESOLVE_JOB, key))
-        return [job.step(Trigger.ASKED)]
+        self._port.step(job.step(Trigger.ASKED))
 
-    def answer(self, key: str, why: str) -> list[Step]:
-        """Begin and end a search whose result is there already; an open search goes on as it is.
+    def answer(self, key: str, why: str) -> None:
+        """Begin and end a search whose result is there already; an open search goes on as it is."""
+        if key not in self._open:
+            self.begin(key)
+            self.decide(key, Trigger.ATTACH, why)
+            self.settle([key], Trigger.FOUND)
 
-        Args:
-            key: Key of the search.
-            why: The result, as half a sentence, for the trace.
-        """
-        if key in self._open:
-            return []
-        begun = self.begin(key)
-        return [*begun, *self.decide(key, Trigger.ATTACH, why), *self.settle([key], Trigger.FOUND)]
-
-    def query(self, key: str, now: float) -> list[Step]:
-        """Note that a search waits for a record, for a limited time.
-
-        Args:
-            key: Key of the search, which is open.
-            now: Seconds on the host's clock.
-        """
-        steps = self.decide(key, Trigger.QUERIED)
+    def query(self, key: str, now: float) -> None:
+        """Note that an open search waits for a record, for a limited time."""
+        self.decide(key, Trigger.QUERIED)
         self._alarms.set(key, now + self._open[key].patience)
-        return steps
 
-    def decide(self, key: str, trigger: Trigger, why: str = "") -> list[Step]:
-        """Step a search by the result of a look-up; a search that is further stays.
-
-        Args:
-            key: Key of the search.
-            trigger: The result.
-            why: The reason, as half a sentence, for the trace.
-        """
+    def decide(self, key: str, trigger: Trigger, why: str = "") -> None:
+        """Step a search by the result of a look-up; a search that is further stays."""
         job = self._open.get(key)
-        return [] if job is None or job.state not in _LOOKING else [self._move(job, trigger, why)]
+        if job is not None and job.state in _LOOKING:
+            self._move(job, trigger, why)
 
-    def settle(self, keys: Iterable[str], trigger: Trigger, why: str = "") -> list[Step]:
-        """End those of some searches that wait for a stub or link.
-
-        Args:
-            keys: Keys of the searches; those that are not open are ignored.
-            trigger: The result.
-            why: The reason, as half a sentence, for the trace.
-        """
-        found = (self._open.get(key) for key in keys)
-        jobs = [job for job in found if job is not None and job.state in _WAITING]
-        return [self._move(job, trigger, why) for job in jobs]
+    def settle(self, keys: Iterable[str], trigger: Trigger, why: str = "") -> None:
+        """End those of some searches that wait for a stub or link."""
+        for key in keys:
+            job = self._open.get(key)
+            if job is not None and job.state in _WAITING:
+                self._move(job, trigger, why)
 
     def deadline(self) -> float:
         """Return when the first record must have come."""
@@ -167,20 +138,21 @@ class ResolveJobs:
         """Take out the entities whose record has not come in time."""
         return [key.removeprefix(_LINK) for key in self._alarms.due(now)]
 
-    def end_links(self, why: str) -> list[Step]:
+    def end_links(self, why: str) -> None:
         """End every search for a link: no link is set up any more."""
-        return self._end([job for key, job in self._open.items() if key.startswith(_LINK)], why)
+        self._end([job for key, job in self._open.items() if key.startswith(_LINK)], why)
 
-    def end(self, why: str) -> list[Step]:
+    def end(self, why: str) -> None:
         """End every search."""
-        return self._end(list(self._open.values()), why)
+        self._end(list(self._open.values()), why)
 
-    def _end(self, jobs: list[Entity], why: str) -> list[Step]:
-        return [self._move(job, Trigger.NONE, why) for job in jobs]
+    def _end(self, jobs: list[Entity], why: str) -> None:
+        for job in jobs:
+            self._move(job, Trigger.NONE, why)
 
-    def _move(self, job: Entity, trigger: Trigger, why: str) -> Step:
+    def _move(self, job: Entity, trigger: Trigger, why: str) -> None:
         step = job.step(trigger, why)
         self._alarms.set(job.key, float("inf"))
         if job.may_end:
             del self._open[job.key]
-        return step
+        self._port.step(step)

@@ -18,7 +18,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.effects import HintRefused, RowChanged, StubRefused
+from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.intent import LinkHint
 from fsm.limits.token_bucket import TokenBucket
@@ -28,18 +28,7 @@ from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import Role, own_is_smaller
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
-from fsm.registry.resolve.resolve_io import (
-    Effect,
-    LinkDown,
-    LinkEvents,
-    LinkGone,
-    LinkUp,
-    ReadRecord,
-    RequesterPlan,
-    Resume,
-    RoutesChanged,
-    Yield,
-)
+from fsm.registry.resolve.port import RequesterPlan, RoutesPort
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_below, parse, runtime_of
 from specs.addresses.descriptor import is_other_stub, read_entry
 from specs.bodies.registry import Record
@@ -54,7 +43,6 @@ __all__ = [
     "LinkEntry",
     "plan_of",
     "plan_of_hint",
-    "refusal_of",
 ]
 
 _TABLE: Final = "p2p"
@@ -140,20 +128,17 @@ class LinkEntry:
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
 
-    def begun(self, now: float) -> list[Step | RowChanged]:
+    def begin(self, port: RoutesPort, now: float) -> None:
         """Write the entry, before anything is awaited."""
         was_asked = self.role is Role.HANDLER
-        trigger = entry.Trigger.INVITED if was_asked else entry.Trigger.PLANNED
-        step = self.life.step(trigger)
+        port.step(self.life.step(entry.Trigger.INVITED if was_asked else entry.Trigger.PLANNED))
         self.fails_at = now + self.life.patience
-        return [step, self.changed(Op.ADD)]
+        self.trace(port, Op.ADD)
 
-    def contested(self, own: str, link: str) -> Step:
-        """Take the peer's invitation; the new state says which of both links yields.
+    def contest(self, own: str, link: str) -> Step:
+        """Take the peer's invitation to `link`; the new state says which of both links yields.
 
-        Args:
-            own: Address of this runtime, for the tie-break.
-            link: Address of the link that the peer invites to.
+        The address of this runtime, `own`, is for the tie-break.
         """
         facts = {
             entry.Condition.OWN_REQUEST: self.is_pending,
@@ -163,86 +148,86 @@ class LinkEntry:
         given = {fact for fact, is_true in facts.items() if is_true}
         return self.life.step(entry.Trigger.INVITED, f"to {link}", given)
 
-    def went_live(self) -> list[Step | LinkEvents]:
+    def go_live(self, port: RoutesPort) -> None:
         """Route to the link: for the first time, or again."""
         was = self.status
-        self._routes()
-        if self.life.state is not entry.State.BOUND:
-            return [self.life.step(entry.Trigger.LIVE), LinkUp(self.remote, self.link)]
-        if was is State.LIVE:
-            return []
-        return [self.life.step(entry.Trigger.RESTORED), LinkUp(self.remote, self.link)]
+        self._become_live()
+        is_first = self.life.state is not entry.State.BOUND
+        if is_first or was is not State.LIVE:
+            trigger = entry.Trigger.LIVE if is_first else entry.Trigger.RESTORED
+            port.step(self.life.step(trigger))
+            port.link_up(self.remote, self.link)
 
-    def yields_to(self, winner: "LinkEntry", now: float) -> list[Effect]:
+    def yield_to(self, port: RoutesPort, winner: "LinkEntry", now: float) -> None:
         """Let the winner of a simultaneous open have the entry, and wait beside it.
 
         A requester that is not deployed yet never will be. One that is being deployed gets the
         order to yield when it is at work.
-
-        Args:
-            winner: The peer's link.
-            now: Seconds on the host's clock.
         """
         winner.life, winner.entities = self.life, self.entities
         winner.fails_at = now + self.life.patience
         if self.deployment is Deployment.PLANNED:
-            return []
+            return
         winner.beside = self
         self.yields_due += 1
-        is_at_work = self.deployment is Deployment.AT_WORK
-        return [Yield(self.stub, self.remote)] if is_at_work else []
+        if self.deployment is Deployment.AT_WORK:
+            port.suspend(self.stub, self.remote)
 
-    def reported_while_yielding(self, value: State) -> list[Effect]:
+    def report_while_yielding(self, port: RoutesPort, value: State) -> None:
         """Take a step of its stub while it yields, or is to."""
         is_first, self.deployment = self.deployment is not Deployment.AT_WORK, Deployment.AT_WORK
         self.yields_due -= value is State.YIELDING
-        return [Yield(self.stub, self.remote)] if is_first else []
+        if is_first:
+            port.suspend(self.stub, self.remote)
 
-    def resumed(self, now: float) -> list[Effect]:
+    def resume(self, port: RoutesPort, now: float) -> None:
         """Go on as the entry's link: the link that it yielded to has failed."""
-        steps: list[Effect] = [self.life.step(entry.Trigger.RESUMED), self.changed(Op.UPD)]
+        port.step(self.life.step(entry.Trigger.RESUMED))
+        self.trace(port, Op.UPD)
         self.fails_at = now + self.life.patience
         if self.deployment is Deployment.AT_WORK:
-            return [*steps, Resume(self.stub, self.remote)]
-        # The order to yield has not come yet.
-        self.yields_due = 0
-        return steps
+            port.resume(self.stub, self.remote)
+        else:
+            # The order to yield has not come yet.
+            self.yields_due = 0
 
-    def took_over(self, old: "LinkEntry") -> list[Step | LinkEvents]:
+    def replace(self, port: RoutesPort, old: "LinkEntry") -> None:
         """Take the place of a live link; this one is live now."""
         self.life, self.entities = old.life, old.entities
-        self._routes()
-        step = self.life.step(entry.Trigger.REPLACED, f"by {self.link}")
-        return [step, LinkDown(self.remote), LinkUp(self.remote, self.link)]
+        self._become_live()
+        port.step(self.life.step(entry.Trigger.REPLACED, f"by {self.link}"))
+        port.link_down(self.remote)
+        port.link_up(self.remote, self.link)
 
-    def _routes(self) -> None:
+    def _become_live(self) -> None:
         self.status, self.url = State.LIVE, self.link
         self.awaits_listeners = False
         self.tries = 0
         self.until = self.fails_at = math.inf
 
-    def was_lost(self) -> list[Step | LinkEvents]:
+    def lose(self, port: RoutesPort) -> None:
         """Keep the entry of a link that is away; of one that was never live, too."""
         was, self.status = self.status, State.DISCONNECTED
         self.awaits_listeners = False
-        is_routed = self.life.state is entry.State.BOUND and was is State.LIVE
-        if not is_routed:
-            return []
-        return [self.life.step(entry.Trigger.LOST), LinkDown(self.remote)]
+        if self.life.state is entry.State.BOUND and was is State.LIVE:
+            port.step(self.life.step(entry.Trigger.LOST))
+            port.link_down(self.remote)
 
     def sets_up(self, status: State) -> None:
         """Wait for the stub, which has a deadline, while a link is set up or negotiated anew."""
         self.status, self.until = status, math.inf
         self.deployment = Deployment.AT_WORK
 
-    def ended(self) -> list[Step | RowChanged | LinkEvents]:
+    def end(self, port: RoutesPort) -> None:
         """Take the entry away."""
-        return [self.life.step(entry.Trigger.ENDED), self.changed(Op.DEL), LinkGone(self.remote)]
+        port.step(self.life.step(entry.Trigger.ENDED))
+        self.trace(port, Op.DEL)
+        port.link_gone(self.remote)
 
-    def changed(self, op: Op) -> RowChanged:
-        """Return the present values of the row, for the trace."""
-        entities = " ".join(self.entities)
-        return RowChanged(op, _TABLE, self.remote, f"{self.status} {self.url} {entities}", _WRITER)
+    def trace(self, port: RoutesPort, op: Op) -> None:
+        """Trace the present values of the row."""
+        value = f"{self.status} {self.url} {' '.join(self.entities)}"
+        port.row(RowChanged(op, _TABLE, self.remote, value, _WRITER))
 
 
 def plan_of(record: Record) -> RequesterPlan | None:
@@ -256,35 +241,22 @@ def plan_of(record: Record) -> RequesterPlan | None:
     return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)
 
 
-def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | HintRefused:
-    """Return how to link to the runtime that a hint names (RES-16).
+def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
+    """Return how to link to the runtime that a hint about an entity names; or what is wrong.
 
-    A requester is code: only the domain of the runtime names it.
-
-    Args:
-        entity: The entity that the hint is about.
-        hint: The hint.
+    A requester is code: only the domain of the runtime names it (RES-16).
     """
     try:
         handler, (stub, _) = parse(hint.handler), read_entry(hint.requester)
         remote = runtime_of(handler.text)
         record = Record(entity, remote, p2p_handler=handler.text, p2p_requester=hint.requester)
     except (BadUrlError, BadMessageError) as error:
-        return HintRefused(entity, f"a link was hinted at by an invalid address: {error}")
+        return f"a link was hinted at by an invalid address: {error}"
     plan = plan_of(record) if handler.scheme == RUNTIME_SCHEME and handler.text != remote else None
     if plan is None or stub.domain != domain_of(remote):
         why = f"{hint.handler} and {hint.requester} are no stubs of one runtime"
-        return HintRefused(entity, f"a link was hinted at, but {why}")
+        return f"a link was hinted at, but {why}"
     return plan
-
-
-def refusal_of(record: Record) -> list[StubRefused]:
-    """Return that a record names another stub as P2P requester, if it does (RES-08, CAT-10)."""
-    address = record.p2p_requester
-    if not address or not is_other_stub(address):
-        return []
-    why = f"the record of {record.url} names {address}, which is no P2P requester stub"
-    return [StubRefused(address, why)]
 
 
 @final
@@ -292,12 +264,16 @@ class LinkEntities:
     """The entities of all links; they live as long as the entries do.
 
     Args:
+        port: The host.
         entries: The links by remote runtime; the link table owns them, and calls `forget` for
             each that goes.
         jobs: The searches that wait for a link to an entity.
     """
 
-    def __init__(self, entries: Mapping[str, LinkEntry], jobs: ResolveJobs) -> None:
+    def __init__(
+        self, port: RoutesPort, entries: Mapping[str, LinkEntry], jobs: ResolveJobs
+    ) -> None:
+        self._port: Final = port
         self._entries: Final = entries
         self._jobs: Final = jobs
         self._remote_of: Final[dict[str, str]] = {}
@@ -310,32 +286,29 @@ class LinkEntities:
         """Return the entry of the runtime on which an entity is known to live."""
         return self._entries.get(self._remote_of.get(entity, ""))
 
-    def bind(self, entity: str, remote: str) -> list[Effect]:
+    def entry_for(self, entity: str, remote: str) -> LinkEntry | None:
+        """Return the entry of a runtime if it has an entity, or can take it."""
+        entry = self._entries.get(remote)
+        has_room = entry is not None and len(entry.entities) < MAX_LINK_ENTITIES
+        return entry if has_room or self._remote_of.get(entity) == remote else None
+
+    def bind(self, entity: str, remote: str) -> None:
         """Note where an entity lives by its record; it moves if it lived elsewhere.
 
         If no link leads there, or the link has its maximum of entities, no link leads to the
         entity.
-
-        Args:
-            entity: Address of the entity.
-            remote: The runtime that its record names.
         """
         entry = self._entries.get(remote)
         if entry is not None and self._put(entity, entry):
-            return self._changed(entry)
-        is_elsewhere = self._remote_of.get(entity, remote) != remote
-        return self.unbind(entity) if is_elsewhere else []
+            self._changed(entry)
+        elif self._remote_of.get(entity, remote) != remote:
+            self.unbind(entity)
 
-    def listed(self, entities: Iterable[str], entry: LinkEntry) -> list[Effect]:
-        """Note the entities at the other end of a link, as far as its registry may name them.
-
-        Args:
-            entities: Addresses of the entities.
-            entry: The link.
-        """
+    def listed(self, entities: Iterable[str], entry: LinkEntry) -> None:
+        """Note the entities at the other end of a link, as far as its registry may name them."""
         theirs = [one for one in entities if self._may_say(one, entry)]
-        is_new = [one for one in theirs if self._put(one, entry)]
-        return self._changed(entry) if is_new else []
+        if [one for one in theirs if self._put(one, entry)]:
+            self._changed(entry)
 
     def _may_say(self, entity: str, entry: LinkEntry) -> bool:
         is_elsewhere = self.is_held_from(entity, entry)
@@ -344,37 +317,22 @@ class LinkEntities:
         return is_theirs and not is_elsewhere and not is_runtime
 
     def is_open_to(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether an entity may live at the other end of a link, and has no known runtime.
-
-        Args:
-            entity: Address of the entity.
-            entry: The link.
-        """
+        """Return whether an entity may live at a link's other end, and has no known runtime."""
         return entity not in self._remote_of and self._may_say(entity, entry)
 
     def is_held_from(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether an entity that a link's other end lists is known to live elsewhere.
-
-        Args:
-            entity: Address of the entity.
-            entry: The link.
-        """
+        """Return whether an entity that a link's other end lists is known to live elsewhere."""
         return self._remote_of.get(entity, entry.remote) != entry.remote
 
-    def unlisted(self, entities: Iterable[str], entry: LinkEntry) -> list[Effect]:
-        """Note that entities no longer live at the other end of a link.
+    def unlisted(self, entities: Iterable[str], entry: LinkEntry) -> None:
+        """Note that entities no longer live at a link's other end; those of others are ignored."""
+        self._drop([one for one in entities if self._remote_of.get(one) == entry.remote], entry)
 
-        Args:
-            entities: Addresses of the entities; those that live elsewhere are ignored.
-            entry: The link.
-        """
-        gone = [one for one in entities if self._remote_of.get(one) == entry.remote]
-        return self._drop(gone, entry)
-
-    def unbind(self, entity: str) -> list[Effect]:
+    def unbind(self, entity: str) -> None:
         """Forget where an entity lives: it may have come back elsewhere."""
         entry = self.entry_of(entity)
-        return [] if entry is None else self._drop([entity], entry)
+        if entry is not None:
+            self._drop([entity], entry)
 
     def forget(self, entry: LinkEntry) -> None:
         """Forget all entities of a link: its entry goes."""
@@ -396,19 +354,21 @@ class LinkEntities:
         entry.entities[entity] = None
         return True
 
-    def _drop(self, entities: list[str], entry: LinkEntry) -> list[Effect]:
+    def _drop(self, entities: list[str], entry: LinkEntry) -> None:
         if not entities:
-            return []
+            return
         for entity in entities:
             del self._remote_of[entity]
             entry.entities.pop(entity, None)
-        keys = [link_key(entity) for entity in entities]
-        row, *changed = self._changed(entry)
-        return [row, *self._jobs.settle(keys, resolve_job.Trigger.NONE), *changed]
+        entry.trace(self._port, Op.UPD)
+        self._jobs.settle(map(link_key, entities), resolve_job.Trigger.NONE)
+        if entry.is_live:
+            self._port.forget_routes()
 
-    @staticmethod
-    def _changed(entry: LinkEntry) -> list[Effect]:
-        return [entry.changed(Op.UPD), *([RoutesChanged()] if entry.is_live else [])]
+    def _changed(self, entry: LinkEntry) -> None:
+        entry.trace(self._port, Op.UPD)
+        if entry.is_live:
+            self._port.forget_routes()
 
 
 @final
@@ -419,12 +379,16 @@ class LinkClaims:
     limit bound the reads under way.
 
     Args:
+        port: The host.
         entities: The known runtimes of entities.
         records: The known records.
         jobs: The open searches, which read records too.
     """
 
-    def __init__(self, entities: LinkEntities, records: RecordCache, jobs: ResolveJobs) -> None:
+    def __init__(
+        self, port: RoutesPort, entities: LinkEntities, records: RecordCache, jobs: ResolveJobs
+    ) -> None:
+        self._port: Final = port
         self._entities: Final = entities
         self._records: Final = records
         self._jobs: Final = jobs
@@ -434,54 +398,35 @@ class LinkClaims:
         self._pace: Final = TokenBucket(CLAIM_RATE, CLAIM_BURST)
         self._next_at = -math.inf
 
-    def listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> list[Effect]:
-        """Bind the entities whose known record confirms the list; read the records of the rest.
-
-        Args:
-            there: Addresses that the other registry lists.
-            entry: The link to its runtime.
-            now: Seconds on the host's clock.
-        """
+    def listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> None:
+        """Bind the entities whose known record confirms the list; read the records of the rest."""
         there = tuple(there)
         new = [one for one in there if self._entities.is_open_to(one, entry)]
         held = (one for one in there if self._entities.is_held_from(one, entry))
         self._held.update({(entry.remote, one): None for one in held})
         known = {one: None for one in new if self._is_borne_out(one, entry, now)}
         self._waiting.update({(entry.remote, one): None for one in new if one not in known})
-        return [*self._entities.listed(known, entry), *self.tick(now)]
+        self._entities.listed(known, entry)
+        self.tick(now)
 
-    def look_up(self, entity: str, entry: LinkEntry, now: float) -> list[Effect]:
-        """Read the record of an entity that another runtime speaks for, unless it is known.
-
-        Args:
-            entity: Address of the entity.
-            entry: The link to the runtime that speaks for it.
-            now: Seconds on the host's clock.
-        """
+    def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
+        """Read the record of an entity that a link's other end speaks for, unless it is known."""
         if not is_below(entity, entry.remote) and not self._records.is_known(entity, now):
             self._waiting[entry.remote, entity] = None
-        return self.tick(now)
+        self.tick(now)
 
     def _is_borne_out(self, entity: str, entry: LinkEntry, now: float) -> bool:
         record = self._records.find(entity, now)
         return record is not None and record.runtime == entry.remote
 
     def unlisted(self, gone: Iterable[str], entry: LinkEntry) -> None:
-        """Leave the records of entities unread that are no longer listed.
-
-        Args:
-            gone: Addresses of the entities.
-            entry: The link whose registry listed them.
-        """
+        """Leave the records of entities unread that a link's other end lists no longer."""
         for entity in gone:
             self._waiting.pop((entry.remote, entity), None)
             self._held.pop((entry.remote, entity), None)
 
     def freed(self, gone: Iterable[str]) -> list[tuple[str, str]]:
-        """Return the claims to entities that no longer live where they were known to live.
-
-        Args:
-            gone: Addresses of the entities.
+        """Take out the claims to entities that no longer live where they were known to live.
 
         Returns:
             Runtimes, each with an entity that it lists; they are not remembered any more.
@@ -514,14 +459,12 @@ class LinkClaims:
         """Return when `tick` is due."""
         return self._next_at if self._waiting else math.inf
 
-    def tick(self, now: float) -> list[Effect]:
+    def tick(self, now: float) -> None:
         """Read the next records, as fast as the limits allow."""
-        reads: list[Effect] = []
         while self._waiting and self._next_at <= now:
             _, entity = claim = next(iter(self._waiting))
             del self._waiting[claim]
             if entity not in self._reading and not self._jobs.is_open(link_key(entity)):
                 self._next_at = now + self._pace.spend(now)
                 self._reading.add(entity)
-                reads.append(ReadRecord(entity))
-        return reads
+                self._port.read_record(entity)

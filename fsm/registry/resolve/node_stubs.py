@@ -11,25 +11,13 @@ from typing import Final, final
 
 import attrs
 
-from fsm.effects import OwnNode, RowChanged
+from fsm.effects import RowChanged
 from fsm.intent import Intent
 from fsm.limits.error_window import CrashCount
 from fsm.machines import resolve_job, stub_connection, stub_deployment
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.jobs import ResolveJobs, node_key
-from fsm.registry.resolve.resolve_io import (
-    Deploy,
-    Effect,
-    NodePlan,
-    NoRoute,
-    PathsLost,
-    Release,
-    Released,
-    Route,
-    RoutesChanged,
-    StatusSeen,
-    Undeploy,
-)
+from fsm.registry.resolve.port import NodePlan, RoutesPort
 from specs.addresses.address import domain_of, is_idp_proxy
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
 from specs.reply_code import Code
@@ -97,11 +85,13 @@ class NodeStubs:
 
     Args:
         config: The configuration; its `stub_idle` says when a stub of another domain is released.
+        port: The host.
         jobs: The open searches.
     """
 
-    def __init__(self, config: ResolveConfig, jobs: ResolveJobs) -> None:
+    def __init__(self, config: ResolveConfig, port: RoutesPort, jobs: ResolveJobs) -> None:
         self._config = config
+        self._port = port
         self._jobs = jobs
         self._rows: dict[str, _Row] = {}
         self._cooling: dict[str, _Cooling] = {}
@@ -119,7 +109,7 @@ class NodeStubs:
         """Return all stubs that are deployed."""
         return tuple(row.url for row in self._rows.values() if row.is_deployed)
 
-    def ask(self, domain: str, asked: tuple[str, Intent], now: float, until: float) -> list[Effect]:
+    def ask(self, domain: str, asked: tuple[str, Intent], now: float, until: float) -> None:
         """Answer with the domain's stub, now or when it is deployed.
 
         Args:
@@ -131,51 +121,48 @@ class NodeStubs:
         row, key = self._rows.get(domain), node_key(domain)
         if row is not None and row.is_deployed:
             row.use(now)
-            why = f"the node of {domain}"
-            return [*self._jobs.answer(key, "deployed"), Route(*asked, row.url, until, why)]
+            self._jobs.answer(key, "deployed")
+            self._port.route(*asked, row.url, until, f"the node of {domain}")
+            return
         if row is not None:
             row.waiting[asked] = until
-            return []
+            return
         cooling = self._cooling.get(domain)
         is_cooling = cooling is not None and now < cooling.until
         if is_cooling and is_idp_proxy(domain):
-            return self.ask(domain_of(domain), asked, now, until)
-        begun = self._jobs.begin(key)
+            self.ask(domain_of(domain), asked, now, until)
+            return
+        self._jobs.begin(key)
         if cooling is not None and is_cooling:
             why = f"no route to the node of {domain} a moment ago: {cooling.why}"
-            none = self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
-            return [*begun, *none, _no_route(asked, cooling, why, now)]
-        waits = self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
+            self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
+            self._refuse(asked, cooling, why, now)
+            return
+        self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
         self._minted += 1
         url = f"{self._config.runtime}/protostub/{self._minted}"
-        row = _Row(url, waiting={asked: until}, begun=now)
-        self._rows[domain] = row
-        added = self._changed(Op.ADD, domain, row)
+        row = self._rows[domain] = _Row(url, waiting={asked: until}, begun=now)
+        self._trace(Op.ADD, domain, row)
         is_idp, is_again = is_idp_proxy(domain), domain in self._sessions
         plan = NodePlan(domain_of(domain) if is_idp else domain, is_idp, is_again)
-        return [*begun, *waits, added, Deploy(row.url, plan)]
+        self._port.deploy(url, plan)
 
-    def deployed(self, url: str, now: float) -> list[Effect]:
-        """Answer the waiting searches, in order (C-40).
-
-        Args:
-            url: Address of the stub.
-            now: Seconds on the host's clock.
-        """
+    def deployed(self, url: str, now: float) -> None:
+        """Answer the waiting searches, in order (C-40)."""
         found = self._find(url)
         if found is None:
-            return [Undeploy(url)]
+            self._port.undeploy(url)
+            return
         domain, row = found
         row.deployment = stub_deployment.State.DEPLOYED
         row.use(now)
         waiting, row.waiting = row.waiting, {}
-        routes: list[Effect] = [
-            Route(*asked, url, until, f"the node of {domain}") for asked, until in waiting.items()
-        ]
-        ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.FOUND)
-        return [self._changed(Op.UPD, domain, row), *ended, *routes]
+        self._trace(Op.UPD, domain, row)
+        self._jobs.settle([node_key(domain)], resolve_job.Trigger.FOUND)
+        for asked, until in waiting.items():
+            self._port.route(*asked, url, until, f"the node of {domain}")
 
-    def failed(self, url: str, why: str, now: float, code: Code = Code.UNAVAILABLE) -> list[Effect]:
+    def failed(self, url: str, why: str, now: float, code: Code = Code.UNAVAILABLE) -> None:
         """Refuse the waiting searches, each once; deploy again only after a pause (STB-14).
 
         Args:
@@ -186,33 +173,29 @@ class NodeStubs:
         """
         found = self._find(url)
         if found is None:
-            return []
+            return
         domain, row = found
         cooling = self._cool(domain, _Cooling(now + RETRY_COOL_DOWN, why, code), now)
         if not is_idp_proxy(domain) or now - row.begun >= DEPLOY_TIMEOUT:
             # A catalogue that hung would let the requesters wait once more for the node.
-            return self._removed(domain, row, why, now, cooling)
+            self._remove(domain, row, why, now, cooling)
+            return
         waiting, row.waiting = row.waiting, {}
-        asked = (self.ask(domain_of(domain), one, now, until) for one, until in waiting.items())
-        removed = self._removed(domain, row, why, now)
-        return [*removed, *(each for effects in asked for each in effects)]
+        self._remove(domain, row, why, now)
+        for asked, until in waiting.items():
+            self.ask(domain_of(domain), asked, now, until)
 
-    def crashed(self, url: str, now: float) -> list[Effect]:
-        """Remove a crashed stub; the next search deploys another, within a limit (R11).
-
-        Args:
-            url: Address of the stub.
-            now: Seconds on the host's clock.
-        """
+    def crashed(self, url: str, now: float) -> None:
+        """Remove a crashed stub; the next search deploys another, within a limit (R11)."""
         found = self._find(url)
         if found is None:
-            return []
+            return
         domain = found[0]
         self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
         if self._crashes.setdefault(domain, CrashCount()).crashed(now):
             cooling = _Cooling(now + SANDBOX_COOL_DOWN, "it crashes again and again")
             self._cool(domain, cooling, now)
-        return self._removed(*found, "it crashed", now, self._cooling.get(domain))
+        self._remove(*found, "it crashed", now, self._cooling.get(domain))
 
     # ---- release of idle stubs (PFY-03)
 
@@ -220,15 +203,13 @@ class NodeStubs:
         """Return the time of the next call of `tick`."""
         return min((self._idle_at(*each) for each in self._rows.items()), default=math.inf)
 
-    def tick(self, now: float) -> list[Effect]:
+    def tick(self, now: float) -> None:
         """Ask the bus whether idle stubs are in use."""
-        effects: list[Effect] = []
         for domain, row in self._rows.items():
             if self._idle_at(domain, row) <= now:
                 self._releases += 1
                 row.release = self._releases
-                effects.append(Release(row.url, domain_of(domain) or domain, self._releases))
-        return effects
+                self._port.release(row.url, domain_of(domain) or domain, self._releases)
 
     def _idle_at(self, domain: str, row: _Row) -> float:
         """Return the time at which a stub may be released; infinity for the own domain."""
@@ -236,87 +217,81 @@ class NodeStubs:
             return math.inf
         return row.used + self._config.stub_idle
 
-    def released(self, answer: Released, now: float) -> list[Effect]:
-        """Take the answer of the bus: a stub that is free and still unused is removed.
+    def released(self, url: str, number: int, now: float, *, is_free: bool) -> None:
+        """Take the answer to `release`: a stub that is free and still unused is removed.
 
-        The next message to its domain deploys another, with a new address (STB-15).
-
-        Args:
-            answer: The answer; one to an earlier question does not count.
-            now: Seconds on the host's clock.
+        The next message to its domain deploys another, with a new address (STB-15). An answer to
+        an earlier question does not count.
         """
-        found = self._find(answer.url)
-        if found is None or found[1].release != answer.number:
-            return []
+        found = self._find(url)
+        if found is None or found[1].release != number:
+            return
         domain, row = found
-        if not answer.is_free or not row.is_at_rest:
+        if not is_free or not row.is_at_rest:
             row.use(now)
-            return []
+            return
         self._sessions.pop(domain, None)
-        return [*self._removed(domain, row, "it was idle", now), Undeploy(answer.url)]
+        self._remove(domain, row, "it was idle", now)
+        self._port.undeploy(url)
 
     def _cool(self, domain: str, cooling: _Cooling, now: float) -> _Cooling:
         self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}
         self._cooling[domain] = cooling
         return cooling
 
-    def _removed(
+    def _remove(
         self, domain: str, row: _Row, why: str, now: float, cooling: _Cooling | None = None
-    ) -> list[Effect]:
+    ) -> None:
         del self._rows[domain]
-        said, pause = f"no stub for {domain}: {why}", cooling or _Cooling(now, why)
-        refusals: list[Effect] = [_no_route(asked, pause, said, now) for asked in row.waiting]
-        ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
         was, row.connection = row.connection, None
-        own = self._own_node(domain, row, was)
-        return [self._changed(Op.DEL, domain, row), *own, *ended, RoutesChanged(), *refusals]
+        self._trace(Op.DEL, domain, row)
+        self._report_own_node(domain, row, was)
+        self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
+        self._port.forget_routes()
+        for asked in row.waiting:
+            self._refuse(asked, cooling or _Cooling(now, why), f"no stub for {domain}: {why}", now)
 
-    def status(self, seen: StatusSeen, now: float) -> list[Effect]:
-        """Take the status of a stub's connection (I-S5); that of a removed stub is ignored.
-
-        Args:
-            seen: The status event.
-            now: Seconds on the host's clock.
-        """
-        url = seen.stub
+    def status(self, url: str, value: str, session: str | None, why: str, now: float) -> None:
+        """Take the status of a stub's connection (I-S5); that of a removed stub is ignored."""
         found = self._find(url)
         if found is None:
-            return []
+            return
         domain, row = found
-        was, row.connection = row.connection, stub_connection.State(seen.value)
-        changed = self._changed(Op.UPD, domain, row)
+        was, row.connection = row.connection, stub_connection.State(value)
         is_over = row.connection is stub_connection.State.FAILED
         if is_over and was is stub_connection.State.DISCONNECTED and domain == self._config.domain:
             # It refuses what comes: another stub would log in again.
-            return [changed, OwnNode(row.url, is_live=False, end=seen.why)]
+            self._trace(Op.UPD, domain, row)
+            self._port.set_own_node(url, is_live=False, end=why)
+            return
         if is_over:
-            gone = self.failed(url, seen.why or "it could not connect", now)
-            return [*self._own_node(domain, row, was), *gone, Undeploy(url)]
-        own = self._own_node(domain, row, was)
+            self._report_own_node(domain, row, was)
+            self.failed(url, why or "it could not connect", now)
+            self._port.undeploy(url)
+            return
+        self._trace(Op.UPD, domain, row)
+        self._report_own_node(domain, row, was)
         if row.connection is not stub_connection.State.LIVE:
-            return [changed, *own]
-        known, self._sessions[domain] = self._sessions.get(domain), seen.link
-        is_new = known is not None and known != seen.link and not is_idp_proxy(domain)
-        return [changed, *own, *([PathsLost(domain, seen.link)] if is_new else [])]
+            return
+        known, self._sessions[domain] = self._sessions.get(domain), session
+        if known is not None and known != session and not is_idp_proxy(domain):
+            self._port.renew_paths(domain, session)
 
-    def _own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> list[OwnNode]:
+    def _report_own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> None:
         """Report that the connection to the own node became live, or ended."""
-        is_live = row.connection is stub_connection.State.LIVE
-        is_changed = is_live is not (was is stub_connection.State.LIVE)
-        is_own = domain == self._config.domain
-        return [OwnNode(row.url, is_live)] if is_own and is_changed else []
+        live = stub_connection.State.LIVE
+        if domain == self._config.domain and (row.connection is live) is not (was is live):
+            self._port.set_own_node(row.url, is_live=row.connection is live)
 
     def _find(self, url: str) -> tuple[str, _Row] | None:
         return next(((d, row) for d, row in self._rows.items() if row.url == url), None)
 
-    @staticmethod
-    def _changed(op: Op, domain: str, row: _Row) -> RowChanged:
-        return RowChanged(
-            op, _TABLE, domain, f"{row.url} {row.connection or row.deployment}", _WRITER
-        )
+    def _trace(self, op: Op, domain: str, row: _Row) -> None:
+        value = f"{row.url} {row.connection or row.deployment}"
+        self._port.row(RowChanged(op, _TABLE, domain, value, _WRITER))
 
-
-def _no_route(asked: tuple[str, Intent], cooling: _Cooling, why: str, now: float) -> NoRoute:
-    """Return the answer to a search: what does not exist is not to be asked for again."""
-    is_for_now = cooling.code is Code.UNAVAILABLE and cooling.until > now
-    return NoRoute(*asked, cooling.code, why, cooling.until - now if is_for_now else None)
+    def _refuse(self, asked: tuple[str, Intent], cooling: _Cooling, why: str, now: float) -> None:
+        """Answer a search: what does not exist is not to be asked for again."""
+        is_for_now = cooling.code is Code.UNAVAILABLE and cooling.until > now
+        pause = cooling.until - now if is_for_now else None
+        self._port.no_route(*asked, cooling.code, why, pause)

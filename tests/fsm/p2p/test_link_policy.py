@@ -4,7 +4,6 @@ import pytest
 
 from fsm.intent import Intent, intent_of
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
@@ -20,18 +19,19 @@ from tests.support.runtime.registry_core import (
     RECORD,
     S1,
     S2,
+    call,
     with_node,
 )
 
 LINK = Intent.LINK
 ALWAYS, ASKED, NEVER = P2pUse.WHENEVER_POSSIBLE, P2pUse.WHEN_ASKED, P2pUse.NEVER
 REQUIRED = P2pUse.REQUIRED
-READ = rs.ReadRecord(HB)
+READ = call.read_record(HB)
 PATIENT = LinkPolicy(ALWAYS, wait=P2pWait.AWAIT)
 
 
 def routes(effects):
-    return [effect for effect in effects if isinstance(effect, rs.Route | rs.NoRoute)]
+    return [effect for effect in effects if effect.name in {"route", "no_route"}]
 
 
 # ---- whom
@@ -103,7 +103,7 @@ def test_a_link_is_looked_for_if_it_is_wanted(wanted, intent, is_sought):
 def test_no_link_is_set_up_to_an_unwanted_peer(peer):
     registry = with_node(wanted=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     assert registry.core.links() == ()
     assert registry.route() == S1
 
@@ -111,7 +111,7 @@ def test_no_link_is_set_up_to_an_unwanted_peer(peer):
 def test_a_link_is_set_up_to_a_wanted_peer():
     registry = with_node(wanted=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
     registry.ask()
-    assert rs.SetPath(PQ) in registry.feed(rs.RecordRead(HB, RECORD))
+    assert call.set_path(PQ) in registry.feed(call.record_read(HB, RECORD))
     assert READ not in registry.ask(HC)
 
 
@@ -126,7 +126,7 @@ def awaiting(wanted=PATIENT):
 
 def setting_up(wanted=PATIENT):
     registry = awaiting(wanted)
-    found = registry.feed(rs.RecordRead(HB, RECORD), rs.PathSet(PQ), rs.Deployed(PQ))
+    found = registry.feed(call.record_read(HB, RECORD), call.path_set(PQ), call.stub_deployed(PQ))
     assert routes(found) == []
     for status in ("created", "in-progress"):
         assert routes(registry.status(PQ, status)) == []
@@ -152,9 +152,9 @@ def test_a_waiting_message_goes_by_the_node_if_there_is_no_link(status):
     ended = registry.status(PQ, status)
     if status == "disconnected":
         assert routes(ended) == []
-        ended = registry.feed(rs.StubGone(PQ))
+        ended = registry.feed(call.stub_gone(PQ))
     assert [route.url for route in routes(ended)] == [S1]
-    assert routes(registry.feed(rs.TimePassed())) == []
+    assert routes(registry.feed(call.time_over())) == []
 
 
 def test_messages_during_the_loss_of_a_link_go_by_the_node_at_once():
@@ -168,12 +168,12 @@ def test_messages_during_the_loss_of_a_link_go_by_the_node_at_once():
 def test_no_message_waits_longer_than_a_set_up_may_take():
     """RES-09: at most T_p2p, each; who comes after that does not wait at all."""
     registry = awaiting()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     registry.now = P2P_TIMEOUT / 2
     registry.ask(HB, LINK)
     assert registry.core.deadline() == P2P_TIMEOUT
     registry.now = P2P_TIMEOUT
-    over = routes(registry.feed(rs.TimePassed()))
+    over = routes(registry.feed(call.time_over()))
     assert [(route.intent, route.url) for route in over] == [(REACH, S1), (LINK, S1)]
     assert [route.url for route in routes(registry.ask())] == [S1]
 
@@ -181,7 +181,7 @@ def test_no_message_waits_longer_than_a_set_up_may_take():
 @pytest.mark.parametrize("record", [None, Record(HB, RB)], ids=["none", "no p2p"])
 def test_a_message_does_not_wait_for_an_impossible_link(record):
     registry = awaiting()
-    assert [route.url for route in routes(registry.feed(rs.RecordRead(HB, record)))] == [S1]
+    assert [route.url for route in routes(registry.feed(call.record_read(HB, record)))] == [S1]
 
 
 def test_after_a_failed_link_no_message_waits_before_the_next_attempt():
@@ -189,7 +189,7 @@ def test_after_a_failed_link_no_message_waits_before_the_next_attempt():
     registry = setting_up()
     registry.status(PQ, "failed")
     registry.ask()
-    assert [r.url for r in routes(registry.feed(rs.RecordRead(HB, RECORD)))] == [S1]
+    assert [r.url for r in routes(registry.feed(call.record_read(HB, RECORD)))] == [S1]
 
 
 # ---- required
@@ -201,9 +201,9 @@ def test_a_link_only_message_is_refused_without_a_link():
     registry = setting_up(STRICT)
     (refused,) = routes(registry.status(PQ, "failed"))
     assert (refused.to, refused.code) == (HB, Code.UNAVAILABLE)
-    assert [type(route) for route in routes(registry.ask(HB, KNOWN))] == [rs.NoRoute]
+    assert [route.name for route in routes(registry.ask(HB, KNOWN))] == ["no_route"]
     registry.ask(HC)
-    (by_node,) = routes(registry.feed(rs.Deployed(S2)))
+    (by_node,) = routes(registry.feed(call.stub_deployed(S2)))
     assert (by_node.to, by_node.url) == (HC, S2)
 
 

@@ -13,7 +13,6 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.p2p.transfer import P2PTransferCore
-from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.sync import ConnectionData
 from specs.limits import protocol as limits
 from tests.support.p2p_objects import believed
@@ -27,6 +26,7 @@ from tests.support.runtime.registry_core import (
     RC,
     RECORD,
     Registry,
+    call,
     requesting,
     with_node,
 )
@@ -74,7 +74,7 @@ def planned():
 
 def yielding():
     registry = Registry(runtime=RC)
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     registry.now = START
     registry.status(f"{RC}/p2phandler/1", "created", f"{RC}/p2phandler/1/conn/1")
     return registry.core.deadline() - START

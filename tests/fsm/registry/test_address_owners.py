@@ -2,46 +2,45 @@
 
 import pytest
 
-from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE
-from tests.support.runtime.registry_core import HB, HC, PQ, RA, RB, RC, RECORD, linked
+from tests.support.runtime.registry_core import HB, HC, PQ, RA, RB, RC, RECORD, call, linked
 
 OTHER = "hyperty://b.ex/other"
-ASKED = rs.OwnerAsked(OTHER, RB)
-READ = rs.ReadOwner(OTHER)
+ASKED = call.ask_owner(OTHER, RB)
+READ = call.read_owner(OTHER)
 
 
 def proven(record=None):
     registry = linked()
     registry.feed(ASKED)
-    assert rs.OwnerKnown(OTHER, RB) in registry.feed(
-        rs.OwnerRead(OTHER, record or Record(OTHER, RB))
+    assert call.set_owner(OTHER, RB) in registry.feed(
+        call.owner_read(OTHER, record or Record(OTHER, RB))
     )
     return registry
 
 
 def test_a_record_is_read_once_for_all_requesters():
     registry = linked()
-    assert registry.feed(ASKED, rs.OwnerAsked(OTHER, RC)) == [READ]
+    assert registry.feed(ASKED, call.ask_owner(OTHER, RC)) == [READ]
 
 
 def test_a_record_read_to_find_a_link_is_not_read_again():
     registry = linked()
-    assert registry.feed(rs.OwnerAsked(HB, RB)) == [rs.OwnerKnown(HB, RB)]
+    assert registry.feed(call.ask_owner(HB, RB)) == [call.set_owner(HB, RB)]
 
 
 def test_another_runtime_than_is_remembered_has_the_record_read_anew():
     """It may have moved; a moment later it has not."""
     registry = proven()
-    moved = rs.OwnerAsked(OTHER, RC)
-    assert registry.feed(moved) == [rs.OwnerKnown(OTHER, RB)]
+    moved = call.ask_owner(OTHER, RC)
+    assert registry.feed(moved) == [call.set_owner(OTHER, RB)]
     registry.now += NEGATIVE_CACHE
     assert registry.feed(moved) == [READ]
-    reported_now = registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RC)))
-    assert rs.OwnerKnown(OTHER, RC) in reported_now
+    reported_now = registry.feed(call.owner_read(OTHER, Record(OTHER, RC)))
+    assert call.set_owner(OTHER, RC) in reported_now
     assert registry.route(OTHER) != PQ
 
 
@@ -56,10 +55,10 @@ def test_a_record_that_is_not_there_is_looked_for_once_more():
     """It may be on its way: who speaks first may be registered a moment later."""
     registry = linked()
     registry.feed(ASKED)
-    assert registry.feed(rs.OwnerRead(OTHER, None)) == []
+    assert registry.feed(call.owner_read(OTHER, None)) == []
     assert registry.wait() == [READ]
-    assert registry.feed(rs.OwnerRead(OTHER, None)) == [rs.OwnerKnown(OTHER, None)]
-    assert registry.feed(ASKED) == [rs.OwnerKnown(OTHER, None)]
+    assert registry.feed(call.owner_read(OTHER, None)) == [call.set_owner(OTHER, None)]
+    assert registry.feed(ASKED) == [call.set_owner(OTHER, None)]
     registry.now += NEGATIVE_CACHE
     assert registry.feed(ASKED) == [READ]
 
@@ -67,39 +66,39 @@ def test_a_record_that_is_not_there_is_looked_for_once_more():
 def test_where_no_registry_answers_nothing_is_said():
     registry = linked()
     registry.feed(ASKED)
-    registry.feed(rs.OwnerRead(OTHER, None, is_answered=False))
+    registry.feed(call.owner_read(OTHER, None, is_answered=False))
     registry.wait()
-    assert registry.feed(rs.OwnerRead(OTHER, None, is_answered=False)) == []
+    assert registry.feed(call.owner_read(OTHER, None, is_answered=False)) == []
     assert registry.feed(ASKED) == [READ]
 
 
 @pytest.mark.parametrize("status", [RecordStatus.LIVE, RecordStatus.DISCONNECTED, None])
 def test_a_proof_counts_no_longer_once_its_record_has_changed(status):
     registry = proven()
-    assert rs.OwnerDoubted(OTHER) in registry.feed(rs.RecordReported(OTHER, status))
+    assert call.forget_owner(OTHER) in registry.feed(call.record_reported(OTHER, status))
     assert registry.feed(ASKED) == [READ]
 
 
 def test_a_record_that_changes_while_it_is_read_is_read_again():
     registry = linked()
     registry.feed(ASKED)
-    registry.feed(rs.RecordReported(OTHER, RecordStatus.LIVE))
-    assert READ in registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RB)))
-    assert rs.OwnerKnown(OTHER, RC) in registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RC)))
+    registry.feed(call.record_reported(OTHER, RecordStatus.LIVE))
+    assert READ in registry.feed(call.owner_read(OTHER, Record(OTHER, RB)))
+    assert call.set_owner(OTHER, RC) in registry.feed(call.owner_read(OTHER, Record(OTHER, RC)))
 
 
 def test_a_proof_counts_as_long_as_its_record_is_good():
     registry = proven(Record(OTHER, RB, expires=60.0))
     registry.now = 59.0
-    assert registry.feed(ASKED) == [rs.OwnerKnown(OTHER, RB)]
+    assert registry.feed(ASKED) == [call.set_owner(OTHER, RB)]
     registry.now = 60.0
-    assert rs.OwnerDoubted(OTHER) in registry.feed(rs.TimePassed())
+    assert call.forget_owner(OTHER) in registry.feed(call.time_over())
     assert registry.feed(ASKED) == [READ]
 
 
 def test_a_record_read_for_a_link_that_names_another_owner_ends_the_proof():
     registry = proven()
-    assert rs.OwnerDoubted(OTHER) in registry.feed(rs.RecordRead(OTHER, Record(OTHER, RC)))
+    assert call.forget_owner(OTHER) in registry.feed(call.record_read(OTHER, Record(OTHER, RC)))
 
 
 def test_remembered_records_are_bounded_and_forgotten_ones_count_no_longer():
@@ -107,31 +106,31 @@ def test_remembered_records_are_bounded_and_forgotten_ones_count_no_longer():
     reported_of = []
     for number in range(OWNERS_KEPT + 1):
         url = f"{OTHER}{number}"
-        registry.feed(rs.OwnerAsked(url, RB))
-        reported_of += registry.feed(rs.OwnerRead(url, Record(url, RB)))
-    assert [one for one in reported_of if isinstance(one, rs.OwnerDoubted)] == [
-        rs.OwnerDoubted(f"{OTHER}0")
+        registry.feed(call.ask_owner(url, RB))
+        reported_of += registry.feed(call.owner_read(url, Record(url, RB)))
+    assert [one for one in reported_of if one.name == "forget_owner"] == [
+        call.forget_owner(f"{OTHER}0")
     ]
 
 
 def test_an_unawaited_answer_proves_nothing():
     registry = linked()
-    assert registry.feed(rs.OwnerRead(HC, Record(HC, RA))) == []
+    assert registry.feed(call.owner_read(HC, Record(HC, RA))) == []
 
 
 def test_a_link_with_a_forging_peer_is_ended_and_not_tried_again_soon():
     """S1."""
     registry = linked()
-    ended = registry.feed(rs.LinkForged(PQ))
-    assert ended[0] == rs.Disconnect(PQ, RB, PQ)
-    assert rs.PeerGone(PQ) in registry.peers
+    ended = registry.feed(call.link_forged(PQ))
+    assert ended[0] == call.disconnect(PQ, RB, PQ)
+    assert call.remove_peer(PQ) in registry.peers
     assert registry.core.links() == ()
     registry.now += 30.0
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     assert registry.core.links() == ()
-    assert registry.feed(rs.LinkForged(PQ)) == []
+    assert registry.feed(call.link_forged(PQ)) == []
 
 
 def test_each_link_is_notified_where_it_leads_before_anything_can_come_by_it():
     """I-B10."""
-    assert linked().peers == [rs.PeerKnown(PQ, RB)]
+    assert linked().peers == [call.add_peer(PQ, RB)]

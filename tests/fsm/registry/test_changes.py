@@ -11,8 +11,14 @@ import pytest
 from fsm.effects import Answer
 from fsm.engine import Step
 from fsm.registry import changes as do
-from fsm.registry.changes import ChangesFollower, ChangesPublisher
-from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed
+from fsm.registry.changes import (
+    ChangesFollower,
+    ChangesPublisher,
+    LinkDown,
+    LinkGone,
+    LinkUp,
+    Listed,
+)
 from specs.bodies.word import Operation
 from specs.limits.p2p import MAX_LIST_BYTES
 from specs.limits.protocol import EARLY_CHANGES, MAX_LIST, REPLY_TIMEOUT

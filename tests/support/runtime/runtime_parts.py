@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import final
+from typing import TypeAlias, final
 
 import attrs
 import trio
@@ -11,17 +11,18 @@ import trio.testing
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.background import BackgroundTasks
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.runtime.bus.message_bus import MessageBus
-from actors.runtime.bus.messages import BusQuestion, Origin
+from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Policy
+from fsm.intent import Intent, LinkHint
 from specs.message import Message
 from tests.support.trace.memory import MemoryTracer
 
@@ -40,16 +41,48 @@ class Listener(Actor[Delivery]):
         self._heard.append(message)
 
 
+Asked: TypeAlias = tuple[object, ...]
+"""A question to the registry: its name, and arguments."""
+
+
 @final
-class ScriptedRegistry(Actor[BusQuestion]):
-    """Keeps what it is asked; the test answers."""
+class ScriptedRegistry:
+    """Keeps what the bus asks it; the test answers."""
 
-    def __init__(self, asked: list[BusQuestion]) -> None:
-        self._asked = asked
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
 
-    @override
-    async def handle(self, message: BusQuestion) -> None:
-        self._asked.append(message)
+    def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
+        self.asked.append(("route", to, intent) if hint is None else ("route", to, intent, hint))
+        return True
+
+    def try_ask_owner(self, entity: str, remote: str) -> bool:
+        self.asked.append(("owner", entity, remote))
+        return True
+
+    def try_report_forged(self, link: str) -> bool:
+        self.asked.append(("forged", link))
+        return True
+
+
+@final
+class LoaderRegistry:
+    """Keeps what the loader reports, beside the status events of stubs and hyperties."""
+
+    def __init__(self, listener: ActorRef[Delivery], reported: list[object]) -> None:
+        self.listener, self._reported = listener, reported
+
+    async def stub_deployed(self, url: str) -> None:
+        self._reported.append(("deployed", url))
+
+    async def stub_failed(self, url: str, why: str, *, is_absent: bool) -> None:
+        self._reported.append(("failed", url, why, is_absent))
+
+    async def stub_gone(self, url: str) -> None:
+        self._reported.append(("gone", url))
+
+    async def remove_local(self, url: str) -> None:
+        self._reported.append(("ended", url))
 
 
 @final
@@ -65,7 +98,7 @@ class BusWorld:
     supervisor: Supervisor
     tracer: MemoryTracer
     counters: Counters
-    asked: list[BusQuestion]
+    asked: list[Asked]
     agent: CorePort
     tasks: BackgroundTasks
 
@@ -102,7 +135,7 @@ async def open_bus(
 ) -> AsyncIterator[BusWorld]:
     """Run a Message BUS with a registry that is the test itself."""
     tracer, counters = MemoryTracer(), Counters()
-    asked: list[BusQuestion] = []
+    registry = ScriptedRegistry()
     make: Callable[[], MessageBus] = partial(
         MessageBus, OwnSender.of(R), policy or PermitAll(), tracer, counters, interceptors
     )
@@ -111,9 +144,6 @@ async def open_bus(
         await supervisor.start_child(ChildSpec("bus", lambda: bus))
         tasks = BackgroundTasks()
         await supervisor.start_child(ChildSpec("background", lambda: tasks))
-        registry = await supervisor.start_child(
-            ChildSpec("registry", partial(ScriptedRegistry, asked))
-        )
         bus.join(registry)
         agent = CorePort(UA, bus)
-        yield BusWorld(bus, supervisor, tracer, counters, asked, agent, tasks)
+        yield BusWorld(bus, supervisor, tracer, counters, registry.asked, agent, tasks)

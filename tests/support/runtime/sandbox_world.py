@@ -16,12 +16,11 @@ from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxe
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.registry.resolve.resolve_io import StubGone
 from specs.addresses.address import catalogue_stub
 from specs.message import Message, MessageType
 from specs.trace import Kind
 from tests.support.packages import OneStub
-from tests.support.runtime.runtime_parts import BusWorld, Listener, R, open_bus
+from tests.support.runtime.runtime_parts import BusWorld, Listener, LoaderRegistry, R, open_bus
 from tests.support.trace.growing import Growing
 from transports.memory import MemoryNetwork
 
@@ -69,7 +68,7 @@ class SandboxWorld:
     async def gone(self):
         """Wait until the registry knows that the stub is no more."""
         with trio.fail_after(25):
-            await self.reported.until(lambda reported: StubGone(S) in reported)
+            await self.reported.until(lambda reported: ("gone", S) in reported)
 
     def steps(self, machine):
         facts = [one for one in self.bus.tracer.facts if one.k is Kind.STATE]
@@ -104,10 +103,10 @@ async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
             ChildSpec("loader", partial(Loader, bus.agent, sandboxes, catalogue, tools))
         )
         reported = Growing()
-        registry = await bus.supervisor.start_child(
+        events = await bus.supervisor.start_child(
             ChildSpec("reported", partial(Listener, reported))
         )
-        await loader.ask(partial(RegistryIs, registry))
+        await loader.ask(partial(RegistryIs, LoaderRegistry(events, reported)))
         yield SandboxWorld(bus, reported, loader, sandboxes, network)
 
 

@@ -21,7 +21,6 @@ from actors.runtime.sync.reporter.children import ReportedChildren
 from actors.runtime.sync.reporter.invitations import Invitations
 from actors.runtime.sync.reporter.links import ObserverLinks
 from fsm.effects import Refused, RowChanged
-from fsm.registry.changes import LocalGone, LocalLive
 from fsm.sync.leases import LeasesCore, RepeatsCore
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.stored import Keep, ObjectAtRest, ObjectForgotten, asked_for
@@ -518,7 +517,7 @@ class ReportedObjects:
         if report is None:
             self.context.refuse(request, Code.GONE, "its reporter left meanwhile")
         elif refusal is None:
-            await self.context.registry.tell(LocalLive(url))
+            await self.context.registry.show_local(url)
             names: list[Json] = [*child_resources(url)]
             extra: JsonObject = {"childrenResources": names} if names else {}
             self.context.answer(request, Code.OK, resource=url, **extra)
@@ -561,7 +560,7 @@ class ReportedObjects:
         refusal = await self._registrations.register(shown)
         if refusal is not None:
             _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
-        await self.context.registry.tell(LocalLive(shown.url))
+        await self.context.registry.show_local(shown.url)
         async with trio.open_nursery() as nursery:
             for manager in managers:
                 nursery.start_soon(self._call_back, shown.url, manager)
@@ -726,7 +725,7 @@ class ReportedObjects:
         thing = report.core.snapshot
         url = thing.url
         # Not before: what observers say of the end finds the object where it was.
-        await self.context.registry.tell(LocalGone(url))
+        await self.context.registry.hide_local(url)
         report.close(self._listener)
         self.children.close(thing, self._listener)
         await self._registrations.leave(url, self._listener)

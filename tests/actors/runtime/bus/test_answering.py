@@ -9,7 +9,6 @@ import trio
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent
-from fsm.registry.resolve.resolve_io import Route
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from tests.support.runtime.runtime_parts import Listener, R
@@ -23,7 +22,7 @@ async def remote_request(world):
     stub = await world.component(S, Origin.NODE_STUB)
     await world.component(A)
     await world.port(S).post(ask(1, from_=C, to=A))
-    world.bus.report(Route(C, Intent.KNOWN, S, math.inf, "test"))
+    world.bus.route(C, Intent.KNOWN, S, math.inf)
     await world.settle()
     return stub
 

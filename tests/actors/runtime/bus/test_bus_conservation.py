@@ -11,7 +11,6 @@ from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.intent import Intent
-from fsm.registry.resolve.resolve_io import NoRoute
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
 from specs.reply_code import Code, DropReason
@@ -23,7 +22,7 @@ from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, FULL = f"{R}/protostub/1", f"{R}/deaf"
 CHANGES = f"{A}/changes"
-NO_ROUTE = NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "there is no way")
+NO_ROUTE = (C, Intent.REACH, Code.UNAVAILABLE, "there is no way")
 
 SAYINGS = {
     "ask-full": (A, lambda n: ask(n, to=FULL)),
@@ -82,7 +81,7 @@ class Play:
             case "late":
                 await trio.sleep(REPLY_TIMEOUT + 1)
             case "no-way":
-                self.world.bus.report(NO_ROUTE)
+                self.world.bus.no_route(*NO_ROUTE)
             case "leave":
                 self.world.agent.expel(B)
                 self.world.agent.revoke(B, B)
@@ -102,7 +101,7 @@ async def play(actions):
             await world.settle()
         await trio.sleep(REPLY_TIMEOUT + 1)
         for intent in (Intent.REACH, Intent.KNOWN):
-            world.bus.report(NoRoute(C, intent, Code.UNAVAILABLE, "there is no way"))
+            world.bus.no_route(C, intent, Code.UNAVAILABLE, "there is no way")
         await world.settle()
         await world.supervisor.stop_child(FULL)
         return history, world, world.heard_by(alice)

@@ -11,7 +11,6 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy import Policy
 from fsm.bus.listeners import ANY, Router, RoutingCore
-from fsm.registry.resolve.resolve_io import OwnerKnown, PeerKnown
 from specs.errors import SpecError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, stamped
@@ -202,10 +201,10 @@ async def test_the_same_message_by_two_paths_is_delivered_once(world):
     bob = await world.component(B)
     await world.component(S, Origin.NODE_STUB)
     await world.component(PQ, Origin.P2P_STUB)
-    world.bus.report(PeerKnown(PQ, RC))
+    world.bus.add_peer(PQ, RC)
     await world.port(PQ).post(ask(9, from_=C, via=[PQ]))
     await world.settle()
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.settle()
     bob.clear()
     for stub in (S, PQ):

@@ -7,18 +7,6 @@ from actors.kit.supervision.delivery import Purpose
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent, intent_of
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.resolve_io import (
-    Asked,
-    LinkForged,
-    NoRoute,
-    OwnerAsked,
-    OwnerDoubted,
-    OwnerKnown,
-    PeerGone,
-    PeerKnown,
-    Route,
-    RoutesChanged,
-)
 from specs.limits.p2p import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to, stamped
@@ -32,13 +20,13 @@ RC = "hyperty-runtime://b.ex/rc"
 
 
 def route(to=C, url=S, intent=Intent.REACH):
-    return Route(to, intent, url, float("inf"), "test")
+    return to, intent, url, float("inf")
 
 
 async def with_route(world):
     """Alice here, a node stub that leads to Carol."""
     alice, stub = await world.component(A), await world.component(S, Origin.NODE_STUB)
-    world.bus.report(route())
+    world.bus.route(*route())
     return alice, stub
 
 
@@ -51,8 +39,8 @@ async def test_messages_that_wait_for_a_route_keep_their_order(world):
     for number in (1, 2, 3):
         await world.port(A).post(ask(number, to=C))
     await world.settle()
-    assert world.asked == [Asked(C, Intent.REACH)]
-    world.bus.report(route())
+    assert world.asked == [("route", C, Intent.REACH)]
+    world.bus.route(*route())
     await world.settle()
     assert [(d.message.id, d.route) for d in stub] == [(1, S), (2, S), (3, S)]
 
@@ -62,10 +50,10 @@ async def test_a_known_route_is_not_asked_again_until_routes_change(world):
     await world.port(A).post(ask(1, to=C))
     await world.settle()
     assert world.asked == []
-    world.bus.report(RoutesChanged())
+    world.bus.forget_routes()
     await world.port(A).post(ask(2, to=C))
     await world.settle()
-    assert world.asked == [Asked(C, Intent.REACH)]
+    assert world.asked == [("route", C, Intent.REACH)]
 
 
 async def test_requests_and_events_to_one_target_keep_their_order_while_it_is_asked(world):
@@ -74,9 +62,9 @@ async def test_requests_and_events_to_one_target_keep_their_order_while_it_is_as
     await world.port(A).post(ask(1, to=f"{C}/changes"))
     await world.port(A).post(event(2, to=f"{C}/changes"))
     await world.settle()
-    world.bus.report(route(f"{C}/changes"))
+    world.bus.route(*route(f"{C}/changes"))
     await world.settle()
-    world.bus.report(route(f"{C}/changes", intent=Intent.KNOWN))
+    world.bus.route(*route(f"{C}/changes", intent=Intent.KNOWN))
     await world.settle()
     assert [d.message.id for d in stub] == [1, 2]
 
@@ -86,7 +74,7 @@ async def test_no_route_refuses_every_waiting_request_once(world):
     for number in (1, 2):
         await world.port(A).post(ask(number, to=C))
     await world.settle()
-    world.bus.report(NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "no stub"))
+    world.bus.no_route(C, Intent.REACH, Code.UNAVAILABLE, "no stub")
     await world.settle()
     assert [(m.id, m.code) for m in world.heard_by(alice)] == [(1, 503), (2, 503)]
 
@@ -95,7 +83,7 @@ async def test_a_message_that_waited_too_long_for_a_route_is_not_sent(world, aut
     await world.component(A)
     stub = await world.component(S, Origin.NODE_STUB)
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
-    world.bus.report(route())
+    world.bus.route(*route())
     await world.settle()
     assert stub == []
 
@@ -120,7 +108,7 @@ async def test_a_remote_requester_is_answered_by_its_route(world):
     await world.port(S).post(ask(1, from_=C))
     await world.port(B).post(answer(ask(1, from_=C)))
     await world.settle()
-    world.bus.report(route(intent=Intent.KNOWN))
+    world.bus.route(*route(intent=Intent.KNOWN))
     await world.settle()
     assert world.heard_by(stub) == [answer(ask(1, from_=C))]
 
@@ -148,7 +136,7 @@ async def test_a_stub_asking_for_itself_is_answered_here(world):
 async def with_link(world, remote=RC):
     """A P2P stub, and a link of it that leads to a runtime."""
     link = await world.component(PQ, Origin.P2P_STUB)
-    world.bus.report(PeerKnown(PQ, remote))
+    world.bus.add_peer(PQ, remote)
     return link
 
 
@@ -160,9 +148,9 @@ async def test_messages_of_an_unproven_sender_wait_in_order_until_its_owner_is_r
         await world.port(PQ).post(ask(number, from_=C, via=[PQ]))
     await world.port(PQ).post(ask(3, from_=f"{RC}/sm", via=[PQ]))
     await world.settle()
-    assert world.asked == [OwnerAsked(C, RC)]
+    assert world.asked == [("owner", C, RC)]
     assert [m.id for m in world.heard_by(bob)] == [3]
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.port(PQ).post(ask(4, from_=f"{C}/part", via=[PQ]))
     await world.settle()
     assert [m.id for m in world.heard_by(bob)] == [3, 1, 2, 4]
@@ -174,7 +162,7 @@ async def test_an_object_of_another_runtime_is_refused_and_its_record_read_again
     bob, link = await world.component(B), await with_link(world)
     await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
     await world.settle()
-    world.bus.report(OwnerKnown(C, f"{RC}2"))
+    world.bus.set_owner(C, f"{RC}2")
     await world.settle()
     assert [(m.id, m.code) for m in world.heard_by(link)] == [(1, Code.UNAUTHENTICATED)]
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
@@ -189,12 +177,12 @@ async def test_a_proven_sender_is_checked_again_once_its_record_is_in_doubt(worl
     await with_link(world)
     await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
     await world.settle()
-    for news in (OwnerKnown(C, RC), OwnerDoubted(C)):
-        world.bus.report(news)
+    world.bus.set_owner(C, RC)
+    world.bus.forget_owner(C)
     await world.port(PQ).post(ask(2, from_=C, via=[PQ]))
     await world.settle()
     assert ([m.id for m in world.heard_by(bob)], len(world.asked)) == ([1], 2)
-    world.bus.report(OwnerKnown(C, None))
+    world.bus.set_owner(C, None)
     await world.settle()
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
 
@@ -207,7 +195,7 @@ async def test_a_message_of_an_unknown_owner_is_refused_in_time(world, autojump_
     await trio.sleep(PROOF_TIMEOUT + 1)
     assert {m.code for m in world.heard_by(link)} == {Code.UNAUTHENTICATED}
     assert (bob, len(link)) == ([], FORGERIES + 1)
-    assert not [one for one in world.asked if isinstance(one, LinkForged)]
+    assert not [one for one in world.asked if one[0] == "forged"]
 
 
 async def test_waiting_messages_are_decided_though_their_link_has_ended(world):
@@ -215,10 +203,10 @@ async def test_waiting_messages_are_decided_though_their_link_has_ended(world):
     bob = await world.component(B)
     await with_link(world)
     await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
-    world.bus.report(PeerGone(PQ))
+    world.bus.remove_peer(PQ)
     await world.port(PQ).post(ask(2, from_=f"{C}2", via=[PQ]))
     await world.settle()
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.port(PQ).post(ask(3, from_=C, via=[PQ]))
     await world.settle()
     assert [m.id for m in world.heard_by(bob)] == [1]
@@ -259,7 +247,7 @@ async def test_an_impossible_sender_address_is_refused_at_once_and_ends_the_link
     assert [m.code for m in world.heard_by(link)] == [Code.UNAUTHENTICATED] * (FORGERIES - 1)
     await world.port(PQ).post(stamped(event(10, from_=A, to=f"{A}/changes"), PQ))
     await world.settle()
-    assert world.asked == [LinkForged(PQ)]
+    assert world.asked == [("forged", PQ)]
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: FORGERIES}
 
 
@@ -269,14 +257,14 @@ async def test_an_answer_is_accepted_only_from_the_runtime_of_the_receiver(world
     await with_link(world)
     other = f"{R}/p2prequester/2"
     await world.component(other, Origin.P2P_STUB)
-    world.bus.report(PeerKnown(other, f"{RC}2"))
-    world.bus.report(route(url=PQ))
+    world.bus.add_peer(other, f"{RC}2")
+    world.bus.route(*route(url=PQ))
     asked = ask(1, to=C)
     await world.port(A).post(asked)
     await world.port(other).post(stamped(answer(asked, Code.ACCEPTED), other))
     await world.port(PQ).post(stamped(answer(asked), PQ))
     await world.settle()
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.settle()
     assert [m.code for m in world.heard_by(alice)] == [Code.OK]
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
@@ -287,7 +275,7 @@ async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
     core = await world.component(A)
     await with_link(world)
     gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
-    world.bus.report(route(gone.to, PQ))
+    world.bus.route(*route(gone.to, PQ))
     await world.port(A).post(gone)
     await world.settle()
     for source in (f"{RC}2", None, RC):
@@ -301,7 +289,7 @@ async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
 async def test_a_returned_message_is_routed_again_before_younger_ones(world):
     _, stub = await with_route(world)
     link = await world.component(PQ, Origin.P2P_STUB)
-    world.bus.report(route(url=PQ))
+    world.bus.route(*route(url=PQ))
     for number in (1, 2):
         await world.port(A).post(ask(number, to=C))
     await world.settle()
@@ -309,7 +297,7 @@ async def test_a_returned_message_is_routed_again_before_younger_ones(world):
     await world.port(PQ).hand_back(lost)
     await world.port(A).post(ask(3, to=C))
     await world.settle()
-    world.bus.report(route())
+    world.bus.route(*route())
     await world.settle()
     await world.port(PQ).hand_back(world.heard_by(link)[len(lost) :])
     await world.settle()
@@ -322,8 +310,8 @@ async def handed_back(world):
     stub = await world.component(S, Origin.NODE_STUB)
     link = await world.component(PQ, Origin.P2P_STUB)
     to = f"{C}/changes"
-    world.bus.report(route(to, PQ))
-    world.bus.report(route(to, intent=Intent.KNOWN))
+    world.bus.route(*route(to, PQ))
+    world.bus.route(*route(to, intent=Intent.KNOWN))
     requests = [Message(number, MessageType.READ, A, to) for number in (1, 2)]
     for message in (*requests, event(3, to=to)):
         await world.port(A).post(message)
@@ -339,7 +327,7 @@ async def test_nothing_younger_passes_what_was_handed_back_and_has_no_route_yet(
     stub, to = await handed_back(world)
     await trio.sleep(REPLY_TIMEOUT / 6)
     assert stub == []
-    world.bus.report(route(to))
+    world.bus.route(*route(to))
     await world.settle()
     assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
 
@@ -348,7 +336,7 @@ async def test_a_returned_message_delays_nothing_after_its_408(world, autojump_c
     stub, to = await handed_back(world)
     await trio.sleep(REPLY_TIMEOUT + 1)
     assert [m.id for m in world.heard_by(stub)] == [3]
-    world.bus.report(route(to))
+    world.bus.route(*route(to))
     await world.settle()
     assert len(stub) == 1
 
@@ -373,13 +361,13 @@ async def test_a_link_only_message_is_refused_without_a_link(world, is_lost):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask_directly)
         await world.settle()
-        assert world.asked == [Asked(C, Intent.DIRECT)]
+        assert world.asked == [("route", C, Intent.DIRECT)]
         if is_lost:
-            world.bus.report(route(url=PQ, intent=Intent.DIRECT))
+            world.bus.route(*route(url=PQ, intent=Intent.DIRECT))
             await world.settle()
             await world.port(PQ).hand_back(world.heard_by(link))
         else:
-            world.bus.report(NoRoute(C, Intent.DIRECT, Code.UNAVAILABLE, "no live link"))
+            world.bus.no_route(C, Intent.DIRECT, Code.UNAVAILABLE, "no live link")
     assert [one.code for one in answers] == [Code.UNAVAILABLE]
     assert (stub, len(link)) == ([], is_lost)
 
@@ -389,7 +377,7 @@ async def test_a_returned_message_after_its_408_delays_no_other_message(world, a
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
     await world.port(S).hand_back([ask(1, to=C)])
     await world.port(A).post(ask(2, to=C))
-    world.bus.report(route())
+    world.bus.route(*route())
     await world.settle()
     assert [m.id for m in world.heard_by(stub)] == [1, 2]
 
@@ -399,8 +387,8 @@ async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
     link = await world.component(PQ, Origin.P2P_STUB)
     await world.port(A).post(ask(1, to=C))
     await world.settle()
-    world.bus.report(RoutesChanged())
-    world.bus.report(route(url=PQ))
+    world.bus.forget_routes()
+    world.bus.route(*route(url=PQ))
     await world.port(A).post(ask(2, to=C))
     await world.settle()
     assert [(one.message.id, one.behind.last) for one in link] == [(2, 1)]
@@ -417,7 +405,7 @@ async def test_a_message_by_a_link_waits_for_the_node_and_is_reported_in_the_tra
     await world.port(PQ).announce(Behind(C, A, 1, 1), PQ)
     await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
     await world.settle()
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.settle()
     assert heard == []
     await world.port(S).post(ask(1, from_=C, to=A))
@@ -433,7 +421,7 @@ async def test_a_late_message_by_another_path_is_refused(world):
     await with_link(world)
     await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
     await world.settle()
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.port(S).post(ask(1, from_=C, to=A))
     await world.settle()
     assert [m.id for m in world.heard_by(heard)] == [2]
@@ -447,13 +435,13 @@ async def test_a_repeat_of_the_node_makes_no_late_message_of_a_link_welcome(worl
     heard = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     await with_link(world)
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     for number in (3, 1):
         await world.port(S).post(ask(number, from_=C, to=A))
         await world.settle()
     await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
     await world.settle()
-    world.bus.report(OwnerKnown(C, RC))
+    world.bus.set_owner(C, RC)
     await world.settle()
     assert [m.id for m in world.heard_by(heard)] == [3, 1]
 
@@ -462,7 +450,7 @@ async def test_answers_to_a_shared_address_may_come_from_many(world):
     core = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
-    world.bus.report(route(gone.to))
+    world.bus.route(*route(gone.to))
     await world.port(A).post(gone)
     await world.settle()
     await world.port(S).post(answer(gone))

@@ -8,7 +8,6 @@ import trio
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
 from fsm.intent import Intent
-from fsm.registry.resolve.resolve_io import Route
 from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
 from specs.limits.protocol import REPLY_TIMEOUT, RETRY_AFTER
 from specs.message import Message, MessageType
@@ -133,7 +132,7 @@ async def windowed(world, room):
     """Return the mailbox of a stub that has room for so many messages, and leads to C."""
     stub = await world.component(S)
     world.bus.room(S, room, is_first=True)
-    world.bus.report(Route(C, Intent.REACH, S, math.inf, "test"))
+    world.bus.route(C, Intent.REACH, S, math.inf)
     return stub
 
 

@@ -12,7 +12,6 @@ from actors.runtime.registry.status import RuntimeStatus
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.resolve.config import ResolveConfig
-from fsm.registry.resolve.resolve_io import Asked, Deployed
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import Listener, R, open_bus
 
@@ -37,8 +36,9 @@ async def started(world, loaded):
         paths_lost=nothing_to_renew,
     )
     config = ResolveConfig(R, "a.ex", WHENEVER_POSSIBLE)
-    spec = ChildSpec("own registry", partial(Registry, config, parts))
-    return await world.supervisor.start_child(spec)
+    registry = Registry(config, parts)
+    await world.supervisor.start_child(ChildSpec("own registry", lambda: registry))
+    return registry
 
 
 def searches(world):
@@ -53,10 +53,10 @@ async def test_a_search_is_traced_step_by_step(autojump_clock):
     loaded = []
     async with open_bus() as world:
         registry = await started(world, loaded)
-        await registry.tell(Asked(HB, Intent.KNOWN))
+        assert registry.try_ask(HB, Intent.KNOWN, None)
         await world.settle()
         assert searches(world) == {"node|b.ex": ["lookup", "wait"]}
-        await registry.tell(Deployed(loaded[0].url))
+        await registry.stub_deployed(loaded[0].url)
         await world.settle()
         assert searches(world) == {"node|b.ex": ["lookup", "wait", "bound"]}
 
@@ -64,7 +64,7 @@ async def test_a_search_is_traced_step_by_step(autojump_clock):
 async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock):
     async with open_bus() as world:
         registry = await started(world, [])
-        await registry.tell(Asked(HB, Intent.REACH))
+        assert registry.try_ask(HB, Intent.REACH, None)
         await world.settle()
     assert searches(world) == {
         "node|b.ex": ["lookup", "wait", "failed"],

@@ -31,7 +31,6 @@ from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.intent import Intent
 from fsm.machine_list import MACHINES
-from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, Route, StubGone
 from specs.addresses.address import catalogue_stub
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits import protocol as limits
@@ -39,7 +38,7 @@ from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind
-from tests.support.runtime.runtime_parts import Listener, R, open_bus
+from tests.support.runtime.runtime_parts import Listener, LoaderRegistry, R, open_bus
 from transports.memory import MemoryNetwork
 
 S = f"{R}/protostub/1"
@@ -103,10 +102,10 @@ async def open_loader(make=Stub, catalogue=None, identity=None):
             ChildSpec("loader", partial(Loader, world.agent, sandboxes, catalogue, tools))
         )
         reported: list[object] = []
-        registry = await world.supervisor.start_child(
+        events = await world.supervisor.start_child(
             ChildSpec("reported", partial(Listener, reported))
         )
-        await loader.ask(partial(RegistryIs, registry))
+        await loader.ask(partial(RegistryIs, LoaderRegistry(events, reported)))
         yield world, loader, reported
 
 
@@ -118,9 +117,9 @@ async def test_the_status_listener_is_there_before_the_stub(autojump_clock):
     async with open_loader() as (world, loader, reported):
         await loader.tell(Load(S, HERE, CONFIG))
         await world.settle()
-        kinds = [type(each) for each in reported]
-        assert kinds == [Delivery, Deployed]
-        assert reported[0].message.body == {"value": "created"}
+        event, deployed = reported
+        assert deployed == ("deployed", S)
+        assert event.message.body == {"value": "created"}
         assert states(world) == ["deploying", "deployed"]
 
 
@@ -137,9 +136,9 @@ async def test_a_stub_that_cannot_be_deployed_leaves_nothing(make, descriptor, w
     async with open_loader(make) as (world, loader, reported):
         await loader.tell(Load(S, descriptor, CONFIG))
         await trio.sleep(DEPLOY_TIMEOUT * 2)
-        (failed,) = [each for each in reported if isinstance(each, DeployFailed)]
-        assert failed.url == S
-        assert failed.why.startswith(why)
+        (failed,) = [each for each in reported if each[0] == "failed"]
+        assert failed[1] == S
+        assert failed[2].startswith(why)
         assert states(world) == ["deploying", "deployment-failed"]
         rows = [fact.op for fact in world.tracer.facts if fact.key == S and fact.table]
         assert rows.count("add") == rows.count("del")
@@ -176,7 +175,7 @@ async def test_a_crashed_stub_is_reported_and_cleared_away(autojump_clock):
         request = Message(9, MessageType.READ, world.agent.url, S)
         with trio.move_on_after(1):
             await world.agent.request(request)
-        assert reported[-1] == StubGone(S)
+        assert reported[-1] == ("gone", S)
         again = Message(10, MessageType.READ, world.agent.url, S)
         assert (await world.agent.request(again)).code == Code.NOT_FOUND
 
@@ -188,7 +187,7 @@ async def test_removal_disconnects_first_and_may_be_repeated(autojump_clock):
         for _ in range(2):
             await loader.ask(partial(Unload, S, None))
         await world.settle()
-        assert not [each for each in reported if isinstance(each, StubGone)]
+        assert not [each for each in reported if each == ("gone", S)]
         assert [f.code for f in world.tracer.facts if f.code] == [200, 200, 200]
 
 
@@ -273,7 +272,7 @@ async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_c
     async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
         await loader.tell(Load(S, HERE, config))
         await world.settle()
-        world.bus.report(Route(FAR, Intent.REACH, S, float("inf"), "test"))
+        world.bus.route(FAR, Intent.REACH, S, float("inf"))
         request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
         await world.agent.post(request)
         await world.settle()
@@ -292,7 +291,7 @@ async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_cl
         await world.settle()
         await loader.ask(lambda done: Unload(S, None, done))
         heard = await world.component(S, Origin.NODE_STUB)
-        world.bus.report(Route(FAR, Intent.REACH, S, float("inf"), "test"))
+        world.bus.route(FAR, Intent.REACH, S, float("inf"))
         await world.agent.post(Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE))
         await world.settle()
         assert [delivery.message.identity for delivery in heard] == [ALICE]

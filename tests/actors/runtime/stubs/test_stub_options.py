@@ -8,7 +8,6 @@ from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
-from fsm.registry.resolve.resolve_io import Deployed, DeployFailed
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
@@ -66,9 +65,9 @@ async def test_such_a_profile_is_not_deployed_and_it_is_said_why(stub, autojump_
         config = StubConfig(R, "a.ex", node_url=url, options={"colour": "red"})
         await loader.tell(Load(S, HERE, config))
         await world.settle()
-        (failed,) = [one for one in reported if isinstance(one, DeployFailed)]
-        assert "there is no option 'colour'" in failed.why
+        (failed,) = [one for one in reported if isinstance(one, tuple)]
+        assert "there is no option 'colour'" in failed[2]
 
         await loader.tell(Load(f"{S}0", HERE, attrs.evolve(config, options={})))
         await world.settle()
-        assert reported[-1] == Deployed(f"{S}0")
+        assert reported[-1] == ("deployed", f"{S}0")

@@ -46,8 +46,8 @@ class Bus:
 class NoLinks:
     """A registry that knows no link, and ends before it knows of one."""
 
-    async def ask(self, make):
-        if make(None).known is None:
+    async def find_link(self, entity, known, *, is_wanted):
+        if known is None:
             raise ActorStoppedError("registry")
 
 

@@ -3,10 +3,8 @@
 import attrs
 import pytest
 
-from fsm.effects import StubRefused
 from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.p2p.negotiation import Role
-from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.runtime.registry_core import (
@@ -21,6 +19,7 @@ from tests.support.runtime.registry_core import (
     RECORD,
     S1,
     Registry,
+    call,
     handling,
     linked,
     requesting,
@@ -46,13 +45,13 @@ def failed():
 def path_refused():
     registry = with_node()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD), rs.PathSet(PQ, "403"))
+    registry.feed(call.record_read(HB, RECORD), call.path_set(PQ, "403"))
     return registry
 
 
 def requester_crashed():
     registry = linked()
-    registry.feed(rs.StubGone(PQ))
+    registry.feed(call.stub_gone(PQ))
     return registry
 
 
@@ -89,21 +88,21 @@ def negotiated_anew_while_it_is_registered():
     registry = handling()
     for value in ("live", "disconnected", "in-progress"):
         registry.status(PH, value, PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     return registry
 
 
 def invited():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     return registry
 
 
 def refused_by_its_handler():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC, "404"))
+    registry.feed(call.link_registered(PC, "404"))
     return registry
 
 
@@ -119,11 +118,11 @@ def own_request_wins():
 def own_request_loses():
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     registry.status(HIS, "created", HIS_PC)
     registry.status(f"{RC}/p2prequester/1", "failed")
     registry.status(HIS, "live", HIS_PC)
-    registry.feed(rs.LinkRegistered(HIS_PC))
+    registry.feed(call.link_registered(HIS_PC))
     return registry
 
 
@@ -139,7 +138,7 @@ def yielding_registry():
     mine = f"{RC}/p2prequester/1"
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD), rs.PathSet(mine))
+    registry.feed(call.record_read(HB, RECORD), call.path_set(mine))
     for value in ("created", "in-progress"):
         registry.status(mine, value)
     registry.status(HIS, "created", HIS_PC)
@@ -157,7 +156,7 @@ def both_requests_fail():
 def taken_over():
     registry = invited_while_an_own_link_is_live()
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     return registry
 
 
@@ -165,9 +164,9 @@ def invitation_first_then_own_request():
     """Simultaneous open in the other order: who is invited plans nothing (I-P7)."""
     registry = handling()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     return registry
 
 
@@ -212,7 +211,7 @@ def invited_while_an_own_link_is_lost():
 def over():
     registry = invited()
     registry.status(PH, "disconnected", PC)
-    registry.feed(rs.LinkOver(PH, PC))
+    registry.feed(call.link_over(PH, PC))
     return registry
 
 
@@ -220,7 +219,7 @@ def lost_while_it_is_registered():
     registry = handling()
     registry.status(PH, "live", PC)
     registry.status(PH, "disconnected", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     registry.status(PH, "live", PC)
     return registry
 
@@ -229,22 +228,22 @@ def lost_and_back_while_it_is_registered():
     registry = handling()
     for value in ("live", "disconnected", "live"):
         registry.status(PH, value, PC)
-    registry.feed(rs.LinkRegistered(PC), rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC), call.link_registered(PC))
     return registry
 
 
 def closed():
     registry = linked()
-    registry.feed(rs.Closing())
+    registry.feed(call.close_links())
     registry.status(PQ, "disconnected")
     return registry
 
 
 def closed_while_set_up():
     registry = requesting()
-    registry.feed(rs.Closing())
+    registry.feed(call.close_links())
     registry.status(PQ, "failed")
-    registry.feed(rs.Stopped())
+    registry.feed(call.stop())
     return registry
 
 
@@ -307,20 +306,20 @@ def test_an_entry_whose_stub_never_reports_more_ends_and_the_next_attempt_is_all
     registry = begun()
     assert registry.core.deadline() == P2P_ENTRY_TIMEOUT
     ended = registry.wait()
-    assert any(isinstance(effect, rs.Disconnect) for effect in ended)
+    assert any(effect.name == "disconnect" for effect in ended)
     assert registry.core.links() == ()
     assert registry.route() == S1
     registry.now += RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     assert [entry.role for entry in registry.core.links()] == [Role.REQUESTER]
 
 
 def test_both_requests_of_an_entry_that_comes_to_nothing_end():
     registry = yielding_registry()
     ended = registry.wait()
-    assert rs.Undeploy(f"{RC}/p2prequester/1") in ended
-    assert rs.Disconnect(HIS, RB, HIS_PC) in ended
+    assert call.undeploy(f"{RC}/p2prequester/1") in ended
+    assert call.disconnect(HIS, RB, HIS_PC) in ended
     assert registry.core.links() == ()
 
 
@@ -329,8 +328,8 @@ def test_a_record_that_names_no_requester_stub_leads_to_no_link(name):
     registry = with_node()
     registry.ask()
     requester = f"hyperty-catalogue://catalogue.b.ex/.well-known/{name}"
-    effects = registry.feed(rs.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
-    (refused,) = [effect for effect in effects if isinstance(effect, StubRefused)]
+    effects = registry.feed(call.record_read(HB, attrs.evolve(RECORD, p2p_requester=requester)))
+    (refused,) = [effect for effect in effects if effect.name == "refuse_stub"]
     assert refused.address == requester
     assert registry.core.links() == ()
     assert registry.route() == S1
@@ -345,7 +344,7 @@ def contested(role, *, own_is_smaller):
     registry = Registry(runtime=own)
     record = Record(HB, RB, p2p_handler=f"{RB}/p2phandler/1", p2p_requester=CRQ)
     if role is Role.REQUESTER:
-        registry.feed(rs.RecordRead(HB, record))
+        registry.feed(call.record_read(HB, record))
     else:
         registry.status(f"{own}/p2phandler/1", "created", f"{own}/p2phandler/1/conn/1", remote)
     link = f"{own}/p2phandler/1/conn/2"
@@ -373,7 +372,7 @@ def test_a_new_request_of_a_peer_whose_link_seems_live_gets_a_new_link():
     (entry,) = registry.core.links()
     assert (entry.link, entry.is_live) == (PC2, False)
     registry.status(PH, "live", PC2)
-    registry.feed(rs.LinkRegistered(PC2))
+    registry.feed(call.link_registered(PC2))
     assert registry.route(f"{RB}/registry") == PC2
 
 
@@ -384,7 +383,7 @@ def test_a_link_that_is_back_before_it_was_registered_is_not_given_up():
     registry = lost_and_back_while_it_is_registered()
     assert registry.core.links()[0].is_live
     registry.now += SESSION_IDLE
-    assert registry.feed(rs.TimePassed()) == []
+    assert registry.feed(call.time_over()) == []
     assert registry.core.links()[0].is_live
 
 
@@ -404,7 +403,7 @@ def test_a_registry_waits_for_its_stub_while_a_link_is_negotiated_anew(start, st
     registry.status(stub, "disconnected", link)
     registry.status(stub, "in-progress", link)
     registry.now += SESSION_IDLE
-    assert registry.feed(rs.TimePassed()) == []
+    assert registry.feed(call.time_over()) == []
     assert [entry.link for entry in registry.core.links()] == [link]
     registry.status(stub, "live", link)
     assert registry.route(f"{RB}/registry") == link
@@ -436,5 +435,5 @@ def test_a_stub_that_says_lost_before_live_moves_nothing():
 def test_after_an_entry_is_removed_the_next_one_has_its_own_history():
     registry = failed()
     registry.now += RETRY_COOL_DOWN
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     assert states(P2P_ENTRY, registry.steps)[f"{RA}|{RB}"] == "placeholder removed | placeholder"

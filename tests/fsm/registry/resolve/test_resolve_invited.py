@@ -5,7 +5,6 @@ import math
 import pytest
 
 from fsm.p2p.negotiation import Role
-from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.runtime.registry_core import (
@@ -19,6 +18,7 @@ from tests.support.runtime.registry_core import (
     RECORD,
     S1,
     Registry,
+    call,
     handling,
     linked,
     requesting,
@@ -30,75 +30,75 @@ from tests.support.runtime.registry_core import (
 def test_the_entry_is_live_only_after_both_listeners_are_there():
     """P2P-17, I-P17."""
     registry = handling()
-    registry.feed(rs.OwnerRead(HB, RECORD))
-    assert registry.status(PH, "live", PC) == [rs.RegisterLink(PC, PH)]
+    registry.feed(call.owner_read(HB, RECORD))
+    assert registry.status(PH, "live", PC) == [call.register_link(PC, PH)]
     assert registry.route() == S1
-    assert registry.feed(rs.LinkRegistered(PC)) == [rs.RoutesChanged()]
+    assert registry.feed(call.link_registered(PC)) == [call.forget_routes()]
     assert registry.route() == PC
 
 
 def test_an_address_proven_by_sending_over_a_link_is_bound_to_it():
     registry, other = handling(), "hyperty://b.ex/other"
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     assert registry.route(other, KNOWN) == S1
-    asked, read = rs.OwnerAsked(other, RB), rs.OwnerRead(other, Record(other, RB))
-    assert registry.feed(asked) == [rs.ReadOwner(other)]
-    assert registry.feed(read) == [rs.RoutesChanged(), rs.OwnerKnown(other, RB)]
+    asked, read = call.ask_owner(other, RB), call.owner_read(other, Record(other, RB))
+    assert registry.feed(asked) == [call.read_owner(other)]
+    assert registry.feed(read) == [call.forget_routes(), call.set_owner(other, RB)]
     assert registry.route(other, KNOWN) == PC
-    assert registry.feed(asked) == [rs.OwnerKnown(other, RB)]
+    assert registry.feed(asked) == [call.set_owner(other, RB)]
 
 
 def test_refused_listeners_end_the_link():
     """P2P-17."""
     registry = handling()
     registry.status(PH, "live", PC)
-    effects = registry.feed(rs.LinkRegistered(PC, "404"))
-    assert effects[0] == rs.Disconnect(PH, RB, PC)
-    assert rs.UnregisterLink(PC) in effects
+    effects = registry.feed(call.link_registered(PC, "404"))
+    assert effects[0] == call.disconnect(PH, RB, PC)
+    assert call.unregister_link(PC) in effects
 
 
 def test_a_handler_waits_for_the_requester_to_come_back_but_not_for_ever():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
-    assert registry.status(PH, "disconnected", PC) == [rs.RoutesChanged()]
+    registry.feed(call.link_registered(PC))
+    assert registry.status(PH, "disconnected", PC) == [call.forget_routes()]
     assert registry.core.deadline() == SESSION_IDLE
     registry.status(PH, "live", PC)
     assert registry.core.deadline() == math.inf
     registry.status(PH, "disconnected", PC)
-    assert rs.UnregisterLink(PC) in registry.wait()
+    assert call.unregister_link(PC) in registry.wait()
 
 
 def test_a_link_lost_while_it_is_registered_is_not_live():
     registry = handling()
     registry.status(PH, "live", PC)
     registry.status(PH, "disconnected", PC)
-    assert registry.feed(rs.LinkRegistered(PC)) == []
+    assert registry.feed(call.link_registered(PC)) == []
     assert not registry.core.links()[0].is_live
 
 
 def test_a_link_that_has_ended_for_good_is_removed_at_once():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     registry.status(PH, "disconnected", PC)
-    assert registry.feed(rs.LinkOver(f"{PH}/conn/9", PC)) == []
-    assert rs.UnregisterLink(PC) in registry.feed(rs.LinkOver(PH, PC))
+    assert registry.feed(call.link_over(f"{PH}/conn/9", PC)) == []
+    assert call.unregister_link(PC) in registry.feed(call.link_over(PH, PC))
     assert registry.core.links() == ()
-    assert registry.feed(rs.LinkOver(PH, PC)) == []
+    assert registry.feed(call.link_over(PH, PC)) == []
 
 
 def test_the_same_requester_again_replaces_its_old_link():
     registry = handling()
-    assert rs.UnregisterLink(PC) in registry.status(PH, "created", f"{PH}/conn/2")
+    assert call.unregister_link(PC) in registry.status(PH, "created", f"{PH}/conn/2")
     (entry,) = registry.core.links()
     assert entry.link == f"{PH}/conn/2"
-    assert registry.status(PH, "failed", PC) == [rs.UnregisterLink(PC)]
+    assert registry.status(PH, "failed", PC) == [call.unregister_link(PC)]
 
 
 def test_an_unknown_link_of_a_handler_is_unregistered():
-    assert Registry().feed(rs.LinkRegistered(PC)) == [rs.UnregisterLink(PC)]
+    assert Registry().feed(call.link_registered(PC)) == [call.unregister_link(PC)]
 
 
 # ---- simultaneous open and the end
@@ -117,8 +117,8 @@ def test_a_handlers_link_that_goes_on_without_an_entry_is_ended():
     registry = requesting()
     registry.status(PH, "created", PC)
     registry.status(PQ, "failed")
-    assert registry.status(PH, "in-progress", PC) == [rs.Disconnect(PH, RB, PC)]
-    assert registry.status(PH, "failed", PC) == [rs.UnregisterLink(PC)]
+    assert registry.status(PH, "in-progress", PC) == [call.disconnect(PH, RB, PC)]
+    assert registry.status(PH, "failed", PC) == [call.unregister_link(PC)]
     assert registry.core.links() == ()
 
 
@@ -129,16 +129,16 @@ SMALL = "hyperty-runtime://a.ex/a"
 def requesting_of_smaller(*more):
     registry = Registry()
     record = Record(HB, SMALL, p2p_handler=f"{SMALL}/p2phandler/1", p2p_requester=CRQ)
-    registry.feed(rs.RecordRead(HB, record), *more)
+    registry.feed(call.record_read(HB, record), *more)
     return registry
 
 
 def yielding():
     """Our own request has lost a simultaneous open, and has said that it yields."""
-    registry = requesting_of_smaller(rs.PathSet(PQ), rs.Deployed(PQ))
+    registry = requesting_of_smaller(call.path_set(PQ), call.stub_deployed(PQ))
     registry.status(PQ, "created", remote=SMALL)
     registry.status(PQ, "in-progress", remote=SMALL)
-    assert registry.status(PH, "created", PC, SMALL) == [rs.Yield(PQ, SMALL)]
+    assert registry.status(PH, "created", PC, SMALL) == [call.suspend(PQ, SMALL)]
     return registry
 
 
@@ -157,20 +157,20 @@ def test_the_larger_runtimes_own_request_yields_and_goes_when_the_winner_is_live
     assert row_of(registry) == (Role.HANDLER, PC)
     registry.status(PH, "in-progress", PC, SMALL)
     registry.status(PH, "live", PC, SMALL)
-    effects = registry.feed(rs.LinkRegistered(PC))
-    assert effects == [rs.RoutesChanged(), rs.Disconnect(PQ, SMALL, PQ)]
-    assert registry.status(PQ, "failed", remote=SMALL) == [rs.Undeploy(PQ), rs.RemovePath(PQ)]
+    effects = registry.feed(call.link_registered(PC))
+    assert effects == [call.forget_routes(), call.disconnect(PQ, SMALL, PQ)]
+    assert registry.status(PQ, "failed", remote=SMALL) == [call.undeploy(PQ), call.remove_path(PQ)]
 
 
 @pytest.mark.parametrize("reported_by", ["failed", "over"])
 def test_if_the_winner_fails_the_request_that_yields_goes_on(reported_by):
     registry = yielding()
     registry.status(PQ, "yielding", remote=SMALL)
-    over = rs.LinkOver(PH, PC)
+    over = call.link_over(PH, PC)
     ended = (
         registry.status(PH, "failed", PC, SMALL) if reported_by == "failed" else registry.feed(over)
     )
-    assert rs.Resume(PQ, SMALL) in ended
+    assert call.resume(PQ, SMALL) in ended
     (entry,) = registry.core.links()
     assert (entry.role, entry.link, set(entry.entities)) == (Role.REQUESTER, PQ, {HB})
     registry.status(PQ, "in-progress", remote=SMALL)
@@ -184,10 +184,10 @@ def test_a_request_that_ends_while_it_yields_leaves_the_winner_alone(ended):
     if ended == "failed":
         registry.status(PQ, "failed", remote=SMALL)
     else:
-        registry.feed(rs.StubGone(PQ))
+        registry.feed(call.stub_gone(PQ))
     assert row_of(registry) == (Role.HANDLER, PC)
     registry.status(PH, "live", PC, SMALL)
-    assert registry.feed(rs.LinkRegistered(PC)) == [rs.RoutesChanged()]
+    assert registry.feed(call.link_registered(PC)) == [call.forget_routes()]
 
 
 def test_two_orders_to_yield_are_followed_twice_before_the_handler_may_accept():
@@ -214,25 +214,25 @@ def test_a_request_that_was_live_before_it_heard_that_it_yields_is_the_route_aga
     assert registry.route() == PQ
     assert row_of(registry) == (Role.HANDLER, PC)
     registry.status(PH, "live", PC, SMALL)
-    assert rs.Disconnect(PQ, SMALL, PQ) in registry.feed(rs.LinkRegistered(PC))
+    assert call.disconnect(PQ, SMALL, PQ) in registry.feed(call.link_registered(PC))
     assert registry.route() == PC
 
 
 def test_a_requester_that_is_being_deployed_yields_as_soon_as_it_is_there():
     """Else its `created` would be taken for an invitation, and push the link out that has won."""
-    registry = requesting_of_smaller(rs.PathSet(PQ))
+    registry = requesting_of_smaller(call.path_set(PQ))
     assert registry.status(PH, "created", PC, SMALL) == []
     assert row_of(registry) is None
-    assert registry.status(PQ, "created", remote=SMALL) == [rs.Yield(PQ, SMALL)]
+    assert registry.status(PQ, "created", remote=SMALL) == [call.suspend(PQ, SMALL)]
     assert row_of(registry) is None
     registry.status(PQ, "failed", remote=SMALL)
     assert row_of(registry) == (Role.HANDLER, PC)
 
 
 def test_a_requester_that_was_not_ordered_to_yield_yet_goes_on_without_a_word():
-    registry = requesting_of_smaller(rs.PathSet(PQ))
+    registry = requesting_of_smaller(call.path_set(PQ))
     registry.status(PH, "created", PC, SMALL)
-    assert registry.status(PH, "failed", PC, SMALL) == [rs.UnregisterLink(PC)]
+    assert registry.status(PH, "failed", PC, SMALL) == [call.unregister_link(PC)]
     assert registry.status(PQ, "created", remote=SMALL) == []
     assert [entry.link for entry in registry.core.links()] == [PQ]
 
@@ -241,8 +241,8 @@ def test_a_requester_that_was_not_to_be_deployed_yet_never_is():
     registry = requesting_of_smaller()
     assert registry.status(PH, "created", PC, SMALL) == []
     assert row_of(registry) == (Role.HANDLER, PC)
-    assert registry.feed(rs.PathSet(PQ)) == [rs.RemovePath(PQ)]
-    assert rs.UnregisterLink(PC) in registry.status(PH, "failed", PC, SMALL)
+    assert registry.feed(call.path_set(PQ)) == [call.remove_path(PQ)]
+    assert call.unregister_link(PC) in registry.status(PH, "failed", PC, SMALL)
     assert registry.core.links() == ()
 
 
@@ -261,11 +261,11 @@ def test_a_live_link_stays_the_route_until_the_new_one_is_live():
     assert registry.core.row(RB, PH).link == PC
     assert registry.core.row(RB, f"{RB}/x").link == PQ
     registry.status(PH, "in-progress", PC)
-    assert registry.status(PH, "live", PC) == [rs.RegisterLink(PC, PH)]
+    assert registry.status(PH, "live", PC) == [call.register_link(PC, PH)]
     assert registry.route() == PQ
-    assert registry.feed(rs.LinkRegistered(PC)) == [
-        rs.RoutesChanged(),
-        rs.Disconnect(PQ, RB, PQ),
+    assert registry.feed(call.link_registered(PC)) == [
+        call.forget_routes(),
+        call.disconnect(PQ, RB, PQ),
     ]
     assert registry.route() == PC
 
@@ -279,18 +279,18 @@ def is_lost(registry):
 
 
 def is_over(registry):
-    return registry.feed(rs.LinkOver(PH, PC))
+    return registry.feed(call.link_over(PH, PC))
 
 
 def is_refused(registry):
     registry.status(PH, "live", PC)
-    return registry.feed(rs.LinkRegistered(PC, "404"))
+    return registry.feed(call.link_registered(PC, "404"))
 
 
 @pytest.mark.parametrize("end", [fails, is_lost, is_over, is_refused])
 def test_if_the_new_link_comes_to_nothing_the_live_one_stays(end):
     registry = invited_beside()
-    assert rs.UnregisterLink(PC) in end(registry)
+    assert call.unregister_link(PC) in end(registry)
     assert registry.route() == PQ
     assert [entry.ends for entry in registry.core.links()] == [registry.core.links()]
 
@@ -299,9 +299,9 @@ def test_if_the_new_link_comes_to_nothing_the_live_one_stays(end):
 def test_if_the_live_link_goes_first_the_invited_one_has_the_entry(ended):
     registry = invited_beside()
     if ended == "gone":
-        registry.feed(rs.StubGone(PQ))
+        registry.feed(call.stub_gone(PQ))
     else:
-        assert rs.Disconnect(PQ, RB, PQ) in registry.status(PQ, "disconnected")
+        assert call.disconnect(PQ, RB, PQ) in registry.status(PQ, "disconnected")
     assert [entry.link for entry in registry.core.links()] == [PC]
 
 
@@ -309,10 +309,10 @@ def test_if_the_live_link_goes_first_the_invited_one_has_the_entry(ended):
 def test_both_links_of_a_peer_that_forges_senders_end(by):
     """S1: by whichever of them its messages came; what it sends after that is nobody's."""
     registry = invited_beside()
-    effects = registry.feed(rs.LinkForged(by))
+    effects = registry.feed(call.link_forged(by))
     for stub, link in ((PQ, PQ), (PH, PC)):
-        assert effects.count(rs.Disconnect(stub, RB, link)) == 1
-        assert registry.peers.count(rs.PeerGone(link)) == 1
+        assert effects.count(call.disconnect(stub, RB, link)) == 1
+        assert registry.peers.count(call.remove_peer(link)) == 1
     assert registry.core.links() == ()
     assert registry.route() == S1
 
@@ -327,6 +327,6 @@ def test_an_invitation_newer_than_the_one_that_waits_takes_its_place():
 
 def test_a_runtime_that_closes_forgets_its_links_and_takes_none():
     registry = linked()
-    assert registry.feed(rs.Closing()) == [rs.RoutesChanged()]
+    assert registry.feed(call.close_links()) == [call.forget_routes()]
     assert registry.status(PQ, "disconnected") == []
-    assert registry.feed(rs.RecordRead(HB, RECORD)) == []
+    assert registry.feed(call.record_read(HB, RECORD)) == []

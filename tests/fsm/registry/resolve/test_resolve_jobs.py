@@ -7,8 +7,8 @@ import pytest
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.p2p.link_policy import P2pUse
-from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.jobs import ResolveJobs
+from fsm.registry.resolve.port import NodePlan
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
     NEGATIVE_CACHE,
@@ -32,10 +32,13 @@ from tests.support.runtime.registry_core import (
     RECORD,
     S1,
     S2,
+    RecordingPort,
     Registry,
+    call,
     handling,
     linked,
     requesting,
+    status_seen,
     with_node,
 )
 from tests.support.trace.table_edges import declared, edges, states
@@ -53,21 +56,21 @@ def deployed():
 def deployment_failed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(rs.DeployFailed(S1, "no descriptor"))
+    registry.feed(call.stub_failed(S1, "no descriptor"))
     return registry, B
 
 
 def stub_crashed_while_deployed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(rs.StubGone(S1))
+    registry.feed(call.stub_gone(S1))
     return registry, B
 
 
 def could_not_connect_while_deployed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(rs.StatusSeen(S1, "failed", why="the node said no"))
+    registry.feed(status_seen(S1, "failed", why="the node said no"))
     return registry, B
 
 
@@ -81,7 +84,7 @@ def tried_again():
     registry, _ = deployment_failed()
     registry.now = RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(rs.Deployed(S2))
+    registry.feed(call.stub_deployed(S2))
     return registry, B
 
 
@@ -89,7 +92,7 @@ def asked_by_many_while_deployed():
     registry = Registry(P2pUse.NEVER)
     for to in (HB, HB2, "domain://registry.b.ex"):
         registry.ask(to)
-    registry.feed(rs.Deployed(S1))
+    registry.feed(call.stub_deployed(S1))
     return registry, B
 
 
@@ -102,7 +105,7 @@ def node_known():
 def registry_stopped_while_deployed():
     registry = Registry()
     registry.ask()
-    registry.feed(rs.Stopped())
+    registry.feed(call.stop())
     return registry, B
 
 
@@ -118,14 +121,14 @@ def set_up_failed():
 
 def requester_crashed():
     registry = requesting()
-    registry.feed(rs.StubGone(PQ))
+    registry.feed(call.stub_gone(PQ))
     return registry, LINK
 
 
 def no_record():
     registry = with_node()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, None))
+    registry.feed(call.record_read(HB, None))
     return registry, LINK
 
 
@@ -138,21 +141,21 @@ def no_record_a_moment_ago():
 def record_without_p2p():
     registry = with_node()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, Record(HB, RB)))
+    registry.feed(call.record_read(HB, Record(HB, RB)))
     return registry, LINK
 
 
 def is_a_local_address():
     registry = with_node()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
+    registry.feed(call.record_read(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
     return registry, LINK
 
 
 def set_up_failed_a_moment_ago():
     registry, _ = set_up_failed()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     return registry, LINK
 
 
@@ -168,7 +171,7 @@ def joins_a_set_up():
     registry = requesting()
     registry.ask(HB2)
     record = Record(HB2, RB, p2p_handler=PHB, p2p_requester=CRQ)
-    registry.feed(rs.RecordRead(HB2, record))
+    registry.feed(call.record_read(HB2, record))
     registry.status(PQ, "live")
     return registry, f"link|{HB2}"
 
@@ -176,7 +179,7 @@ def joins_a_set_up():
 def joins_a_set_up_that_fails():
     registry = handling()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, Record(HB, RB)))
+    registry.feed(call.record_read(HB, Record(HB, RB)))
     registry.status(PH, "failed", PC)
     return registry, LINK
 
@@ -184,18 +187,18 @@ def joins_a_set_up_that_fails():
 def joins_a_link_that_is_live():
     registry = linked()
     registry.ask(HB2)
-    registry.feed(rs.RecordRead(HB2, Record(HB2, RB)))
+    registry.feed(call.record_read(HB2, Record(HB2, RB)))
     return registry, f"link|{HB2}"
 
 
 def proven_while_the_record_is_read():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(call.link_registered(PC))
     registry.ask()
-    registry.feed(rs.OwnerAsked(HB, RB), rs.OwnerRead(HB, RECORD))
+    registry.feed(call.ask_owner(HB, RB), call.owner_read(HB, RECORD))
     registry.ask()
-    registry.feed(rs.RecordRead(HB, None))
+    registry.feed(call.record_read(HB, None))
     return registry, LINK
 
 
@@ -203,12 +206,12 @@ def taken_over_by_an_invitation():
     """The other's request wins; its link is the one that was looked for."""
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(call.record_read(HB, RECORD))
     handler = f"{RC}/p2phandler/1"
     link = f"{handler}/conn/1"
     registry.status(handler, "created", link)
     registry.status(handler, "live", link)
-    registry.feed(rs.LinkRegistered(link))
+    registry.feed(call.link_registered(link))
     return registry, LINK
 
 
@@ -246,13 +249,13 @@ def the_read_is_unanswered():
 def closed_while_the_record_is_read():
     registry = with_node()
     registry.ask()
-    registry.feed(rs.Closing())
+    registry.feed(call.close_links())
     return registry, LINK
 
 
 def closed_while_set_up():
     registry = requesting()
-    registry.feed(rs.Closing())
+    registry.feed(call.close_links())
     return registry, LINK
 
 
@@ -260,7 +263,7 @@ def closed_while_deployed():
     """Farewells still need the node."""
     registry = Registry()
     registry.ask()
-    registry.feed(rs.Closing(), rs.Deployed(S1))
+    registry.feed(call.close_links(), call.stub_deployed(S1))
     return registry, B
 
 
@@ -319,12 +322,12 @@ def test_requests_during_a_search_begin_no_other_search():
     registry = with_node()
     registry.ask()
     steps = len([step for step in registry.steps if step.key == LINK])
-    assert [type(effect) for effect in registry.ask()] == [rs.Route]
+    assert [effect.name for effect in registry.ask()] == ["route"]
     assert len([step for step in registry.steps if step.key == LINK]) == steps
 
 
 def test_a_search_that_is_under_way_cannot_be_begun():
-    jobs = ResolveJobs()
+    jobs = ResolveJobs(RecordingPort())
     jobs.begin(LINK)
     with pytest.raises(UndeclaredTransitionError):
         jobs.begin(LINK)
@@ -340,21 +343,21 @@ def test_a_record_that_does_not_come_is_waited_for_as_long_as_for_any_answer():
     assert registry.core.deadline() == math.inf
     assert len(registry.ask()) == 1
     registry.now += NEGATIVE_CACHE
-    assert registry.ask()[1:] == [rs.ReadRecord(HB)]
+    assert registry.ask()[1:] == [call.read_record(HB)]
 
 
 def test_a_record_that_comes_late_still_leads_to_a_link():
     registry = with_node()
     registry.ask()
     registry.wait()
-    assert registry.feed(rs.RecordRead(HB, RECORD)) == [rs.SetPath(PQ)]
+    assert registry.feed(call.record_read(HB, RECORD)) == [call.set_path(PQ)]
     assert states(RESOLVE_JOB, registry.steps)[LINK] == "lookup query failed"
 
 
 def test_a_record_that_comes_in_time_leaves_no_deadline():
     registry = with_node()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, None))
+    registry.feed(call.record_read(HB, None))
     assert registry.core.deadline() == math.inf
 
 
@@ -362,11 +365,11 @@ def test_a_record_that_has_expired_is_read_again():
     """RES-03."""
     registry = with_node()
     registry.ask()
-    registry.feed(rs.RecordRead(HB, Record(HB, RB, expires=60.0)))
+    registry.feed(call.record_read(HB, Record(HB, RB, expires=60.0)))
     registry.now = 59.0
-    assert rs.ReadRecord(HB) not in registry.ask()
+    assert call.read_record(HB) not in registry.ask()
     registry.now = 60.0
-    assert rs.ReadRecord(HB) in registry.ask()
+    assert call.read_record(HB) in registry.ask()
 
 
 def test_searches_that_have_ended_are_forgotten():
@@ -374,15 +377,15 @@ def test_searches_that_have_ended_are_forgotten():
     for number in range(100):
         address = f"hyperty://b.ex/{number}"
         registry.ask(address)
-        registry.feed(rs.RecordRead(address, None))
+        registry.feed(call.record_read(address, None))
     assert registry.core.searches == 0
 
 
 def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
     registry = linked()
-    registry.feed(rs.Closing())
+    registry.feed(call.close_links())
     before = len(registry.steps)
-    assert registry.ask(HC, REACH) == [rs.Deploy(S2, rs.NodePlan("c.ex"))]
+    assert registry.ask(HC, REACH) == [call.deploy(S2, NodePlan("c.ex"))]
     registry.now = REGISTRATION_EXPIRES
     assert registry.ask(HB, REACH)[0].url == S1
     keys = {step.key for step in registry.steps[before:]}
@@ -392,15 +395,15 @@ def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
 def test_a_record_that_comes_after_the_close_leads_to_nothing():
     registry, _ = closed_while_the_record_is_read()
     before = len(registry.steps)
-    assert registry.feed(rs.RecordRead(HB, RECORD), rs.Stopped()) == [rs.RoutesChanged()]
+    assert registry.feed(call.record_read(HB, RECORD), call.stop()) == [call.forget_routes()]
     assert registry.steps[before:] == []
 
 
 def test_a_registry_that_stops_leaves_no_search_open():
     registry = requesting()
     registry.ask(HC)
-    registry.feed(rs.Stopped())
+    registry.feed(call.stop())
     last = {step.key: step.new for step in registry.steps}
     assert last["node|c.ex"] == last[LINK] == last[f"link|{HC}"] == "failed"
     assert registry.core.searches == 0
-    assert registry.feed(rs.Stopped()) == [rs.RoutesChanged()]
+    assert registry.feed(call.stop()) == [call.forget_routes()]

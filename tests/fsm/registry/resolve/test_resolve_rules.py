@@ -2,9 +2,18 @@
 
 import pytest
 
-from fsm.registry.resolve import resolve_io as rs
 from specs.routing import RULES, Aside, Route, Target
-from tests.support.runtime.registry_core import HB, PQ, RA, RECORD, S1, Registry, linked, requesting
+from tests.support.runtime.registry_core import (
+    HB,
+    PQ,
+    RA,
+    RECORD,
+    S1,
+    Registry,
+    call,
+    linked,
+    requesting,
+)
 from tests.support.runtime.registry_core import with_node as knowing_nobody
 
 
@@ -17,7 +26,7 @@ def link_lost():
 def no_stub():
     registry = Registry()
     registry.ask()
-    registry.feed(rs.DeployFailed(S1, "it cannot be had"))
+    registry.feed(call.stub_failed(S1, "it cannot be had"))
     return registry
 
 
@@ -41,7 +50,7 @@ def asked(target):
     registry = make()
     effects = registry.ask(address)
     record = RECORD if target is Target.LINK_POSSIBLE else None
-    return registry, [*effects, *registry.feed(rs.RecordRead(HB, record))]
+    return registry, [*effects, *registry.feed(call.record_read(HB, record))]
 
 
 def test_all_that_is_not_found_at_the_bus_itself_is_tried_here():
@@ -52,13 +61,13 @@ def test_all_that_is_not_found_at_the_bus_itself_is_tried_here():
 @pytest.mark.parametrize("rule", RESOLVED, ids=[rule.target for rule in RESOLVED])
 def test_a_message_goes_where_its_rule_says(rule):
     _, effects = asked(rule.target)
-    (way,) = [each for each in effects if isinstance(each, rs.Route | rs.NoRoute)]
+    (way,) = [each for each in effects if each.name in {"route", "no_route"}]
     assert kind(way) is rule.route
     assert getattr(way, "code", None) == rule.refusal
 
 
 def kind(way):
-    if isinstance(way, rs.NoRoute):
+    if way.name == "no_route":
         return Route.NOWHERE
     return Route.P2P_STUB if "/p2p" in way.url else Route.NODE_STUB
 
@@ -68,6 +77,6 @@ def test_parallel_searches_follow_their_rule(rule):
     """A lost link is called back when it is lost, not by who asks (RES-12)."""
     registry, effects = asked(rule.target)
     begun = [*getattr(registry, "lost", []), *effects]
-    found = {type(each) for each in begun} & {rs.SetPath, rs.Connect}
-    wanted = {Aside.SET_UP_LINK: {rs.SetPath}, Aside.RECONNECT: {rs.Connect}}
+    found = {each.name for each in begun} & {"set_path", "connect"}
+    wanted = {Aside.SET_UP_LINK: {"set_path"}, Aside.RECONNECT: {"connect"}}
     assert found == wanted.get(rule.aside, set())

@@ -3,8 +3,10 @@
 import pytest
 import trio
 
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.registry import registry
 from fsm.judge.trace_line import Verdict
+from specs.addresses.address import runtime_of
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.reply_code import Code
 from tests.support.runtime.domain import judged, open_domain
@@ -17,35 +19,29 @@ HEARS, ORDERS = "hears", "orders"
 
 def made_slow(monkeypatch, slow):
     """Let registries hear their handlers late, or their orders come late: `alice hears`."""
-    locks = {}
 
-    def is_slow(of, what):
-        return f"{of._config.runtime.rpartition('/')[2]} {what}" in slow
+    def is_slow(address, what):
+        return f"{runtime_of(address).rpartition('/')[2]} {what}" in slow
 
-    delivered, order = registry.Registry._delivered, registry.Registry._order
+    handle, order = registry.Registry.handle, registry.RegistryTalk.order
 
     async def late(of, message):
-        lock = locks.setdefault(of, trio.StrictFIFOLock())
-        async with lock:
-            await delivered(of, message)
+        await trio.sleep(PAUSE)
+        await handle(of, message)
 
     async def hears(of, message):
-        if is_slow(of, HEARS) and "/p2phandler/" in message.from_:
-            of.spawn(_after_pause, late, of, message)
+        is_by_handler = isinstance(message, Delivery) and "/p2phandler/" in message.message.from_
+        if is_by_handler and is_slow(of._config.runtime, HEARS):
+            of.spawn(late, of, message)
         else:
-            await delivered(of, message)
+            await handle(of, message)
 
-    async def orders(of, what):
-        await trio.sleep(PAUSE if is_slow(of, ORDERS) else 0.0)
-        await order(of, what)
+    async def orders(talk, stub, command):
+        await trio.sleep(PAUSE if is_slow(stub, ORDERS) else 0.0)
+        return await order(talk, stub, command)
 
-    monkeypatch.setattr(registry.Registry, "_delivered", hears)
-    monkeypatch.setattr(registry.Registry, "_order", orders)
-
-
-async def _after_pause(work, *args):
-    await trio.sleep(PAUSE)
-    await work(*args)
+    monkeypatch.setattr(registry.Registry, "handle", hears)
+    monkeypatch.setattr(registry.RegistryTalk, "order", orders)
 
 
 SLOW = [
