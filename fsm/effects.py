@@ -8,15 +8,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Answer", "Dropped", "Refused", "RowChanged"]
-
-
-@final
-@attrs.frozen(slots=True)
-class Answer:
-    """Send an answer, before any later effect is performed."""
-
-    message: Message
+__all__ = ["Dropped", "Refused", "RowChanged"]
 
 
 @final

@@ -12,11 +12,10 @@ after the link has come back the new list shows which of them have gone meanwhil
 """
 
 import math
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, final
 
 import attrs
 
-from fsm.effects import Answer
 from fsm.engine import Entity, Step
 from fsm.intent import is_p2p_part
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
@@ -30,31 +29,7 @@ from specs.limits.protocol import EARLY_CHANGES, MAX_LIST
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
 
-__all__ = [
-    "Ask",
-    "Asked",
-    "ChangesFollower",
-    "ChangesPublisher",
-    "Effect",
-    "Follow",
-    "Input",
-    "LeaveAsked",
-    "LinkDown",
-    "LinkGone",
-    "LinkUp",
-    "Listed",
-    "Listen",
-    "LocalGone",
-    "LocalLive",
-    "Publish",
-    "Reported",
-    "SnapshotRead",
-    "TimePassed",
-    "Unfollow",
-    "Unlisten",
-    "changes_of",
-    "registry_of",
-]
+__all__ = ["ChangesFollower", "ChangesPort", "ChangesPublisher", "changes_of", "registry_of"]
 
 _REGISTRY: Final = "/registry"
 _CHANGES: Final = "/changes"
@@ -70,185 +45,39 @@ def changes_of(runtime: str) -> str:
     return f"{registry_of(runtime)}{_CHANGES}"
 
 
-# ---- what happens
+class ChangesPort:
+    """The host of the two cores; a method does nothing where no host overrides it.
 
-
-@final
-@attrs.frozen(slots=True)
-class LinkUp:
-    """A link is live: the registries at both ends can report their entities now (P2P-23)."""
-
-    remote: str
-    link: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkDown:
-    """A link is no longer live; it may come back."""
-
-    remote: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkGone:
-    """There is no entry for this runtime any more."""
-
-    remote: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Asked:
-    """The other registry subscribes to changes, over a link (M-08)."""
-
-    request: Message
-    remote: str
-    link: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LeaveAsked:
-    """The other registry ends its subscription (M-10). Idempotent."""
-
-    request: Message
-    remote: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LocalLive:
-    """A hyperty or object of this runtime can be reached. Idempotent."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LocalGone:
-    """A hyperty or object of this runtime can no longer be reached. Idempotent."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class SnapshotRead:
-    """The answer to `Ask`.
-
-    Attributes:
-        ask: Its number.
-        urls: Addresses of the entities there; None: the other registry does not answer.
+    None calls the cores back.
     """
 
-    remote: str
-    ask: int
-    urls: tuple[str, ...] | None
-    why: str = ""
+    def step(self, step: Step) -> None:
+        """Trace a step of a machine."""
 
+    def answer(self, message: Message) -> None:
+        """Send an answer by the route known now, before what is published after it."""
 
-@final
-@attrs.frozen(slots=True)
-class Reported:
-    """The other registry reports over a link which entities came or went (M-09)."""
+    def follow(self, link: str) -> None:
+        """Send the changes of this registry over a link, too."""
 
-    remote: str
-    link: str
-    operation: Operation
-    urls: tuple[str, ...]
+    def unfollow(self, link: str) -> None:
+        """Send the changes of this registry over a link no longer."""
 
+    def publish(self, operation: Operation, url: str) -> None:
+        """Report to all followers which entity came or went here (M-09)."""
 
-@final
-@attrs.frozen(slots=True)
-class TimePassed:
-    """The deadline may have passed."""
+    def listen(self, remote: str) -> None:
+        """Deliver the changes of a remote registry to this registry."""
 
+    def unlisten(self, remote: str) -> None:
+        """Deliver the changes of a remote registry no longer. Idempotent."""
 
-Input: TypeAlias = (
-    LinkUp
-    | LinkDown
-    | LinkGone
-    | Asked
-    | LeaveAsked
-    | LocalLive
-    | LocalGone
-    | SnapshotRead
-    | Reported
-    | TimePassed
-)
+    def ask(self, remote: str, number: int) -> None:
+        """Subscribe at the other registry (M-08); `take_list` follows, with this number."""
 
+    def list_entities(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
+        """Take what lives at a runtime, and what no longer does (M-08, M-09, I-R8)."""
 
-# ---- what is to be done
-
-
-@final
-@attrs.frozen(slots=True)
-class Follow:
-    """Send the changes of this registry over a link, too."""
-
-    link: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Unfollow:
-    """Send the changes of this registry over a link no longer."""
-
-    link: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Publish:
-    """Report to all followers which entity came or went here (M-09)."""
-
-    operation: Operation
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Listen:
-    """Deliver the changes of a remote registry to this registry."""
-
-    remote: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Unlisten:
-    """Deliver the changes of a remote registry no longer. Idempotent."""
-
-    remote: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Ask:
-    """Subscribe at the other registry (M-08); the host answers `SnapshotRead` with this number."""
-
-    remote: str
-    ask: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Listed:
-    """The registry of a remote runtime has reported its entities (M-08, M-09, I-R8).
-
-    Attributes:
-        there: Entities that live there.
-        gone: Entities that no longer do.
-    """
-
-    remote: str
-    there: tuple[str, ...]
-    gone: tuple[str, ...]
-
-
-Effect: TypeAlias = Step | Follow | Unfollow | Answer | Publish | Listen | Unlisten | Ask | Listed
 
 _GONE: Final = "the link is gone"
 
@@ -276,7 +105,8 @@ class _Follower:
 class ChangesPublisher:
     """The list of local entities, and its followers: at most one per remote runtime."""
 
-    def __init__(self, runtime: str) -> None:
+    def __init__(self, runtime: str, port: ChangesPort) -> None:
+        self.port = port
         self._runtime = runtime
         self._live: dict[str, None] = {}
         self._links: dict[str, str] = {}
@@ -288,129 +118,101 @@ class ChangesPublisher:
         return tuple(remote for remote, each in self._followers.items() if each.is_active)
 
     def deadline(self) -> float:
-        """Return when `TimePassed` is due."""
+        """Return when `time_over` is due."""
         return min((each.until for each in self._followers.values()), default=math.inf)
 
-    def feed(
-        self,
-        happened: LinkUp
-        | LinkDown
-        | LinkGone
-        | Asked
-        | LeaveAsked
-        | LocalLive
-        | LocalGone
-        | TimePassed,
-        now: float,
-    ) -> list[Effect]:
-        """Take an input; return the effects, in order.
+    # ---- inputs
 
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock.
+    def link_up(self, remote: str, link: str) -> None:
+        """A link is live: what was asked over it is answered (P2P-23)."""
+        self._links[remote] = link
+        follower = self._followers.get(remote)
+        if follower is not None and follower.link != link:
+            self._end(remote, Trigger.UNSUBSCRIBE, _GONE)
+        elif follower is not None:
+            self._decide(remote, follower)
+
+    def link_down(self, remote: str) -> None:
+        """A link is no longer live, or has ended."""
+        self._links.pop(remote, None)
+        self._end(remote, Trigger.UNSUBSCRIBE, _GONE)
+
+    def subscribe(self, request: Message, remote: str, link: str, now: float) -> None:
+        """Take a subscription over a link (M-08).
+
+        Who follows already is answered at once: its answer may have been lost.
         """
-        match happened:
-            case LinkUp() | LinkDown() | LinkGone():
-                return self._link(happened)
-            case Asked():
-                return self._asked(happened, now)
-            case LeaveAsked(request, remote):
-                return [*self._end(remote, Trigger.UNSUBSCRIBE), _done(request)]
-            case LocalLive() | LocalGone():
-                return self._changed(happened)
-            case TimePassed():
-                late = [one for one, each in self._followers.items() if each.until <= now]
-                why = "the link did not become live in time"
-                return [
-                    done
-                    for one in late
-                    for done in self._end(one, Trigger.REFUSE, why, Code.UNAVAILABLE)
-                ]
-            case _:
-                assert_never(happened)
+        known = self._followers.get(remote)
+        if known is not None and known.is_active:
+            self.port.answer(self._list(request))
+            return
+        self._end(remote, Trigger.UNSUBSCRIBE, "it asked again")
+        key = f"{registry_of(self._runtime)}|{registry_of(remote)}"
+        entity = Entity(OBJECT_SUBSCRIPTION, key)
+        self.port.step(entity.step(Trigger.REQUEST))
+        follower = _Follower(entity, link, request, now + entity.patience)
+        self._followers[remote] = follower
+        if self._links.get(remote) == link:
+            self._decide(remote, follower)
+
+    def unsubscribe(self, request: Message, remote: str) -> None:
+        """Take the end of a subscription (M-10). Idempotent."""
+        self._end(remote, Trigger.UNSUBSCRIBE)
+        self.port.answer(reply_to(request, Code.OK))
+
+    def add_local(self, url: str) -> None:
+        """Report a hyperty or object of this runtime that can be reached, once (I-C6).
+
+        Addresses that serve links are not reported: no link leads to them (I-P13).
+        """
+        if url not in self._live and not is_p2p_part(url):
+            self._live[url] = None
+            self._publish(Operation.ADD, url)
+
+    def remove_local(self, url: str) -> None:
+        """Report one that can no longer be reached, once (I-C6)."""
+        if url in self._live:
+            del self._live[url]
+            self._publish(Operation.REMOVE, url)
+
+    def time_over(self, now: float) -> None:
+        """Refuse what was asked over links that did not become live."""
+        for remote in [one for one, each in self._followers.items() if each.until <= now]:
+            why = "the link did not become live in time"
+            self._end(remote, Trigger.REFUSE, why, Code.UNAVAILABLE)
 
     # ---- followers
 
-    def _link(self, happened: LinkUp | LinkDown | LinkGone) -> list[Effect]:
-        remote = happened.remote
-        if not isinstance(happened, LinkUp):
-            self._links.pop(remote, None)
-            return self._end(remote, Trigger.UNSUBSCRIBE, _GONE)
-        self._links[remote] = happened.link
-        follower = self._followers.get(remote)
-        if follower is None:
-            return []
-        if follower.link != happened.link:
-            return self._end(remote, Trigger.UNSUBSCRIBE, _GONE)
-        return self._decide(remote, follower)
-
-    def _asked(self, asked: Asked, now: float) -> list[Effect]:
-        """Answer a registry that follows already at once: its answer may have been lost."""
-        remote, request = asked.remote, asked.request
-        there = self._followers.get(remote)
-        if there is not None and there.is_active:
-            return [Answer(self._list(request))]
-        ended = self._end(remote, Trigger.UNSUBSCRIBE, "it asked again")
-        key = f"{registry_of(self._runtime)}|{registry_of(remote)}"
-        entity = Entity(OBJECT_SUBSCRIPTION, key)
-        begun = entity.step(Trigger.REQUEST)
-        follower = _Follower(entity, asked.link, request, now + entity.patience)
-        self._followers[remote] = follower
-        is_live = self._links.get(remote) == asked.link
-        return [*ended, begun, *(self._decide(remote, follower) if is_live else [])]
-
-    def _decide(self, remote: str, follower: _Follower) -> list[Effect]:
+    def _decide(self, remote: str, follower: _Follower) -> None:
         """Let a registry with a live link follow; a list that is too long is refused."""
         request = follower.waiting
         if request is None:
-            return []
+            return
         if len(self._live) > MAX_LIST or sum(map(len, self._live)) > MAX_LIST_BYTES:
             why = "too much lives here to be listed"
-            return self._end(remote, Trigger.REFUSE, why, Code.TOO_LARGE)
+            self._end(remote, Trigger.REFUSE, why, Code.TOO_LARGE)
+            return
         follower.waiting, follower.until = None, math.inf
-        step = follower.entity.step(Trigger.ACCEPT)
-        return [step, Follow(follower.link), Answer(self._list(request))]
+        self.port.step(follower.entity.step(Trigger.ACCEPT))
+        self.port.follow(follower.link)
+        self.port.answer(self._list(request))
 
     def _list(self, request: Message) -> Message:
         return reply_to(request, Code.OK, {"value": list(self._live)})
 
-    def _end(
-        self, remote: str, trigger: Trigger, why: str = "", code: Code = Code.GONE
-    ) -> list[Effect]:
+    def _end(self, remote: str, trigger: Trigger, why: str = "", code: Code = Code.GONE) -> None:
         follower = self._followers.pop(remote, None)
         if follower is None:
-            return []
-        unfollow = [Unfollow(follower.link)] if follower.is_active else []
-        step = follower.entity.step(trigger, why)
-        waiting = follower.waiting
-        if waiting is None:
-            return [*unfollow, step]
-        return [step, Answer(refuse(waiting, code, why))]
+            return
+        if follower.is_active:
+            self.port.unfollow(follower.link)
+        self.port.step(follower.entity.step(trigger, why))
+        if follower.waiting is not None:
+            self.port.answer(refuse(follower.waiting, code, why))
 
-    # ---- what changes
-
-    def _changed(self, happened: LocalLive | LocalGone) -> list[Effect]:
-        """Report each entity that comes or goes once, however often the input is repeated (I-C6).
-
-        Addresses that serve links are not reported: no link leads to them (I-P13).
-        """
-        url, is_there = happened.url, happened.url in self._live
-        match happened:
-            case LocalLive() if not is_there and not is_p2p_part(url):
-                self._live[url] = None
-                return self._publish(Operation.ADD, url)
-            case LocalGone() if is_there:
-                del self._live[url]
-                return self._publish(Operation.REMOVE, url)
-            case _:
-                return []
-
-    def _publish(self, operation: Operation, url: str) -> list[Effect]:
-        return [Publish(operation, url)] if self.followers else []
-
-
-def _done(request: Message) -> Answer:
-    return Answer(reply_to(request, Code.OK))
+    def _publish(self, operation: Operation, url: str) -> None:
+        if self.followers:
+            self.port.publish(operation, url)
 
 
 _NOTHING: Final[dict[str, None]] = {}
@@ -422,14 +224,14 @@ class _Followed:
 
     Attributes:
         ask: The number of the question.
-        early: The changes that came before the list.
+        early: The changes that came before the list: whether entities came or went, and which.
         early_bytes: Characters of the entities in them.
     """
 
     entity: Entity
     link: str
     ask: int
-    early: list[Reported] = attrs.field(factory=list)
+    early: list[tuple[Operation, tuple[str, ...]]] = attrs.field(factory=list)
     early_bytes: int = 0
 
 
@@ -437,7 +239,8 @@ class _Followed:
 class ChangesFollower:
     """The entities of each remote runtime, as its registry reports them."""
 
-    def __init__(self, runtime: str) -> None:
+    def __init__(self, runtime: str, port: ChangesPort) -> None:
+        self.port = port
         self._runtime = runtime
         self._followed: dict[str, _Followed] = {}
         self._known: dict[str, dict[str, None]] = {}
@@ -453,79 +256,86 @@ class ChangesFollower:
         """Return the entities last reported of a runtime, also of one whose link is lost."""
         return tuple(self._known.get(remote, ()))
 
-    def feed(
-        self, happened: LinkUp | LinkDown | LinkGone | SnapshotRead | Reported
-    ) -> list[Effect]:
-        """Take an input; return the effects, in order."""
-        match happened:
-            case LinkUp(remote, link):
-                return [*self._end(remote, "another link"), *self._follow(remote, link)]
-            case LinkDown(remote):
-                return self._end(remote, "the link is lost")
-            case LinkGone(remote):
-                self._known.pop(remote, None)
-                return self._end(remote, "the link is over")
-            case SnapshotRead():
-                return self._answered(happened)
-            case Reported():
-                return self._reported(happened)
-            case _:
-                assert_never(happened)
+    # ---- inputs
 
-    # ---- following
-
-    def _follow(self, remote: str, link: str) -> list[Effect]:
+    def link_up(self, remote: str, link: str) -> None:
+        """Ask the registry at the other end of a link that is live (P2P-23)."""
+        self._end(remote, "another link")
         self._asks += 1
         key = f"{registry_of(remote)}|{registry_of(self._runtime)}"
         followed = _Followed(Entity(OBSERVER_COPY, key), link, self._asks)
         self._followed[remote] = followed
-        return [
-            followed.entity.step(CopyTrigger.OBSERVE),
-            Listen(remote),
-            Ask(remote, followed.ask),
-        ]
+        self.port.step(followed.entity.step(CopyTrigger.OBSERVE))
+        self.port.listen(remote)
+        self.port.ask(remote, followed.ask)
 
-    def _end(self, remote: str, why: str) -> list[Effect]:
-        followed = self._followed.pop(remote, None)
-        if followed is None:
-            return []
-        return [followed.entity.step(CopyTrigger.GIVEN_UP, why), Unlisten(remote)]
+    def link_down(self, remote: str) -> None:
+        """A link is no longer live; it may come back."""
+        self._end(remote, "the link is lost")
 
-    # ---- reports
+    def link_gone(self, remote: str) -> None:
+        """There is no entry for this runtime any more."""
+        self._known.pop(remote, None)
+        self._end(remote, "the link is over")
 
-    def _answered(self, read: SnapshotRead) -> list[Effect]:
-        """Take the list; without one the changes before it cannot be relied on."""
-        followed = self._followed.get(read.remote)
-        if followed is None or followed.ask != read.ask:
-            return []
-        former = self._known.pop(read.remote, _NOTHING)
-        if read.urls is None:
-            return [*self._end(read.remote, read.why), *_listed(read.remote, former, _NOTHING)]
-        step = followed.entity.step(CopyTrigger.SNAPSHOT)
-        known = dict[str, None]()
-        _add(read.urls, known)
-        for report in followed.early:
-            _apply(report, known)
+    def take_list(
+        self, remote: str, number: int, urls: tuple[str, ...] | None, why: str = ""
+    ) -> None:
+        """Take the answer to `ask`; without a list the changes before it cannot be relied on.
+
+        Args:
+            remote: The other runtime.
+            number: Number of the question.
+            urls: Addresses of the entities there; None: the other registry does not answer.
+            why: The reason, as half a sentence.
+        """
+        followed = self._followed.get(remote)
+        if followed is None or followed.ask != number:
+            return
+        former = self._known.pop(remote, _NOTHING)
+        if urls is None:
+            self._end(remote, why)
+            self._report(remote, former, _NOTHING)
+            return
+        self.port.step(followed.entity.step(CopyTrigger.SNAPSHOT))
+        known = self._known[remote] = dict[str, None]()
+        _add(urls, known)
+        for operation, several in followed.early:
+            _apply(operation, several, known)
         followed.early.clear()
         followed.early_bytes = 0
-        self._known[read.remote] = known
-        return [step, *_listed(read.remote, former, known)]
+        self._report(remote, former, known)
 
-    def _reported(self, report: Reported) -> list[Effect]:
-        followed = self._followed.get(report.remote)
-        if followed is None or followed.link != report.link:
-            return []
-        step = followed.entity.step(CopyTrigger.CHANGED)
+    def change(self, remote: str, link: str, operation: Operation, urls: tuple[str, ...]) -> None:
+        """Take which entities came or went, as the other registry reports over a link (M-09)."""
+        followed = self._followed.get(remote)
+        if followed is None or followed.link != link:
+            return
+        self.port.step(followed.entity.step(CopyTrigger.CHANGED))
         if followed.entity.state is CopyState.LIVE:
-            known = self._known[report.remote]
-            former = _known_of(report.urls, known)
-            _apply(report, known)
-            return [step, *_listed(report.remote, former, _known_of(report.urls, known))]
-        followed.early.append(report)
-        followed.early_bytes += sum(map(len, report.urls))
+            known = self._known[remote]
+            former = _known_of(urls, known)
+            _apply(operation, urls, known)
+            self._report(remote, former, _known_of(urls, known))
+            return
+        followed.early.append((operation, urls))
+        followed.early_bytes += sum(map(len, urls))
         if len(followed.early) > EARLY_CHANGES or followed.early_bytes > LINK_ENTITY_BYTES:
-            return [step, *self._end(report.remote, "it sends too many changes before its list")]
-        return [step]
+            self._end(remote, "it sends too many changes before its list")
+
+    # ---- decisions
+
+    def _end(self, remote: str, why: str) -> None:
+        followed = self._followed.pop(remote, None)
+        if followed is not None:
+            self.port.step(followed.entity.step(CopyTrigger.GIVEN_UP, why))
+            self.port.unlisten(remote)
+
+    def _report(self, remote: str, former: dict[str, None], known: dict[str, None]) -> None:
+        gone = tuple(url for url in former if url not in known)
+        there = tuple(url for url in known if url not in former)
+        if gone or there:
+            self.port.list_entities(remote, there, gone)
 
 
 def _known_of(urls: tuple[str, ...], known: dict[str, None]) -> dict[str, None]:
@@ -533,12 +343,12 @@ def _known_of(urls: tuple[str, ...], known: dict[str, None]) -> dict[str, None]:
     return dict.fromkeys(url for url in urls if url in known)
 
 
-def _apply(report: Reported, known: dict[str, None]) -> None:
-    if report.operation is Operation.REMOVE:
-        for url in report.urls:
+def _apply(operation: Operation, urls: tuple[str, ...], known: dict[str, None]) -> None:
+    if operation is Operation.REMOVE:
+        for url in urls:
             known.pop(url, None)
     else:
-        _add(report.urls, known)
+        _add(urls, known)
 
 
 def _add(urls: tuple[str, ...], known: dict[str, None]) -> None:
@@ -549,9 +359,3 @@ def _add(urls: tuple[str, ...], known: dict[str, None]) -> None:
         if len(known) >= MAX_LINK_ENTITIES or left < 0:
             return
         known[url] = None
-
-
-def _listed(remote: str, former: dict[str, None], known: dict[str, None]) -> list[Effect]:
-    gone = tuple(url for url in former if url not in known)
-    there = tuple(url for url in known if url not in former)
-    return [Listed(remote, there, gone)] if gone or there else []

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import attrs
 
@@ -15,7 +14,6 @@ from fsm.limits.token_bucket import Rate
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.registry import changes
-from fsm.registry.changes import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
@@ -553,40 +551,33 @@ def _fields(record: object) -> dict:
 # ---- lists of what lives at the ends of direct links
 
 LIST_ENTITIES = tuple(f"hyperty://b.ex/{number}" for number in range(6))
-LIST_DOINGS = {
-    "Step": "step", "Follow": "follow", "Unfollow": "unfollow", "Answer": "answer",
-    "Listen": "listen", "Unlisten": "unlisten", "Ask": "ask",
-}  # fmt: skip
 
 
 def _lists(dice: Random) -> dict:
     """Give both cores what links, other registries and the own runtime may report."""
-    publisher, follower = changes.ChangesPublisher(RUNTIME), changes.ChangesFollower(RUNTIME)
+    port = _ListPort()
+    publisher = changes.ChangesPublisher(RUNTIME, port)
+    follower = changes.ChangesFollower(RUNTIME, port)
     now, steps, local, asks = 100.0, [], list[str](), 0
     for number in range(60):
         now += dice.choice((0.0, 0.5, 4.0))
         name, given = _list_input(dice, number, asks)
-        effects: list[changes.Effect] = []
         if dice.random() < 0.2:
             one = dice.choice(LIST_ENTITIES)
             is_there = one in local
             (local.remove if is_there else local.append)(one)
-            publisher.feed((changes.LocalGone if is_there else changes.LocalLive)(one), now)
-        for happened in _list_inputs(name, given):
-            if not isinstance(happened, changes.SnapshotRead | changes.Reported):
-                effects += publisher.feed(happened, now)
-            if isinstance(
-                happened, LinkUp | LinkDown | LinkGone | changes.SnapshotRead | changes.Reported
-            ):
-                effects += follower.feed(happened)
-        asks += sum(isinstance(one, changes.Ask) for one in effects)
+            (publisher.remove_local if is_there else publisher.add_local)(one)
+            port.said.clear()
+        _tell_lists(publisher, follower, name, given, now)
+        effects, port.said = port.said, []
+        asks += sum(one["do"] == "ask" for one in effects)
         deadline = publisher.deadline()
         steps.append({
             "now": now,
             "call": name,
             "given": given,
             "local": list(local),
-            "effects": [said for effect in effects for said in _list_effects(effect)],
+            "effects": effects,
             "deadline": None if deadline == float("inf") else deadline,
             "isHeard": bool(publisher.followers),
         })  # fmt: skip
@@ -614,29 +605,31 @@ def _list_input(dice: Random, number: int, asks: int) -> tuple[str, list]:
     ))  # fmt: skip
 
 
-def _list_inputs(name: str, given: list) -> list:
+def _tell_lists(
+    publisher: changes.ChangesPublisher,
+    follower: changes.ChangesFollower,
+    name: str,
+    given: list,
+    now: float,
+) -> None:
     match name, given:
         case "linkIs", [{"remote": remote, "link": str(link)}]:
-            return [LinkUp(remote, link)]
+            publisher.link_up(remote, link)
+            follower.link_up(remote, link)
         case "linkIs", [{"remote": remote, "isOver": is_over}]:
-            return [LinkGone(remote) if is_over else LinkDown(remote)]
+            publisher.link_down(remote)
+            (follower.link_gone if is_over else follower.link_down)(remote)
         case "tick", _:
-            return [changes.TimePassed()]
-        case _:
-            return [_said_by_registry(name, *given)]
-
-
-def _said_by_registry(name: str, *given: Any) -> object:
-    match name, given:
-        case "asked", (request, remote, link):
-            return changes.Asked(_request(request), remote, link)
-        case "left", (request, remote):
-            return changes.LeaveAsked(_request(request), remote)
-        case "answered", (remote, ask, urls):
-            return changes.SnapshotRead(remote, ask, None if urls is None else tuple(urls))
-        case _, (remote, link, change):
+            publisher.time_over(now)
+        case "asked", [request, remote, link]:
+            publisher.subscribe(_request(request), remote, link, now)
+        case "left", [request, remote]:
+            publisher.unsubscribe(_request(request), remote)
+        case "answered", [remote, ask, urls]:
+            follower.take_list(remote, ask, None if urls is None else tuple(urls))
+        case _, [remote, link, change]:
             operation = Operation.ADD if change["isAdded"] else Operation.REMOVE
-            return changes.Reported(remote, link, operation, tuple(change["urls"]))
+            follower.change(remote, link, operation, tuple(change["urls"]))
 
 
 def _request(request: dict) -> Message:
@@ -644,18 +637,36 @@ def _request(request: dict) -> Message:
     return Message(request["id"], kind, request["from"], request["to"], request["body"])
 
 
-def _list_effects(effect: object) -> list[dict]:
-    match effect:
-        case changes.Listed(remote, there, gone):
-            pairs = (("went", gone), ("came", there))
-            return [{"do": do, "remote": remote, "urls": sorted(one)} for do, one in pairs if one]
-        case changes.Ask(remote, ask):
-            return [{"do": "ask", "remote": remote, "number": ask}]
-        case changes.Answer(message):
-            body = {key: message.body[key] for key in ("code", "value") if key in message.body}
-            return [{"do": "answer", "message": {"id": message.id, "body": body}}]
-        case _:
-            is_step = isinstance(effect, changes.Step)
-            said = _fields(effect) if is_step else attrs.asdict(effect)
-            said.pop("why", None)
-            return [{**said, "do": LIST_DOINGS[type(effect).__name__]}]
+class _ListPort(changes.ChangesPort):
+    """Keeps what the cores ask, as pages say it."""
+
+    def __init__(self) -> None:
+        self.said: list[dict] = []
+
+    def step(self, step):
+        fields = {name: value for name, value in _fields(step).items() if name != "why"}
+        self.said.append({**fields, "do": "step"})
+
+    def answer(self, message):
+        body = {key: message.body[key] for key in ("code", "value") if key in message.body}
+        self.said.append({"do": "answer", "message": {"id": message.id, "body": body}})
+
+    def follow(self, link):
+        self.said.append({"do": "follow", "link": link})
+
+    def unfollow(self, link):
+        self.said.append({"do": "unfollow", "link": link})
+
+    def listen(self, remote):
+        self.said.append({"do": "listen", "remote": remote})
+
+    def unlisten(self, remote):
+        self.said.append({"do": "unlisten", "remote": remote})
+
+    def ask(self, remote, number):
+        self.said.append({"do": "ask", "remote": remote, "number": number})
+
+    def list_entities(self, remote, there, gone):
+        for do, urls in (("went", gone), ("came", there)):
+            if urls:
+                self.said.append({"do": do, "remote": remote, "urls": sorted(urls)})

@@ -14,7 +14,7 @@ and reads the records of the entities.
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -32,12 +32,17 @@ from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
-from fsm.effects import Answer, RowChanged
+from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent, LinkHint
 from fsm.p2p.negotiation import FIRST, Role
-from fsm.registry import changes
-from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
+from fsm.registry.changes import (
+    ChangesFollower,
+    ChangesPort,
+    ChangesPublisher,
+    changes_of,
+    registry_of,
+)
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.port import NodePlan, RoutesPort, StubPlan
@@ -123,39 +128,46 @@ def is_changes(message: Message) -> bool:
 
 
 @final
+class _Steps(ChangesPort):
+    """The port of cores that end with their runtime: nothing is done any more but traced."""
+
+    def __init__(self, hops: HopTrace) -> None:
+        self._hops = hops
+
+    @override
+    def step(self, step: Step) -> None:
+        self._hops.step(step)
+
+
+@final
 @attrs.define
-class RegistryChanges:
+class RegistryChanges(ChangesPort):
     """Hosts both ends of the registries' talk; part of the registry's task.
 
     Attributes:
         runtime: The own one.
         routes: The links, and the runtimes of entities.
-        spawn: Runs a task.
-        report: Takes, from a task, what is to be fed.
-        learn: Takes the entities that live at a runtime, and those that no longer do.
-        answer: Sends an answer by the route known now, before the reports after it.
+        request_list: Asks for the list of a runtime, in a task.
+        send_answer: Sends an answer by the route known now, before the reports after it.
     """
 
     runtime: str
     routes: ResolveCore
-    talk: RegistryTalk
     port: CorePort
     ids: IdSource
     hops: HopTrace
-    spawn: Callable[[Callable[[str, int], Awaitable[None]], str, int], None]
-    report: Callable[[changes.SnapshotRead], Awaitable[None]]
-    learn: Callable[[str, tuple[str, ...], tuple[str, ...]], None]
-    answer: Callable[[Message], None]
+    request_list: Callable[[str, int], None]
+    send_answer: Callable[[Message], None]
     publisher: ChangesPublisher = attrs.field(init=False)
     follower: ChangesFollower = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.publisher = ChangesPublisher(self.runtime)
-        self.follower = ChangesFollower(self.runtime)
+        self.publisher = ChangesPublisher(self.runtime, self)
+        self.follower = ChangesFollower(self.runtime, self)
 
     # ---- requests and events
 
-    def asked(self, request: Message) -> None:
+    def take_request(self, request: Message) -> None:
         """Let the other registry follow, or end that; only a registry may (M-08, M-10)."""
         entry = self._speaker(request)
         try:
@@ -169,11 +181,11 @@ class RegistryChanges:
         elif resources != (changes_of(self.runtime),):
             self.port.send(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
         elif request.type is MessageType.SUBSCRIBE:
-            self.feed(changes.Asked(request, entry.remote, entry.link))
+            self.publisher.subscribe(request, entry.remote, entry.link, trio.current_time())
         else:
-            self.feed(changes.LeaveAsked(request, entry.remote))
+            self.publisher.unsubscribe(request, entry.remote)
 
-    def heard(self, event: Message) -> None:
+    def take_event(self, event: Message) -> None:
         """Take a report of another registry (M-09); one about other entities is dropped."""
         entry = self._speaker(event)
         if entry is None or event.to != changes_of(entry.remote):
@@ -185,7 +197,7 @@ class RegistryChanges:
             self.hops.dropped(event, DropReason.MALFORMED)
             return
         operation = Operation(change.operation)
-        self.feed(changes.Reported(entry.remote, entry.link, operation, change.value))
+        self.follower.change(entry.remote, entry.link, operation, change.value)
 
     def _speaker(self, message: Message) -> LinkEntry | None:
         """Return the link by which another registry speaks for its own runtime; None: it does not.
@@ -197,80 +209,66 @@ class RegistryChanges:
         is_own_word = found is not None and message.from_ == registry_of(found.remote)
         return found if is_own_word else None
 
-    # ---- done
+    # ---- links
 
-    def feed(self, happened: changes.Input) -> None:
-        """Take what happened, and do what follows."""
-        for effect in self._decide(happened):
-            self._perform(effect)
+    def link_up(self, remote: str, link: str) -> None:
+        """Exchange lists over a link."""
+        self.publisher.link_up(remote, link)
+        self.follower.link_up(remote, link)
 
-    def _decide(self, happened: changes.Input) -> list[changes.Effect]:
-        now = trio.current_time()
-        match happened:
-            case changes.LinkUp() | changes.LinkDown() | changes.LinkGone():
-                published = self.publisher.feed(happened, now)
-                return [*published, *self.follower.feed(happened)]
-            case changes.SnapshotRead() | changes.Reported():
-                return self.follower.feed(happened)
-            case _:
-                return self.publisher.feed(happened, now)
+    def link_down(self, remote: str) -> None:
+        """Stop that; the link may come back."""
+        self.publisher.link_down(remote)
+        self.follower.link_down(remote)
 
-    def end(self, happened: changes.LinkGone) -> None:
-        """Report how a link ends, when nothing can be done any more."""
-        for effect in self._decide(happened):
-            if isinstance(effect, Step):
-                self.hops.step(effect)
+    def link_gone(self, remote: str) -> None:
+        """Stop that for good."""
+        self.publisher.link_down(remote)
+        self.follower.link_gone(remote)
 
-    def deadline(self) -> float:
-        """Return when to be fed `TimePassed`."""
-        return self.publisher.deadline()
+    def stop(self) -> None:
+        """From now on only trace how links end."""
+        self.publisher.port = self.follower.port = _Steps(self.hops)
 
-    def _perform(self, effect: changes.Effect) -> None:
-        match effect:
-            case Step():
-                self.hops.step(effect)
-            case changes.Listed(remote, there, gone):
-                self.learn(remote, there, gone)
-            case changes.Ask(remote, ask):
-                self.spawn(self._ask, remote, ask)
-            case Answer(message):
-                self.answer(message)
-            case changes.Publish(operation, url):
-                self.port.send(self._change(operation, url))
-            case _:
-                self._set_path(effect)
+    # ---- the port
 
-    def _set_path(
-        self, effect: changes.Follow | changes.Unfollow | changes.Listen | changes.Unlisten
-    ) -> None:
-        match effect:
-            case changes.Follow(link):
-                self.port.add_link(changes_of(self.runtime), link)
-            case changes.Unfollow(link):
-                self.port.remove_link(changes_of(self.runtime), link)
-            case changes.Listen(remote):
-                self.port.follow(changes_of(remote), self.port.url)
-            case changes.Unlisten(remote):
-                self.port.unfollow(changes_of(remote), self.port.url)
-            case _:
-                assert_never(effect)
+    @override
+    def step(self, step: Step) -> None:
+        self.hops.step(step)
 
-    def _change(self, operation: Operation, url: str) -> Message:
+    @override
+    def answer(self, message: Message) -> None:
+        self.send_answer(message)
+
+    @override
+    def follow(self, link: str) -> None:
+        self.port.add_link(changes_of(self.runtime), link)
+
+    @override
+    def unfollow(self, link: str) -> None:
+        self.port.remove_link(changes_of(self.runtime), link)
+
+    @override
+    def publish(self, operation: Operation, url: str) -> None:
         sender, to = self.port.url, changes_of(self.runtime)
         body = write_body(ListChange((url,), operation.value))
-        return Message(self.ids.next(sender), MessageType.UPDATE, sender, to, body)
+        self.port.send(Message(self.ids.next(sender), MessageType.UPDATE, sender, to, body))
 
-    async def _ask(self, remote: str, ask: int) -> None:
-        answer = await self.talk.follow_changes(remote)
-        urls, why = None, ""
-        if answer.code > LAST_SUCCESS:
-            why = reason_in(answer)
-        else:
-            try:
-                urls = read_body(answer, AddressesListed).value
-            except BadMessageError as error:
-                why = error.reason
-        await self.report(changes.SnapshotRead(remote, ask, urls, why))
+    @override
+    def listen(self, remote: str) -> None:
+        self.port.follow(changes_of(remote), self.port.url)
+
+    @override
+    def unlisten(self, remote: str) -> None:
+        self.port.unfollow(changes_of(remote), self.port.url)
+
+    @override
+    def ask(self, remote: str, number: int) -> None:
+        self.request_list(remote, number)
+
+    @override
+    def list_entities(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
+        self.routes.entities_listed(remote, there, gone, trio.current_time())
 
 
 @final
@@ -346,14 +344,11 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._changes = RegistryChanges(
             runtime=config.runtime,
             routes=self._core,
-            talk=talk,
             port=parts.port,
             ids=parts.ids,
             hops=parts.hops,
-            spawn=self.spawn,
-            report=self._take_snapshot,
-            learn=self._learn,
-            answer=self._answer_now,
+            request_list=self._request_list,
+            send_answer=self._answer_now,
         )
         self._awaited: list[tuple[str, str | None, Reply[str | None]]] = []
         self._witnessed: list[tuple[str, str, str, Reply[bool]]] = []
@@ -369,16 +364,17 @@ class Registry(Actor[RegistryMessage], RoutesPort):
     @override
     async def stop(self) -> None:
         self._is_stopped = True
+        self._changes.stop()
         self._core.stop()
 
     @override
     def deadline(self) -> float:
-        return min(self._core.deadline(), self._changes.deadline())
+        return min(self._core.deadline(), self._changes.publisher.deadline())
 
     @override
     async def timed_out(self) -> None:
         self._core.time_over(trio.current_time())
-        self._changes.feed(changes.TimePassed())
+        self._changes.publisher.time_over(trio.current_time())
         self._settle()
 
     @override
@@ -446,11 +442,11 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     async def show_local(self, url: str) -> None:
         """Report to linked runtimes that a hyperty or object can be reached. Idempotent."""
-        await self._tell(lambda: self._changes.feed(changes.LocalLive(url)))
+        await self._tell(lambda: self._changes.publisher.add_local(url))
 
     async def hide_local(self, url: str) -> None:
         """Report to them that it can no longer be reached. Idempotent."""
-        await self._tell(lambda: self._changes.feed(changes.LocalGone(url)))
+        await self._tell(lambda: self._changes.publisher.remove_local(url))
 
     async def view(self) -> RegistryView:
         """Return the P2P entries, the node stubs, and the watched records."""
@@ -486,11 +482,20 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._parts.hops.fact(begun)
         self._core.ask(to, intent, trio.current_time(), hint)
 
-    async def _take_snapshot(self, read: changes.SnapshotRead) -> None:
-        await self._tell(lambda: self._changes.feed(read))
+    def _request_list(self, remote: str, number: int) -> None:
+        self.spawn(self._read_list, remote, number)
 
-    def _learn(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
-        self._core.entities_listed(remote, there, gone, trio.current_time())
+    async def _read_list(self, remote: str, number: int) -> None:
+        answer = await self._talk.follow_changes(remote)
+        urls, why = None, ""
+        if answer.code > LAST_SUCCESS:
+            why = reason_in(answer)
+        else:
+            try:
+                urls = read_body(answer, AddressesListed).value
+            except BadMessageError as error:
+                why = error.reason
+        await self._tell(lambda: self._changes.follower.take_list(remote, number, urls, why))
 
     def _show(self, reply: Reply[RegistryView]) -> None:
         links = tuple(attrs.evolve(entry) for entry in self._core.links())
@@ -541,9 +546,9 @@ class Registry(Actor[RegistryMessage], RoutesPort):
                 self._core.record_reported(*reported, trio.current_time())
         elif is_changes(message):
             if message.is_event:
-                self._changes.heard(message)
+                self._changes.take_event(message)
             else:
-                self._changes.asked(message)
+                self._changes.take_request(message)
         elif message.is_event:
             self._status(message)
         elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
@@ -777,16 +782,15 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     @override
     def link_up(self, remote: str, link: str) -> None:
-        self._after.append(partial(self._changes.feed, changes.LinkUp(remote, link)))
+        self._after.append(partial(self._changes.link_up, remote, link))
 
     @override
     def link_down(self, remote: str) -> None:
-        self._after.append(partial(self._changes.feed, changes.LinkDown(remote)))
+        self._after.append(partial(self._changes.link_down, remote))
 
     @override
     def link_gone(self, remote: str) -> None:
-        gone = changes.LinkGone(remote)
         if self._is_stopped:
-            self._changes.end(gone)
+            self._changes.link_gone(remote)
         else:
-            self._after.append(partial(self._changes.feed, gone))
+            self._after.append(partial(self._changes.link_gone, remote))
