@@ -10,10 +10,11 @@ here. When the last path here is removed, it is removed there. The answer to the
 for the other node's answer. When a node has lost the session, all paths are set again.
 """
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, final
 
 import attrs
 import trio
@@ -36,38 +37,22 @@ from actors.kit.trace import Tracer
 from actors.node.components import LocalService
 from actors.node.config import NOWHERE, ForeignPlan
 from actors.node.described_stubs import DescribedStubs, ForeignStub
-from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign, PathsForgotten
+from actors.node.messages import (
+    BusMessage,
+    Emitted,
+    ForeignCall,
+    ForeignReady,
+    FromForeign,
+    PathsForgotten,
+)
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan, nothing
-from fsm.catalogue.foreign import ForeignCore
-from fsm.catalogue.foreign_io import (
-    Answer,
-    Banish,
-    Deliver,
-    Effect,
-    End,
-    Input,
-    Leave,
-    Open,
-    Pass,
-    Refuse,
-    Renew,
-    SandboxFull,
-    SandboxGone,
-    SandboxInput,
-    SandboxPosted,
-    SandboxReady,
-    SandboxSession,
-    SandboxStatus,
-    SandboxUnreachable,
-    Send,
-    Tick,
-)
-from fsm.effects import Dropped, Refused
+from fsm.catalogue.foreign import ForeignCore, ForeignPort
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.limits.user_shares import user_of
 from fsm.machines.stub_connection import State
@@ -78,7 +63,7 @@ from specs.bodies.link import Path
 from specs.limits.foreign_code import FOREIGN_YIELD
 from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import LAST_SUCCESS, Code, Ground
+from specs.reply_code import LAST_SUCCESS, Code, DropReason, Ground
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 from transports.codec import encode
@@ -89,46 +74,63 @@ __all__ = ["ForeignHost", "ForeignParts", "path_service", "start_foreign"]
 
 @final
 class ForeignStubHost(StubHost[OutboundMessage]):
-    """Reports one sandbox to the owner of the table, and delivers messages to its stub."""
+    """Reports one sandbox to the owner of the table, and delivers messages to its stub.
 
-    def __init__(self, plan: SandboxPlan, tools: HostTools, owner: ActorRef[SandboxInput]) -> None:
+    Args:
+        forget: Called in the owner's task when the sandbox has ended.
+    """
+
+    def __init__(
+        self,
+        plan: SandboxPlan,
+        tools: HostTools,
+        owner: ActorRef[ForeignCall],
+        forget: Callable[[str], None],
+    ) -> None:
         super().__init__(plan, tools)
         self._owner = owner
+        self._forget = forget
 
     @override
     async def handle(self, message: OutboundMessage) -> None:
         match self.hand(message.message, message.line):
             case HandInResult.FULL | HandInResult.TOO_LARGE:
-                await self._report(SandboxFull(self.plan.url, message.message))
+                await self.lost(message.message)
             case HandInResult.GONE:
-                await self._report(SandboxUnreachable(self.plan.url, message.message))
+                url = self.plan.url
+                await self._report(lambda core, _: core.sandbox_unreachable(url, message.message))
             case HandInResult.TAKEN:
                 pass
 
     @override
     async def ready(self) -> None:
-        await self._report(SandboxReady(self.plan.url))
+        url = self.plan.url
+        await self._report(lambda core, now: core.sandbox_ready(url, now))
 
     @override
     async def posted(self, message: Message) -> None:
-        await self._report(SandboxPosted(self.plan.url, message))
+        url = self.plan.url
+        await self._report(lambda core, now: core.sandbox_posted(url, message, now))
 
     @override
     async def asked(self, message: Message) -> None:
         # Its answer comes as an entry, like any other.
-        await self._report(SandboxPosted(self.plan.url, message))
+        await self.posted(message)
 
     @override
     async def lost(self, message: Message) -> None:
-        await self._report(SandboxFull(self.plan.url, message))
+        url = self.plan.url
+        await self._report(lambda core, _: core.sandbox_full(url, message))
 
     @override
     async def moved(self, step: Step) -> None:
-        await self._report(SandboxStatus(self.plan.url, State(step.new), step.why))
+        url, state = self.plan.url, State(step.new)
+        await self._report(lambda core, _: core.sandbox_status(url, state, step.why))
 
     @override
     async def kept(self, token: str, *, is_anew: bool) -> None:
-        await self._report(SandboxSession(self.plan.url, token, is_anew))
+        url = self.plan.url
+        await self._report(lambda core, _: core.sandbox_session(url, token, is_anew=is_anew))
 
     @override
     def ended(self, why: str) -> None:
@@ -137,30 +139,21 @@ class ForeignStubHost(StubHost[OutboundMessage]):
     @override
     async def stop(self) -> None:
         self.rest()
-        await self._report(SandboxGone(self.plan.url, self.why))
+        url, why = self.plan.url, self.why
 
-    async def _report(self, happened: SandboxInput) -> None:
+        def gone(core: ForeignCore, now: float) -> None:
+            self._forget(url)
+            core.sandbox_gone(url, why, now)
+
+        await self._report(gone)
+
+    async def _report(self, call: ForeignCall) -> None:
         # An owner that is gone wants no news.
         with suppress(ActorStoppedError):
-            await self._owner.tell(happened)
+            await self._owner.tell(call)
 
 
 _log = get_logger("actors.node")
-
-_Message: TypeAlias = Send | Banish | SandboxInput
-
-
-@final
-@attrs.frozen
-class _Fetched:
-    """A fetch has ended.
-
-    Attributes:
-        stub: The stub; or why there is none.
-    """
-
-    wanted: Open
-    stub: ForeignStub | str
 
 
 @final
@@ -184,14 +177,18 @@ class ForeignParts:
 
 
 @final
-class ForeignHost(Actor[_Message | _Fetched]):
-    """Opens a sandbox for the stub of each domain that is wanted, and carries messages."""
+class ForeignHost(Actor[ForeignCall], ForeignPort):
+    """Opens a sandbox for the stub of each domain that is wanted, and carries messages.
+
+    What the table wants done waits until the call of it has returned, and is done in order.
+    """
 
     def __init__(self, parts: ForeignParts) -> None:
         self._parts = parts
         self._trace = parts.trace
         plan = parts.plan
-        self._core = ForeignCore(parts.node, plan.reach(domain_of(parts.node)), plan.idle)
+        self._core = ForeignCore(parts.node, plan.reach(domain_of(parts.node)), self, plan.idle)
+        self._wanted: deque[Callable[[], Awaitable[object]]] = deque()
         self._stubs = None if plan.catalogues is None else DescribedStubs(plan.catalogues)
         self._fetches: dict[str, trio.CancelScope] = {}
         self._hosts: dict[str, ActorRef[OutboundMessage]] = {}
@@ -216,14 +213,9 @@ class ForeignHost(Actor[_Message | _Fetched]):
         self._has_left.set()
 
     @override
-    async def handle(self, message: _Message | _Fetched) -> None:
-        if isinstance(message, _Fetched):
-            await self._fetched(message.wanted, message.stub)
-            return
-        if isinstance(message, SandboxGone):
-            self._hosts.pop(message.stub, None)
-            self._parts.counters.count(Tally.STUBS_GONE)
-        await self._feed(message)
+    async def handle(self, message: ForeignCall) -> None:
+        message(self._core, trio.current_time())
+        await self._do_wanted()
 
     @override
     def deadline(self) -> float:
@@ -231,7 +223,12 @@ class ForeignHost(Actor[_Message | _Fetched]):
 
     @override
     async def timed_out(self) -> None:
-        await self._feed(Tick())
+        self._core.tick(trio.current_time())
+        await self._do_wanted()
+
+    async def _do_wanted(self) -> None:
+        while self._wanted:
+            await self._wanted.popleft()()
 
     @override
     async def closing(self) -> None:
@@ -241,88 +238,115 @@ class ForeignHost(Actor[_Message | _Fetched]):
 
     @override
     async def stop(self) -> None:
-        last: list[Input] = [Leave()]
-        last += [SandboxGone(stub, "the node is going down") for stub in self._hosts]
-        for happened in last:
-            for effect in self._core.feed(happened, trio.current_time()):
-                if isinstance(effect, Step):
-                    self._trace.step(effect)
+        # Only steps are traced: there is nobody to tell the rest.
+        self._core.leave()
+        for stub in list(self._hosts):
+            self._core.sandbox_gone(stub, "the node is going down", trio.current_time())
 
-    async def _feed(self, happened: Input) -> None:
-        for effect in self._core.feed(happened, trio.current_time()):
-            await self._perform(effect)
+    # ---- what the table wants done
 
-    async def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Step():
-                self._trace.step(effect)
-            case Open():
-                await self._open(effect)
-            case Deliver(stub, entry):
-                await self._hand(stub, entry)
-            case End(stub) if stub in self._fetches:
-                self._fetches[stub].cancel()
-            case End(stub):
-                self.spawn(self._end, stub)
-            case Dropped(message, reason):
-                self._trace.drop(message, reason)
-            case _:
-                await self._speak(effect)
+    @override
+    def step(self, step: Step) -> None:
+        self._trace.step(step)
 
-    async def _speak(self, effect: Pass | Refuse | Answer | Renew) -> None:
-        match effect:
-            case Renew(domain):
-                await self._parts.bus.tell(PathsForgotten(message_node(domain)))
-            case Pass(domain, stub, message):
-                await self._parts.bus.tell(FromForeign(message_node(domain), stub, message))
-            case Refuse(message, code, why, retry_after):
-                answer = refuse(message, code, why, retry_after)
-                self._trace.refused(message, "", code, why, Ground.ROUTE)
-                self._trace.hop(Op.SYNTH, answer)
-                await self._parts.bus.tell(Emitted(answer))
-            case Answer(stub, message, code, why):
-                answer = refuse(message, code, why)
-                self._trace.deny(message, code, why)
-                self._trace.refused(message, stub, code, why, Ground.OWNERSHIP)
-                await self._hand(stub, OutboundMessage(answer, encode(answer)))
-            case _:
-                assert_never(effect)
+    @override
+    def open(self, stub: str, domain: str, token: str | None) -> None:
+        self._wanted.append(partial(self._open, stub, domain, token))
 
-    async def _open(self, wanted: Open) -> None:
-        endpoint = self._parts.plan.domains.get(wanted.domain)
+    @override
+    def deliver(self, stub: str, entry: OutboundMessage) -> None:
+        self._wanted.append(partial(self._hand, stub, entry))
+
+    @override
+    def end(self, stub: str, why: str) -> None:
+        self._wanted.append(partial(self._end, stub))
+
+    @override
+    def pass_on(self, domain: str, stub: str, message: Message) -> None:
+        self._tell(FromForeign(message_node(domain), stub, message))
+
+    @override
+    def renew(self, domain: str) -> None:
+        self._tell(PathsForgotten(message_node(domain)))
+
+    def _tell(self, message: BusMessage) -> None:
+        self._wanted.append(partial(self._parts.bus.tell, message))
+
+    @override
+    def drop(self, message: Message, reason: DropReason) -> None:
+        self._wanted.append(partial(self._drop, message, reason))
+
+    @override
+    def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
+        self._wanted.append(partial(self._refuse, message, code, why, retry_after))
+
+    @override
+    def answer(self, stub: str, message: Message, code: Code, why: str) -> None:
+        self._wanted.append(partial(self._answer, stub, message, code, why))
+
+    async def _drop(self, message: Message, reason: DropReason) -> None:
+        self._trace.drop(message, reason)
+
+    async def _refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None
+    ) -> None:
+        answer = refuse(message, code, why, retry_after)
+        self._trace.refused(message, "", code, why, Ground.ROUTE)
+        self._trace.hop(Op.SYNTH, answer)
+        await self._parts.bus.tell(Emitted(answer))
+
+    async def _answer(self, stub: str, message: Message, code: Code, why: str) -> None:
+        answer = refuse(message, code, why)
+        self._trace.deny(message, code, why)
+        self._trace.refused(message, stub, code, why, Ground.OWNERSHIP)
+        await self._hand(stub, OutboundMessage(answer, encode(answer)))
+
+    # ---- sandboxes
+
+    async def _open(self, stub: str, domain: str, token: str | None) -> None:
+        endpoint = self._parts.plan.domains.get(domain)
         if endpoint is not None:
-            stub = ForeignStub((endpoint.url,), self._parts.network, login=endpoint.login)
-            await self._run(wanted, stub)
+            found = ForeignStub((endpoint.url,), self._parts.network, login=endpoint.login)
+            await self._run(stub, domain, token, found)
         elif self._stubs is not None:
-            self._fetches[wanted.stub] = trio.CancelScope()
-            self.spawn(self._fetch, wanted, self._stubs, self._fetches[wanted.stub])
+            scope = self._fetches[stub] = trio.CancelScope()
+            self.spawn(self._fetch, stub, domain, token, self._stubs, scope)
 
-    async def _fetch(self, wanted: Open, stubs: DescribedStubs, scope: trio.CancelScope) -> None:
+    async def _fetch(
+        self,
+        stub: str,
+        domain: str,
+        token: str | None,
+        stubs: DescribedStubs,
+        scope: trio.CancelScope,
+    ) -> None:
         """Fetch the stub of a domain, for as long as its deployment may take."""
-        fetched: ForeignStub | str = "it took too long"
+        found: ForeignStub | str = "it took too long"
         with scope:
-            fetched = await stubs.find(wanted.domain, self._parts.network)
+            found = await stubs.find(domain, self._parts.network)
+
+        def fetched(core: ForeignCore, now: float) -> None:
+            del self._fetches[stub]
+            if isinstance(found, str):
+                _log.warning("no stub of another domain", domain=domain, why=found)
+                core.sandbox_gone(stub, found, now)
+            else:
+                login = self._parts.plan.logins.get(domain, nothing)
+                run = partial(self._run, stub, domain, token, attrs.evolve(found, login=login))
+                self._wanted.append(run)
+
         with suppress(ActorStoppedError):
-            await self.me.tell(_Fetched(wanted, fetched))
+            await self.me.tell(fetched)
 
-    async def _fetched(self, wanted: Open, fetched: ForeignStub | str) -> None:
-        del self._fetches[wanted.stub]
-        if isinstance(fetched, str):
-            _log.warning("no stub of another domain", domain=wanted.domain, why=fetched)
-            await self._feed(SandboxGone(wanted.stub, fetched))
-        else:
-            login = self._parts.plan.logins.get(wanted.domain, nothing)
-            await self._run(wanted, attrs.evolve(fetched, login=login))
-
-    async def _run(self, wanted: Open, stub: ForeignStub) -> None:
+    async def _run(self, url: str, domain: str, token: str | None, stub: ForeignStub) -> None:
         plan = SandboxPlan(
-            url=wanted.stub,
+            url=url,
             runtime=self._parts.node,
-            domain=wanted.domain,
+            domain=domain,
             contents=stub.contents,
             endpoints=stub.endpoints,
-            session=wanted.token,
-            ids=self._parts.ids.next(wanted.stub),
+            session=token,
+            ids=self._parts.ids.next(url),
             hops=self._parts.tracer.hops,
         )
         tools = HostTools(
@@ -334,20 +358,26 @@ class ForeignHost(Actor[_Message | _Fetched]):
             stub.archive,
             patience=FOREIGN_YIELD,
         )
-        keep = partial(ForeignStubHost, plan, tools, self.me)
-        spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)
+        keep = partial(ForeignStubHost, plan, tools, self.me, self._forget)
+        spec = ChildSpec(url, keep, Restart.TEMPORARY)
         if self._sandboxes is not None:
             self._parts.counters.count(Tally.STUBS_OPENED)
-            self._hosts[wanted.stub] = await self._sandboxes.start_child(spec)
+            self._hosts[url] = await self._sandboxes.start_child(spec)
+
+    def _forget(self, stub: str) -> None:
+        self._hosts.pop(stub, None)
+        self._parts.counters.count(Tally.STUBS_GONE)
 
     async def _hand(self, stub: str, entry: OutboundMessage) -> None:
         host = self._hosts.get(stub)
         if host is None or not host.try_tell(entry):
-            await self._feed(SandboxUnreachable(stub, entry.message))
+            self._core.sandbox_unreachable(stub, entry.message)
 
     async def _end(self, stub: str) -> None:
-        if self._sandboxes is not None:
-            await self._sandboxes.stop_child(stub)
+        if stub in self._fetches:
+            self._fetches[stub].cancel()
+        elif self._sandboxes is not None:
+            self.spawn(self._sandboxes.stop_child, stub)
 
 
 _AWAY: Final = "too many paths to other domains are being set up"

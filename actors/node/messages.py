@@ -1,6 +1,6 @@
 """The messages of the bus of a node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
@@ -10,10 +10,7 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
-from fsm.catalogue.foreign_io import (
-    Banish,
-    Send,
-)
+from fsm.catalogue.foreign import ForeignCore
 from fsm.effects import Refused
 from fsm.policy.model import Book
 from specs.message import Message
@@ -32,6 +29,7 @@ __all__ = [
     "Detached",
     "Drain",
     "Emitted",
+    "ForeignCall",
     "ForeignReady",
     "ForeignRef",
     "FromForeign",
@@ -47,7 +45,10 @@ __all__ = [
     "TooLarge",
 ]
 
-ForeignRef: TypeAlias = ActorRef[Send | Banish]
+ForeignCall: TypeAlias = Callable[[ForeignCore, float], None]
+"""A call of the table of foreign domains at a time; the task of its owner makes it."""
+
+ForeignRef: TypeAlias = ActorRef[ForeignCall]
 """Takes what is for other domains."""
 
 

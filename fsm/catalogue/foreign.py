@@ -16,37 +16,13 @@ forwarded message again, as if it came over the network (T16).
 
 import math
 from collections.abc import Container
-from typing import Final, assert_never, final
+from typing import Final, Protocol, final
 
 import attrs
 
 from fsm.bus.held_paths import HeldPaths
 from fsm.bus.transactions import OutstandingCore
-from fsm.catalogue.foreign_io import (
-    Answer,
-    Banish,
-    Deliver,
-    Effect,
-    End,
-    Input,
-    Leave,
-    Open,
-    Pass,
-    Refuse,
-    Renew,
-    SandboxFull,
-    SandboxGone,
-    SandboxInput,
-    SandboxPosted,
-    SandboxReady,
-    SandboxSession,
-    SandboxStatus,
-    SandboxUnreachable,
-    Send,
-    Tick,
-)
-from fsm.effects import Dropped, Refused
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.limits.error_window import CrashCount
 from fsm.limits.user_shares import Share, UserQueue, user_of
 from fsm.machines.stub_connection import State
@@ -67,7 +43,42 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
-__all__ = ["ForeignCore"]
+__all__ = ["ForeignCore", "ForeignPort"]
+
+
+class ForeignPort(Protocol):
+    """What the table of foreign domains has done."""
+
+    def step(self, step: Step) -> None:
+        """Trace that a deployment moved."""
+
+    def open(self, stub: str, domain: str, token: str | None) -> None:
+        """Start a sandbox for a stub; then call `sandbox_ready` or `sandbox_gone`.
+
+        Args:
+            token: Of a session that an earlier stub of the domain had; None: there is none.
+        """
+
+    def deliver(self, stub: str, entry: OutboundMessage) -> None:
+        """Deliver a message to a stub; else call `sandbox_full` or `sandbox_unreachable`."""
+
+    def end(self, stub: str, why: str) -> None:
+        """End a sandbox, in any state; then call `sandbox_gone`."""
+
+    def pass_on(self, domain: str, stub: str, message: Message) -> None:
+        """Check what a stub has forwarded as if it came over the network."""
+
+    def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
+        """Answer a request that does not reach the domain."""
+
+    def answer(self, stub: str, message: Message, code: Code, why: str) -> None:
+        """Answer, into the sandbox, a request that a stub had no right to post."""
+
+    def renew(self, domain: str) -> None:
+        """Renew the subscriptions at the node of a domain: it may have forgotten them."""
+
+    def drop(self, message: Message, reason: DropReason) -> None:
+        """Count a message that goes nowhere."""
 
 
 @final
@@ -92,11 +103,6 @@ class _ForeignHistory:
     def rest(self, until: float, why: str) -> None:
         """Dial the domain no more for a while."""
         self.until, self.why = until, why
-
-    def keep(self, domain: str, token: str, *, is_anew: bool) -> list[Effect]:
-        """Keep the token of a session, and renew the subscriptions of an earlier one."""
-        known, self.token = self.token, token
-        return [Renew(domain)] if is_anew and known not in {None, token} else []
 
     def crashed(self, why: str, now: float) -> None:
         """Count a crash; after too many the domain is not dialled for a while."""
@@ -150,21 +156,14 @@ class _ForeignSandbox:
         )
         self.outstanding = OutstandingCore()
 
-    # ---- messages that wait for the deployment
-
-    def wait(self, entry: OutboundMessage) -> Refused | None:
-        """Let a message wait; return why there is no space, None if there was."""
-        return self._waiting.put(entry, user_of(entry.message, self._own), len(entry.line))
+    def wait(self, entry: OutboundMessage) -> str | None:
+        """Let a message wait for the stub; return why there is no space, None if there was."""
+        refused = self._waiting.put(entry, user_of(entry.message, self._own), len(entry.line))
+        return None if refused is None else refused.why
 
     def release(self) -> list[OutboundMessage]:
         """Take out all that waits, oldest first."""
         return self._waiting.take()
-
-    def unanswered(self, why: str) -> list[Refuse]:
-        """Refuse all requests whose answers cannot come from this sandbox any more."""
-        return [Refuse(request, Code.UNAVAILABLE, why) for request in self.outstanding.unanswered()]
-
-    # ---- messages of the stub
 
     def is_about_itself(self, message: Message) -> bool:
         """Return whether the stub speaks as itself: its status, or an answer to a command."""
@@ -184,17 +183,21 @@ _LEAVING: Final = "the node is going down"
 
 @final
 class ForeignCore:
-    """One node's table of foreign domains.
+    """One node's table of foreign domains; `now` is in seconds on the host's clock.
 
     Args:
         node: The address of the node; its stubs are below it.
         domains: The domains it may reach.
+        port: Does what the table wants done.
         idle: Seconds without a message after which a stub is released (PFY-03).
     """
 
-    def __init__(self, node: str, domains: Container[str], idle: float = math.inf) -> None:
+    def __init__(
+        self, node: str, domains: Container[str], port: ForeignPort, idle: float = math.inf
+    ) -> None:
         self._node = node
         self._domains = domains
+        self._port = port
         self._sandboxes: dict[str, _ForeignSandbox] = {}
         self._stubs: dict[str, _ForeignSandbox] = {}
         self._past: dict[str, _ForeignHistory] = {}
@@ -203,81 +206,28 @@ class ForeignCore:
         self._held = HeldPaths()
         self._is_leaving = False
 
-    def deadline(self) -> float:
-        """Return when a `Tick` is due."""
-        idle = min(map(self._idle_at, self._sandboxes.values()), default=math.inf)
-        return min(idle, min(self._deadlines.values(), default=math.inf))
-
-    def _idle_at(self, sandbox: _ForeignSandbox) -> float:
-        """Return when a stub has been idle for long enough; one that cannot be released never."""
-        is_up = sandbox.deployment.state is Deployment.DEPLOYED and not sandbox.is_ending
-        return sandbox.used + self._idle if is_up else math.inf
-
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
-
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock.
-        """
-        match happened:
-            case Send(domain, entry):
-                return self._send(domain, entry, now)
-            case Tick():
-                return self._tick(now)
-            case Banish(domain):
-                return self._banish(domain, now)
-            case Leave():
-                return self._leave()
-            case _:
-                sandbox = self._stubs.get(happened.stub)
-                return [] if sandbox is None else self._of_sandbox(sandbox, happened, now)
-
-    def _of_sandbox(
-        self, sandbox: _ForeignSandbox, happened: SandboxInput, now: float
-    ) -> list[Effect]:
-        match happened:
-            case SandboxReady():
-                return self._ready(sandbox, now)
-            case SandboxStatus(_, state, why):
-                return self._moved(sandbox, state, why)
-            case SandboxPosted(_, message):
-                return self._spoke(sandbox, message, now)
-            case SandboxUnreachable(_, message) | SandboxFull(_, message):
-                sandbox.outstanding.forget(message)
-                is_full = isinstance(happened, SandboxFull)
-                away = (message, Code.UNAVAILABLE, "its sandbox is not there")
-                return [_full(message, "its stub has no space") if is_full else _refused(*away)]
-            case SandboxSession(_, token, is_anew):
-                return self._past[sandbox.domain].keep(sandbox.domain, token, is_anew=is_anew)
-            case SandboxGone(_, why):
-                return self._gone(sandbox, why, now)
-            case _:
-                assert_never(happened)
-
     # ---- towards the domain
 
-    def _send(self, domain: str, entry: OutboundMessage, now: float) -> list[Effect]:
+    def send(self, domain: str, entry: OutboundMessage, now: float) -> None:
+        """Send a message to a foreign domain."""
         message = entry.message
         if any(is_below(one, self._name(domain)) for one in message.via):
-            return [Dropped(message, DropReason.LOOP)]
+            self._port.drop(message, DropReason.LOOP)
+            return
         no = self._no_route(domain, now)
         if no is not None:
-            return [_refused(message, no.code, f"no route to {domain}: {no.why}", no.retry_after)]
+            self._refuse(message, no.code, f"no route to {domain}: {no.why}", no.retry_after)
+            return
         self._held.sent(message)
         sandbox = self._sandboxes.get(domain)
         if sandbox is None:
-            return self._open(domain, entry, now)
-        if sandbox.is_released:
-            return self._wait(sandbox, entry)
-        if sandbox.deployment.state is Deployment.DEPLOYED:
-            return [self._deliver(sandbox, entry, now)]
-        return self._wait(sandbox, entry)
-
-    @staticmethod
-    def _wait(sandbox: _ForeignSandbox, entry: OutboundMessage) -> list[Effect]:
-        refused = sandbox.wait(entry)
-        return [] if refused is None else [_full(entry.message, refused.why)]
+            self._open(domain, entry, now)
+        elif sandbox.is_released or sandbox.deployment.state is not Deployment.DEPLOYED:
+            why = sandbox.wait(entry)
+            if why is not None:
+                self._refuse_full(message, why)
+        else:
+            self._deliver(sandbox, entry, now)
 
     def _name(self, domain: str) -> str:
         return f"{self._node}/protostub/{domain}"
@@ -298,7 +248,7 @@ class ForeignCore:
             why, until = past.why, past.until
         return _NoRoute(Code.UNAVAILABLE, why, until - now) if now < until else None
 
-    def _open(self, domain: str, entry: OutboundMessage, now: float) -> list[Effect]:
+    def _open(self, domain: str, entry: OutboundMessage, now: float) -> None:
         past = self._past.setdefault(domain, _ForeignHistory())
         past.started += 1
         name = self._name(domain)
@@ -307,155 +257,208 @@ class ForeignCore:
             stub, domain, domain_of(self._node)
         )
         sandbox.wait(entry)
-        step = sandbox.deployment.step(Trigger.LOAD)
+        self._port.step(sandbox.deployment.step(Trigger.LOAD))
         self._deadlines[stub] = now + sandbox.deployment.patience
-        return [step, Open(stub, domain, past.token)]
+        self._port.open(stub, domain, past.token)
 
-    def _deliver(self, sandbox: _ForeignSandbox, entry: OutboundMessage, now: float) -> Deliver:
+    def _deliver(self, sandbox: _ForeignSandbox, entry: OutboundMessage, now: float) -> None:
         sandbox.used = now
         if entry.message.is_request:
             sandbox.outstanding.ask(entry.message, now)
-        return Deliver(sandbox.stub, entry)
+        self._port.deliver(sandbox.stub, entry)
 
-    def _ready(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
-        if sandbox.deployment.state is not Deployment.DEPLOYING:
-            return []
-        del self._deadlines[sandbox.stub]
-        step = sandbox.deployment.step(Trigger.LOADED)
-        return [step, *(self._deliver(sandbox, entry, now) for entry in sandbox.release())]
+    def _refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        """End a message that is not delivered: only requests are answered."""
+        if message.is_request:
+            self._port.refuse(message, code, why, retry_after)
+        else:
+            self._port.drop(message, DropReason.SESSION_GONE)
 
-    # ---- from the domain
+    def _refuse_full(self, message: Message, why: str) -> None:
+        """End a message that a full queue has no space for."""
+        if message.is_request:
+            self._port.refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER)
+        else:
+            self._port.drop(message, DropReason.OVERFLOW)
 
-    def _moved(self, sandbox: _ForeignSandbox, state: State, why: str) -> list[Effect]:
+    # ---- from a sandbox
+
+    def sandbox_ready(self, stub: str, now: float) -> None:
+        """Note that the sandbox of a stub runs, with the stub in it."""
+        sandbox = self._stubs.get(stub)
+        if sandbox is None or sandbox.deployment.state is not Deployment.DEPLOYING:
+            return
+        del self._deadlines[stub]
+        self._port.step(sandbox.deployment.step(Trigger.LOADED))
+        for entry in sandbox.release():
+            self._deliver(sandbox, entry, now)
+
+    def sandbox_status(self, stub: str, state: State, why: str) -> None:
+        """Note that the connection of a stub is in another state."""
+        sandbox = self._stubs.get(stub)
+        if sandbox is None:
+            return
         sandbox.state = state
-        if state is not State.FAILED or sandbox.is_ending:
-            return []
-        return [self._end(sandbox, why or "it could not connect")]
+        if state is State.FAILED and not sandbox.is_ending:
+            self._end(sandbox, why or "it could not connect")
 
-    def _spoke(self, sandbox: _ForeignSandbox, message: Message, now: float) -> list[Effect]:
+    def sandbox_unreachable(self, stub: str, message: Message) -> None:
+        """Note that a message cannot be delivered: the sandbox is starting or ending."""
+        if stub in self._stubs:
+            self._stubs[stub].outstanding.forget(message)
+            self._refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
+
+    def sandbox_full(self, stub: str, message: Message) -> None:
+        """Note that the sandbox, or its pipe, has no space for a message."""
+        if stub in self._stubs:
+            self._stubs[stub].outstanding.forget(message)
+            self._refuse_full(message, "its stub has no space")
+
+    def sandbox_session(self, stub: str, token: str, *, is_anew: bool) -> None:
+        """Keep the token of a stub's session, to which its successor may come back.
+
+        Args:
+            is_anew: Whether it is another than before, or has lost what it subscribed to.
+        """
+        sandbox = self._stubs.get(stub)
+        if sandbox is None:
+            return
+        past = self._past[sandbox.domain]
+        known, past.token = past.token, token
+        if is_anew and known not in {None, token}:
+            self._port.renew(sandbox.domain)
+
+    def sandbox_posted(self, stub: str, message: Message, now: float) -> None:
+        """Take a message that a stub has posted."""
+        sandbox = self._stubs.get(stub)
+        if sandbox is None:
+            return
         if sandbox.is_about_itself(message):
-            is_true = message.is_response or message.body.get("value") == sandbox.state
-            return [] if is_true else self._offended(sandbox, message, DropReason.FORGED_STATUS)
+            if not message.is_response and message.body.get("value") != sandbox.state:
+                self._offended(sandbox, message, DropReason.FORGED_STATUS)
+            return
         request = sandbox.outstanding.asked(message)
         if sandbox.has_brought(message):
             sandbox.used = now
             if request is not None and message.code <= LAST_SUCCESS:
                 self._held.accepted(request)
-            return [Pass(sandbox.domain, sandbox.stub, message)]
-        if request is None and message.is_response:
+            self._port.pass_on(sandbox.domain, stub, message)
+        elif request is not None:
+            # The stub itself answers: without it there is no route.
+            code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
+            later = message.body.get("retryAfter")
+            pause = float(later) if isinstance(later, int | float) else None
+            why = f"no route to {sandbox.domain}: {_reason_of(message)}"
+            self._port.refuse(request, code, why, pause)
+        elif message.is_response:
             # An honest stub, too, answers requests that are no longer awaited.
-            return [Dropped(message, DropReason.UNMATCHED)]
-        if request is None:
-            return self._offended(sandbox, message, DropReason.UNKNOWN_SOURCE)
-        # The stub itself answers: without it there is no route.
-        code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
-        later = message.body.get("retryAfter")
-        pause = float(later) if isinstance(later, int | float) else None
-        return [Refuse(request, code, f"no route to {sandbox.domain}: {_why(message)}", pause)]
+            self._port.drop(message, DropReason.UNMATCHED)
+        else:
+            self._offended(sandbox, message, DropReason.UNKNOWN_SOURCE)
 
-    def _offended(
-        self, sandbox: _ForeignSandbox, message: Message, reason: DropReason
-    ) -> list[Effect]:
+    def _offended(self, sandbox: _ForeignSandbox, message: Message, reason: DropReason) -> None:
         """Refuse a message that a stub had no right to post; end the stub after too many."""
         sandbox.offences += 1
-        refusal: Effect = Dropped(message, reason)
         if message.is_request:
             why = "a stub speaks for its domain only"
-            refusal = Answer(sandbox.stub, message, Code.UNAUTHENTICATED, why)
-        if sandbox.offences < PEER_OFFENCES or sandbox.is_ending:
-            return [refusal]
-        return [refusal, self._end(sandbox, _BAD)]
-
-    def _banish(self, domain: str, now: float) -> list[Effect]:
-        self._past.setdefault(domain, _ForeignHistory()).rest(now + QUARANTINE, _BAD)
-        sandbox = self._sandboxes.get(domain)
-        if sandbox is None or sandbox.is_ending:
-            return []
-        sandbox.offences = PEER_OFFENCES
-        return [self._end(sandbox, _BAD)]
-
-    def _end(self, sandbox: _ForeignSandbox, why: str) -> End:
-        sandbox.is_ending = True
-        sandbox.why = why
-        return End(sandbox.stub, why)
+            self._port.answer(sandbox.stub, message, Code.UNAUTHENTICATED, why)
+        else:
+            self._port.drop(message, reason)
+        if sandbox.offences >= PEER_OFFENCES and not sandbox.is_ending:
+            self._end(sandbox, _BAD)
 
     # ---- the end of a sandbox
 
-    def _gone(self, sandbox: _ForeignSandbox, why: str, now: float) -> list[Effect]:
-        del self._sandboxes[sandbox.domain], self._stubs[sandbox.stub]
+    def _end(self, sandbox: _ForeignSandbox, why: str) -> None:
+        sandbox.is_ending = True
+        sandbox.why = why
+        self._port.end(sandbox.stub, why)
+
+    def sandbox_gone(self, stub: str, why: str, now: float) -> None:
+        """Note that a sandbox has ended, or did not start."""
+        sandbox = self._stubs.pop(stub, None)
+        if sandbox is None:
+            return
+        del self._sandboxes[sandbox.domain]
         why = sandbox.why or why
-        steps: list[Effect] = []
-        past = self._past[sandbox.domain]
-        if sandbox.deployment.state is Deployment.DEPLOYING:
-            steps = self._failed(sandbox, why)
+        past, state = self._past[sandbox.domain], sandbox.deployment.state
+        if sandbox.is_released and sandbox.offences < PEER_OFFENCES:
+            # What has come meanwhile goes by another stub.
+            for entry in sandbox.release():
+                self.send(sandbox.domain, entry, now)
+            return
+        for request in sandbox.outstanding.unanswered():
+            reason = f"no route to {sandbox.domain}: {why}"
+            self._port.refuse(request, Code.UNAVAILABLE, reason, None)
+        if state is Deployment.DEPLOYING:
+            self._failed(sandbox, why)
+        self._refuse_waiting(sandbox, why)
         if sandbox.offences >= PEER_OFFENCES:
             past.rest(now + QUARANTINE, why)
-        elif sandbox.is_released:
-            return self._succeeded(sandbox, now)
-        elif sandbox.is_ending or sandbox.deployment.state is not Deployment.DEPLOYED:
+        elif sandbox.is_ending or state is not Deployment.DEPLOYED:
             past.rest(now + RETRY_COOL_DOWN, why)
         else:
             past.crashed(why, now)
-            steps.append(Renew(sandbox.domain))
-        return [*sandbox.unanswered(f"no route to {sandbox.domain}: {why}"), *steps]
+            self._port.renew(sandbox.domain)
 
-    def _succeeded(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
-        """Send what has come while a released stub was ending by another stub."""
-        waiting = sandbox.release()
-        return [effect for entry in waiting for effect in self._send(sandbox.domain, entry, now)]
-
-    def _failed(self, sandbox: _ForeignSandbox, why: str) -> list[Effect]:
-        """Note that a stub was not deployed, and refuse the messages that waited for it."""
+    def _failed(self, sandbox: _ForeignSandbox, why: str) -> None:
+        """Note that a stub was not deployed."""
         self._deadlines.pop(sandbox.stub, None)
-        reason, later = f"no route to {sandbox.domain}: {why}", RETRY_COOL_DOWN
-        waited = [
-            _refused(one.message, Code.UNAVAILABLE, reason, later) for one in sandbox.release()
-        ]
-        return [sandbox.deployment.step(Trigger.LOAD_FAILED, why), *waited]
+        self._port.step(sandbox.deployment.step(Trigger.LOAD_FAILED, why))
+        self._refuse_waiting(sandbox, why)
 
-    def _tick(self, now: float) -> list[Effect]:
-        late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
-        idle = [one for one in self._sandboxes.values() if self._idle_at(one) <= now]
-        ended = [
-            effect
-            for sandbox in late
-            for effect in (*self._failed(sandbox, _TOO_LATE), self._end(sandbox, _TOO_LATE))
-        ]
-        return [*ended, *(effect for sandbox in idle for effect in self._release(sandbox, now))]
+    def _refuse_waiting(self, sandbox: _ForeignSandbox, why: str) -> None:
+        reason = f"no route to {sandbox.domain}: {why}"
+        for entry in sandbox.release():
+            self._refuse(entry.message, Code.UNAVAILABLE, reason, RETRY_COOL_DOWN)
 
-    def _release(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
-        """End an idle stub, unless something depends on it (PFY-03)."""
-        is_needed = sandbox.outstanding.is_open(now) or self._held.holds(sandbox.domain)
-        if is_needed or sandbox.state is not State.LIVE:
-            sandbox.used = now
-            return []
-        sandbox.is_released = True
-        return [self._end(sandbox, "it was idle")]
+    def banish(self, domain: str, now: float) -> None:
+        """Do not dial a domain for a while: it used too many addresses without a right (S14)."""
+        self._past.setdefault(domain, _ForeignHistory()).rest(now + QUARANTINE, _BAD)
+        sandbox = self._sandboxes.get(domain)
+        if sandbox is not None and not sandbox.is_ending:
+            sandbox.offences = PEER_OFFENCES
+            self._end(sandbox, _BAD)
 
-    def _leave(self) -> list[Effect]:
-        """End every sandbox; waiting messages are refused once it has ended."""
+    def leave(self) -> None:
+        """End every sandbox: the node goes down. What waits is refused when it has ended."""
         self._is_leaving = True
         self._deadlines.clear()
-        running = [sandbox for sandbox in self._sandboxes.values() if not sandbox.is_ending]
-        return [self._end(sandbox, _LEAVING) for sandbox in running]
+        for sandbox in self._sandboxes.values():
+            if not sandbox.is_ending:
+                self._end(sandbox, _LEAVING)
+
+    # ---- time
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        idle = min(map(self._idle_at, self._sandboxes.values()), default=math.inf)
+        return min(idle, min(self._deadlines.values(), default=math.inf))
+
+    def _idle_at(self, sandbox: _ForeignSandbox) -> float:
+        """Return when a stub has been idle for long enough; one that cannot be released never."""
+        is_up = sandbox.deployment.state is Deployment.DEPLOYED and not sandbox.is_ending
+        return sandbox.used + self._idle if is_up else math.inf
+
+    def tick(self, now: float) -> None:
+        """Give up what takes too long to deploy; release what was idle."""
+        late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
+        idle = [one for one in self._sandboxes.values() if self._idle_at(one) <= now]
+        for sandbox in late:
+            self._failed(sandbox, _TOO_LATE)
+            self._end(sandbox, _TOO_LATE)
+        for sandbox in idle:
+            # Unless something depends on it (PFY-03).
+            is_needed = sandbox.outstanding.is_open(now) or self._held.holds(sandbox.domain)
+            if is_needed or sandbox.state is not State.LIVE:
+                sandbox.used = now
+            else:
+                sandbox.is_released = True
+                self._end(sandbox, "it was idle")
 
 
-def _why(answer: Message) -> str:
+def _reason_of(answer: Message) -> str:
     why = answer.body.get("description")
     return why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
-
-
-def _full(message: Message, why: str) -> Refuse | Dropped:
-    """Return the effects for a message that a full queue has no space for."""
-    if message.is_request:
-        return Refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER)
-    return Dropped(message, DropReason.OVERFLOW)
-
-
-def _refused(
-    message: Message, code: Code, why: str, retry_after: float | None = None
-) -> Refuse | Dropped:
-    """Return the effect for a message that is not delivered: only requests are answered."""
-    if message.is_request:
-        return Refuse(message, code, why, retry_after)
-    return Dropped(message, DropReason.SESSION_GONE)

@@ -7,10 +7,6 @@ from typing import final
 import trio
 
 from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
-from fsm.catalogue.foreign_io import (
-    Banish,
-    Send,
-)
 from fsm.limits.error_window import QuarantineCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node
@@ -118,13 +114,17 @@ class ForeignRoutes:
             peer: Address of the peer.
             entry: The message.
         """
-        return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), entry))
+        domain = domain_of(peer)
+        return self._foreign is not None and self._foreign.try_tell(
+            lambda core, now: core.send(domain, entry, now)
+        )
 
     def offended(self, peer: str) -> bool:
         """Count what a peer had no right to; return whether it is to be shown out (S14)."""
         is_over = self._quarantine.offended(peer, trio.current_time())
         if is_over and self._foreign is not None:
-            self._foreign.try_tell(Banish(domain_of(peer)))
+            domain = domain_of(peer)
+            self._foreign.try_tell(lambda core, now: core.banish(domain, now))
         return is_over
 
     def keeps_out(self, peer: str) -> bool:

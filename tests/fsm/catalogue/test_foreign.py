@@ -3,15 +3,10 @@
 import attrs
 import pytest
 
-from fsm.catalogue import foreign_io as ft
-from fsm.catalogue.foreign import ForeignCore
-from fsm.effects import Dropped
-from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.error_window import QuarantineCore
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
-from fsm.session.node_session_io import OutboundMessage
 from fsm.session.stub_mirror import StubMirror
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
@@ -27,9 +22,8 @@ from specs.limits.protocol import (
 )
 from specs.message import Message, MessageType, refuse, stamped
 from specs.reply_code import Code, DropReason
+from tests.support.foreign_table import NODE, STUB, B, Table, kinds
 
-NODE, B = "domain://msg-node.a.ex", "b.ex"
-STUB = f"{NODE}/protostub/{B}"
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
 
 
@@ -37,160 +31,154 @@ def asked(number=1, to=HB, **body):
     return Message(number, MessageType.CREATE, HA, to, body)
 
 
-def send(message, size=10):
-    return ft.Send(B, OutboundMessage(message, b"x" * size))
-
-
 @pytest.fixture
-def core():
-    return ForeignCore(NODE, {B})
+def table():
+    return Table({B})
 
 
-def kinds(effects):
-    return [type(one) for one in effects]
-
-
-def up(core, now=0.0):
+def up(table, now=0.0):
     """Send a first message, and let its sandbox open."""
-    (*_, opened) = core.feed(send(asked()), now)
-    core.feed(ft.SandboxReady(opened.stub), now)
+    (*_, opened) = table.send(asked(), now)
+    table.ready(opened.stub, now)
     return opened.stub
 
 
-def test_the_first_message_opens_a_sandbox_and_the_others_wait_in_order(core):
-    assert kinds(core.feed(send(asked(1)), 0)) == [Step, ft.Open]
-    assert core.feed(send(asked(2)), 0) == []
-    step, *handed = core.feed(ft.SandboxReady(STUB), 1)
-    assert step.new == "deployed"
+def test_the_first_message_opens_a_sandbox_and_the_others_wait_in_order(table):
+    assert kinds(table.send(asked(1), 0)) == ["step", "open"]
+    assert table.send(asked(2), 0) == []
+    step, *handed = table.ready(STUB, 1)
+    assert step.step.new == "deployed"
     assert [one.entry.message.id for one in handed] == [1, 2]
-    assert kinds(core.feed(send(asked(3)), 1)) == [ft.Deliver]
+    assert kinds(table.send(asked(3), 1)) == ["deliver"]
 
 
 @pytest.mark.parametrize(("size", "most"), [(1, STUB_QUEUE), (OUTBOX_BYTES // 8, 8)])
-def test_waiting_messages_are_bounded_by_count_and_by_bytes(core, size, most):
+def test_waiting_messages_are_bounded_by_count_and_by_bytes(table, size, most):
     """And one user, here a sender without an identity, has half of it."""
 
     def of(sender, number):
-        return core.feed(send(attrs.evolve(asked(number + 1), from_=sender), size), 0)
+        return table.send(attrs.evolve(asked(number + 1), from_=sender), 0, size)
 
     for sender, limit in (("hyperty://a.ex/1", "a user has"), ("hyperty://a.ex/2", "the node has")):
         done = [of(sender, number) for number in range(most // 2)]
-        assert ft.Refuse not in kinds(one for effects in done for one in effects)
+        assert "refuse" not in kinds(one for effects in done for one in effects)
         (refusal,) = of(sender if limit == "a user has" else "hyperty://a.ex/3", most)
         assert (refusal.code, refusal.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
         assert refusal.why.startswith(limit)
 
 
-def test_a_domain_that_is_not_known_is_404(core):
-    (refusal,) = core.feed(ft.Send("c.ex", OutboundMessage(asked(), b"")), 0)
+def test_a_domain_that_is_not_known_is_404(table):
+    (refusal,) = table.send(asked(), 0, domain="c.ex")
     assert (refusal.code, refusal.retry_after) == (Code.NOT_FOUND, None)
 
 
-def test_a_domain_that_rests_says_until_when(core):
+def test_a_domain_that_rests_says_until_when(table):
     """STB-14: after that it is dialled again."""
-    core.feed(send(asked()), 0)
-    core.feed(ft.SandboxGone(STUB, "no link"), 1)
-    (refusal,) = core.feed(send(asked(2)), 3)
+    table.send(asked(), 0)
+    table.gone(STUB, "no link", 1)
+    (refusal,) = table.send(asked(2), 3)
     expected = (Code.UNAVAILABLE, "no route to b.ex: no link", RETRY_COOL_DOWN - 2)
     assert (refusal.code, refusal.why, refusal.retry_after) == expected
 
 
 @pytest.mark.parametrize("via", [STUB, f"{STUB}/2"])
-def test_a_message_that_crossed_a_stub_of_the_domain_does_not_cross_another(core, via):
-    (dropped,) = core.feed(send(asked(via=[via])), 0)
-    assert dropped == Dropped(asked(via=[via]), DropReason.LOOP)
+def test_a_message_that_crossed_a_stub_of_the_domain_does_not_cross_another(table, via):
+    (dropped,) = table.send(asked(via=[via]), 0)
+    assert (dropped.kind, dropped.reason) == ("drop", DropReason.LOOP)
 
 
-def test_a_deployment_that_takes_too_long_is_over_at_its_deadline(core):
-    core.feed(send(asked()), 0)
-    assert core.deadline() == DEPLOY_TIMEOUT
-    step, refusal, end = core.feed(ft.Tick(), DEPLOY_TIMEOUT)
-    assert (step.new, refusal.code) == ("deployment-failed", Code.UNAVAILABLE)
+def test_a_deployment_that_takes_too_long_is_over_at_its_deadline(table):
+    table.send(asked(), 0)
+    assert table.core.deadline() == DEPLOY_TIMEOUT
+    step, refusal, end = table.tick(DEPLOY_TIMEOUT)
+    assert (step.step.new, refusal.code) == ("deployment-failed", Code.UNAVAILABLE)
     assert end.stub == STUB
-    core.feed(ft.SandboxGone(STUB, "ended"), DEPLOY_TIMEOUT)
-    assert kinds(core.feed(send(asked(2)), DEPLOY_TIMEOUT)) == [ft.Refuse]
+    table.gone(STUB, "ended", DEPLOY_TIMEOUT)
+    assert kinds(table.send(asked(2), DEPLOY_TIMEOUT)) == ["refuse"]
     later = DEPLOY_TIMEOUT + RETRY_COOL_DOWN
-    assert kinds(core.feed(send(asked(3)), later)) == [Step, ft.Open]
+    assert kinds(table.send(asked(3), later)) == ["step", "open"]
 
 
-def test_no_stub_has_the_name_of_an_earlier_one(core):
+def test_no_stub_has_the_name_of_an_earlier_one(table):
     names = []
     for second in range(3):
-        names.append(up(core, second))
-        core.feed(ft.SandboxGone(names[-1], "killed"), second)
+        names.append(up(table, second))
+        table.gone(names[-1], "killed", second)
     assert names == [STUB, f"{STUB}/2", f"{STUB}/3"]
 
 
-def test_a_crash_refuses_what_was_handed_in_and_not_answered(core):
-    stub = up(core)
-    core.feed(send(asked(2)), 0)
+def test_a_crash_refuses_what_was_handed_in_and_not_answered(table):
+    stub = up(table)
+    table.send(asked(2), 0)
     answer = stamped(Message(2, MessageType.RESPONSE, HB, HA, {"code": 200}), stub)
-    assert kinds(core.feed(ft.SandboxPosted(stub, answer), 0)) == [ft.Pass]
-    effects = core.feed(ft.SandboxGone(stub, "killed"), 0)
-    assert kinds(effects) == [ft.Refuse, ft.Renew]
+    assert kinds(table.posted(stub, answer, 0)) == ["pass_on"]
+    effects = table.gone(stub, "killed", 0)
+    assert kinds(effects) == ["refuse", "renew"]
     assert (effects[0].message.id, effects[0].code) == (1, Code.UNAVAILABLE)
 
 
-def test_a_successor_gets_the_session_of_its_predecessor(core):
-    stub = up(core)
-    assert core.feed(ft.SandboxSession(stub, "t1", is_anew=True), 0) == []
-    core.feed(ft.SandboxGone(stub, "killed"), 0)
-    (_, opened) = core.feed(send(asked(2)), 1)
+def test_a_successor_gets_the_session_of_its_predecessor(table):
+    stub = up(table)
+    assert table.session(stub, "t1", is_anew=True) == []
+    table.gone(stub, "killed", 0)
+    (_, opened) = table.send(asked(2), 1)
     assert opened.token == "t1"  # noqa: S105 - no password
-    core.feed(ft.SandboxReady(opened.stub), 1)
-    assert core.feed(ft.SandboxSession(opened.stub, "t2", is_anew=False), 1) == []
-    assert core.feed(ft.SandboxSession(opened.stub, "t3", is_anew=True), 1) == [ft.Renew(B)]
+    table.ready(opened.stub, 1)
+    assert table.session(opened.stub, "t2", is_anew=False) == []
+    (renewed,) = table.session(opened.stub, "t3", is_anew=True)
+    assert (renewed.kind, renewed.domain) == ("renew", B)
 
 
-def test_restarts_have_an_intensity(core):
+def test_restarts_have_an_intensity(table):
     for _ in range(SANDBOX_RESTARTS + 1):
-        core.feed(ft.SandboxGone(up(core, 0), "killed"), 0)
-    assert kinds(core.feed(send(asked()), SANDBOX_COOL_DOWN - 1)) == [ft.Refuse]
-    assert kinds(core.feed(send(asked()), SANDBOX_COOL_DOWN)) == [Step, ft.Open]
+        table.gone(up(table), "killed", 0)
+    assert kinds(table.send(asked(), SANDBOX_COOL_DOWN - 1)) == ["refuse"]
+    assert kinds(table.send(asked(), SANDBOX_COOL_DOWN)) == ["step", "open"]
 
 
-def test_crashes_that_are_long_ago_do_not_count(core):
+def test_crashes_that_are_long_ago_do_not_count(table):
     for crash in range(3 * SANDBOX_RESTARTS):
         now = crash * SANDBOX_SECONDS / SANDBOX_RESTARTS
-        core.feed(ft.SandboxGone(up(core, now), "killed"), now)
-    assert kinds(core.feed(send(asked()), now)) == [Step, ft.Open]
+        table.gone(up(table, now), "killed", now)
+    assert kinds(table.send(asked(), now)) == ["step", "open"]
 
 
-def test_a_stub_that_could_not_connect_ends_its_sandbox(core):
-    stub = up(core)
-    (end,) = core.feed(ft.SandboxStatus(stub, State.FAILED, "401"), 0)
-    assert end == ft.End(stub, "401")
-    assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
+def test_a_stub_that_could_not_connect_ends_its_sandbox(table):
+    stub = up(table)
+    (end,) = table.status(stub, State.FAILED, "401")
+    assert (end.kind, end.stub, end.why) == ("end", stub, "401")
+    assert kinds(table.send(asked(2), 0)) == ["refuse"]
 
 
 @pytest.mark.parametrize(("reported", "code"), [(401, 503), (503, 503), (413, 413)])
-def test_an_answer_of_the_stub_itself_is_no_answer_of_the_domain(core, reported, code):
-    stub = up(core)
-    (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), reported, "no")), 0)
+def test_an_answer_of_the_stub_itself_is_no_answer_of_the_domain(table, reported, code):
+    stub = up(table)
+    (refusal,) = table.posted(stub, refuse(asked(), reported, "no"), 0)
     assert (refusal.code, refusal.message) == (code, asked())
 
 
-def test_an_unstamped_unrequested_message_is_an_offence(core):
-    stub = up(core)
+def test_an_unstamped_unrequested_message_is_an_offence(table):
+    stub = up(table)
     forged = Message(1, MessageType.UPDATE, HB, "hyperty://a.ex/o/changes")
-    effects = [core.feed(ft.SandboxPosted(stub, forged), 0) for _ in range(PEER_OFFENCES)]
-    assert [kinds(one) for one in effects[:-1]] == [[Dropped]] * (PEER_OFFENCES - 1)
-    assert kinds(effects[-1]) == [Dropped, ft.End]
-    core.feed(ft.SandboxGone(stub, "ended"), 0)
-    assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
+    effects = [table.posted(stub, forged, 0) for _ in range(PEER_OFFENCES)]
+    assert [kinds(one) for one in effects[:-1]] == [["drop"]] * (PEER_OFFENCES - 1)
+    assert kinds(effects[-1]) == ["drop", "end"]
+    table.gone(stub, "ended", 0)
+    assert kinds(table.send(asked(), QUARANTINE - 1)) == ["refuse"]
 
 
-def test_a_banished_domain_is_left_alone(core):
-    stub = up(core)
-    assert kinds(core.feed(ft.Banish(B), 0)) == [ft.End]
-    core.feed(ft.SandboxGone(stub, "ended"), 0)
-    assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
+def test_a_banished_domain_is_left_alone(table):
+    stub = up(table)
+    assert kinds(table.banish(B, 0)) == ["end"]
+    table.gone(stub, "ended", 0)
+    assert kinds(table.send(asked(), QUARANTINE - 1)) == ["refuse"]
 
 
-def test_when_the_node_leaves_sandboxes_end_and_nothing_is_begun(core):
-    stub = up(core)
-    assert core.feed(ft.Leave(), 0) == [ft.End(stub, "the node is going down")]
-    assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
+def test_when_the_node_leaves_sandboxes_end_and_nothing_is_begun(table):
+    stub = up(table)
+    (end,) = table.leave()
+    assert (end.kind, end.stub, end.why) == ("end", stub, "the node is going down")
+    assert kinds(table.send(asked(2), 0)) == ["refuse"]
 
 
 # ---- what is beside it
