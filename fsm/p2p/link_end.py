@@ -1,10 +1,27 @@
-"""The common part of both ends of a P2P link: its states, its links, its dialling."""
+"""One end of a P2P link: that of a requester, or that of a handler (SC-16, 17, 23..26).
+
+The requester reports the offer C1, invites the remote handler, observes the answer C2 and dials
+its candidates. The handler answers the invitation, observes C1, reports C2 and waits to be dialled;
+it dials itself only if C1 says that the requester cannot reach it. If no candidate opens, the end
+writes into its object that it wants to be dialled.
+
+A link that is lost comes back in place, by the same objects, one attempt each time the registry
+asks the requester: first by what both ends know, then by a new offer and answer, which is the
+last attempt.
+
+If both runtimes have asked at once and the peer's request wins, the registry orders the requester
+to yield: it goes when the other link is live, and is resumed if that one fails (P2P-27).
+"""
 
 import math
 from collections.abc import Iterable
-from typing import Final, assert_never, final
+from enum import Enum, unique
+from typing import Final, Protocol, final
+
+import attrs
 
 from fsm.engine import Entity, Step
+from fsm.machines import handler_controller as controller
 from fsm.machines.p2p_connection import (
     LINK_DIALLING,
     P2P_CONNECTION,
@@ -13,53 +30,21 @@ from fsm.machines.p2p_connection import (
     State,
     Trigger,
 )
-from fsm.p2p.dialling import DialPlan, DialPolicy
-from fsm.p2p.link_io import (
-    Announce,
-    Answered,
-    AnswerInvitation,
-    CandidatesReady,
-    CloseLink,
-    ConnectAsked,
-    Dial,
-    DisconnectAsked,
-    Ended,
-    HearIce,
-    IceFound,
-    InvitationAnswered,
-    Invite,
-    LinkLost,
-    LinkOpened,
-    LinkTerms,
-    Listen,
-    Loss,
-    ObjectCreated,
-    ObjectRefused,
-    ObserveRefused,
-    Offer,
-    Opening,
-    PeerInvited,
-    PeerObjectDeleted,
-    Pin,
-    Plead,
-    ReleaseLink,
-    Renew,
-    ResumeAsked,
-    SideEffect,
-    SideInput,
-    Trickle,
-    UseLink,
-    Withdraw,
-    YieldAsked,
+from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy
+from fsm.p2p.negotiation import (
+    FIRST,
+    Role,
+    beginning,
+    is_plea,
+    negotiation_of,
+    own_is_smaller,
+    plea,
 )
-from fsm.p2p.negotiation import FIRST, Role, beginning, plea
-from fsm.p2p.peer_identity import Believed, Distrusted, Standing, Unsigned
-from specs.bodies.sync import Candidate, IceCandidate
-from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
+from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
+from specs.bodies.sync import Candidate, ConnectionData, IceCandidate
+from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, IN_PLACE_TRIES, SESSION_IDLE
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from specs.reply_code import LAST_SUCCESS, Code
-
-__all__ = ["LinkSide", "after_the_end"]
 
 _GIVE_UP: Final = {
     State.CREATED: Trigger.REFUSED,
@@ -72,36 +57,182 @@ _AWAITING: Final = (DialState.READY, DialState.PLEADED)
 _DIALLING: Final = (DialState.DIALLING, DialState.DIALLING_LATE)
 _CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
 """Seconds in which what the ends dialled before either had a link may still open."""
+_HAS_ENDED: Final = "the link has ended"
 
 
 @final
-class LinkSide:
-    """One end of one link: an entity of `p2p_connection`, and one of `link_dialling`.
+@attrs.frozen(slots=True)
+class LinkTerms:
+    """The two ends of a link, as seen from one of them.
 
     Attributes:
-        negotiation: Which offer and answer its candidates are of.
-        offer: The session description that the peer offers; None: none, or this end offers.
+        own: This runtime.
+        remote: The other runtime.
+        name: Address of this end of the link: PQ or PC.
+        peer: Address of the stub at the other end: PH or PQ.
     """
 
-    def __init__(self, terms: LinkTerms, role: Role, policy: DialPolicy) -> None:
+    own: str
+    remote: str
+    name: str
+    peer: str
+
+
+@unique
+class Opening(Enum):
+    """The end that dialled."""
+
+    DIALLED = "dialled"
+    ACCEPTED = "accepted"
+
+
+@unique
+class Loss(Enum):
+    """The end of a link; ORDERLY: the peer said goodbye and is not coming back."""
+
+    BROKEN = "broken"
+    ORDERLY = "orderly"
+
+
+class LinkPort(Protocol):
+    """What an end of a link asks of its host; no method calls the end."""
+
+    def step(self, step: Step) -> None:
+        """Trace a step of a machine."""
+
+    def announce(self, state: State, why: str = "") -> None:
+        """Publish a status event (M-06, M-07)."""
+
+    def answer_command(self, code: Code, why: str = "") -> None:
+        """Answer the registry's command (M-11, M-12)."""
+
+    def ask_row(self) -> None:
+        """Ask the registry for its row of the remote runtime; `row_reported` follows."""
+
+    def create_object(self) -> None:
+        """Create the own Connection object (M-32)."""
+
+    def invite(self) -> None:
+        """Invite the peer to observe the own object (M-33)."""
+
+    def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
+        """Answer the peer's invitation to its object `url`."""
+
+    def observe(self, url: str) -> None:
+        """Observe the peer's object (M-36)."""
+
+    def pin(self, peer: Believed) -> None:
+        """Accept the certificate of the peer, and no other; the peer is known from now on."""
+
+    def listen(self, offer: str | None = None) -> None:
+        """Open own listeners, and a data channel; `candidates_ready`, then `ice_found` follow.
+
+        Args:
+            offer: The session description that is answered; None: there is none.
+        """
+
+    def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
+        """Add candidates and session description to the own object, then sign it (M-40)."""
+
+    def trickle(self, candidate: str, host: str | None = None) -> None:
+        """Add a candidate of ICE to the own object, with its signature (M-40).
+
+        Args:
+            candidate: The candidate.
+            host: Proof of the machine, where it needs one.
+        """
+
+    def hear_ice(self, candidate: str) -> None:
+        """Try a candidate of ICE of the peer."""
+
+    def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
+        """Dial a candidate; `link_opened` or `dial_failed` follows."""
+
+    def request_dial(self, status: str) -> None:
+        """Write into the own object that the peer cannot be reached: it may dial (M-40).
+
+        Args:
+            status: The object's new status, different each time.
+        """
+
+    def renew(self, negotiation: int, status: str) -> None:
+        """Begin a new negotiation: nothing of the one before is of use any more.
+
+        Close the own listeners, give up dials; take candidates and signature out of the own
+        object, and write the status into it, by which they are void (M-40).
+
+        Args:
+            negotiation: What comes of the listeners and dials from now on has this number.
+            status: The object's new status.
+        """
+
+    def use_link(self, link: str) -> None:
+        """Carry messages over a link: it is live."""
+
+    def release_link(self, link: str) -> None:
+        """Hand back what a lost link did not deliver, in order."""
+
+    def close_link(self, link: str) -> None:
+        """Send `Bye` on a link, close it, return the messages that it did not deliver."""
+
+    def withdraw(self) -> None:
+        """Delete the own object, stop observing the peer's, stop listening and dialling."""
+
+    def end(self) -> None:
+        """Remove this end: it is done."""
+
+
+@final
+class LinkEnd:
+    """Decides for one end of one link.
+
+    It is an entity of `p2p_connection` and one of `link_dialling`. That of a handler is one of
+    `handler_controller`, too, whose guards say whether the invitation is valid.
+
+    Args:
+        terms: The two ends of the link.
+        role: The role of this end.
+        policy: The candidates to dial and to offer.
+        port: The host.
+        offer: Address of the requester's object C1; empty: this is the requester.
+
+    Attributes:
+        terms: The two ends of the link.
+        negotiation: Which offer and answer its candidates are of.
+    """
+
+    def __init__(
+        self, terms: LinkTerms, role: Role, policy: DialPolicy, port: LinkPort, offer: str = ""
+    ) -> None:
         key = f"{terms.own}|{terms.remote}|{role.value}|{terms.name}"
+        self.terms = terms
+        self.negotiation = FIRST
+        self._role = role
+        self._policy = policy
+        self._port = port
         self._entity = Entity(P2P_CONNECTION, key)
         self._dialling = Entity(LINK_DIALLING, key)
-        self._plan = DialPlan(policy, terms.remote)
-        self._role = role
-        self._since = -math.inf
-        self._link: str | None = None
-        self._peer: Believed | None = None
-        self._attempt = 0
-        self._pleas = 0
+        is_handler = role is Role.HANDLER
+        self._life = Entity(controller.HANDLER_CONTROLLER, terms.name) if is_handler else None
         self._deadline = math.inf
-        self._policy = policy
-        self._remote = terms.remote
+        self._life_deadline = math.inf
+        # The set-up: for a requester the object that it observes is the answer, else the offer.
+        self._observed = offer
+        self._is_invited = False
+        self._answered = 0
+        self._sdp: str | None = None
+        self._peer: Believed | None = None
+        self._peer_status = ""
         self._trickled: set[str] = set()
         self._heard: set[str] = set()
         self._offers_nothing = False
-        self.offer: str | None = None
-        self.negotiation = FIRST
+        # Dials and the link.
+        self._plan = DialPlan(policy, terms.remote)
+        self._attempt = 0
+        self._pleas = 0
+        self._tries = 0
+        self._link: str | None = None
+        self._since = -math.inf
 
     @property
     def state(self) -> State | None:
@@ -110,164 +241,294 @@ class LinkSide:
         return None if state is None else State(state)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if nothing more will come of it."""
         return self._dialling.state is DialState.ENDED
 
     @property
-    def is_setting_up(self) -> bool:
-        """True if it is opening a link by its offer and answer."""
-        return self.state in _SET_UP and not self.ended
+    def _is_setting_up(self) -> bool:
+        return self.state in _SET_UP and not self.has_ended
 
     @property
-    def is_lost(self) -> bool:
+    def _is_lost(self) -> bool:
         """True if the link is gone and may come back in place."""
-        return self.state is State.DISCONNECTED and not self.ended
+        return self.state is State.DISCONNECTED and not self.has_ended
 
     @property
-    def is_hopeless(self) -> bool:
-        """True if neither end offers anything that could be dialled."""
-        return self._offers_nothing and self._plan.is_blank and self.is_setting_up
-
-    @property
-    def is_dialling(self) -> bool:
-        """True if a dial is under way."""
-        return self._dialling.state in _DIALLING
+    def _is_yielding(self) -> bool:
+        return self.state is State.YIELDING and not self.has_ended
 
     def deadline(self) -> float:
-        """Return when this end must be fed `TimePassed`."""
-        return self._deadline
+        """Return when `time_over` is due; infinity: never."""
+        return min(self._deadline, self._life_deadline)
 
-    def begin(self, now: float) -> list[SideEffect]:
-        """Begin at `created`: a requester may dial, a handler waits to be dialled."""
-        effects = self._move(Trigger.STARTED)
+    def _move(self, trigger: Trigger, why: str = "") -> None:
+        step = self._entity.step(trigger, why)
+        self._port.step(step)
+        self._port.announce(State(step.new), why)
+
+    def _move_dialling(self, trigger: DialTrigger) -> None:
+        self._port.step(self._dialling.step(trigger))
+
+    def _move_life(self, life: Entity, trigger: controller.Trigger, now: float) -> None:
+        self._port.step(life.step(trigger))
+        until = now + life.patience
+        # The time for a set-up counts from its beginning: it is never prolonged.
+        self._life_deadline = until if until == math.inf else min(until, self._life_deadline)
+
+    # --- the own object: `now` is the time on the host's clock ------------------------------
+
+    def start(self, now: float) -> None:
+        """Begin: a requester may dial, a handler waits to be dialled."""
+        self._move(Trigger.STARTED)
         self._deadline = now + self._entity.patience
-        trigger = DialTrigger.ROUND if self._role is Role.REQUESTER else DialTrigger.STOP
-        return [*effects, self._dialling.step(trigger)]
+        if self._life is None:
+            self._move_dialling(DialTrigger.ROUND)
+            self._port.create_object()
+        else:
+            self._move_dialling(DialTrigger.STOP)
+            self._move_life(self._life, controller.Trigger.INVITED, now)
+            self._port.ask_row()
 
-    def own_object(
-        self,
-        happened: ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady | IceFound,
-        now: float,
-    ) -> list[SideEffect]:
-        """Take a step of the own object's set-up, which is alike at both ends.
+    def row_reported(self, has_own_request: bool) -> None:  # noqa: FBT001 - passed on, not chosen
+        """Answer the invitation by the registry's row of the remote runtime (P2P-18).
 
         Args:
-            happened: The step.
+            has_own_request: An own requester is at work there, not in a final state.
+        """
+        if self._life is None or self._is_invited or self.has_ended:
+            return
+        facts = {
+            controller.Condition.OWN_REQUEST: has_own_request,
+            controller.Condition.OWN_SMALLER: own_is_smaller(self.terms.own, self.terms.remote),
+        }
+        given = {fact for fact, is_true in facts.items() if is_true}
+        step = self._life.step(controller.Trigger.ROW_REPORTED, given=given)
+        self._port.step(step)
+        if step.new == controller.State.CLOSED:
+            self._refuse(f"simultaneous open: the link requested by {self.terms.own} wins")
+            return
+        self._is_invited = True
+        self._port.answer_invitation(self._observed, Code.OK)
+        self._port.observe(self._observed)
+
+    def object_created(self, now: float) -> None:
+        """The own Connection object was returned (M-32 answered)."""
+        if self.has_ended:
+            self._port.withdraw()
+            return
+        self._move(Trigger.OBJECT_RETURNED)
+        # The state `in-progress` does not prolong the time for the set-up.
+        self._deadline = min(self._deadline, now + self._entity.patience)
+        self._port.listen(self._sdp)
+        self._port.invite()
+
+    def object_refused(self, why: str) -> None:
+        """The own Connection object was refused."""
+        self._give_up(why)
+
+    def invitation_answered(self, code: int, why: str = "") -> None:
+        """The peer has answered our invitation for good (M-33)."""
+        if code > LAST_SUCCESS:
+            self._set_up_refused(why or f"refused {code}")
+
+    def candidates_ready(
+        self, candidates: tuple[Candidate, ...], negotiation: int = FIRST, sdp: str | None = None
+    ) -> None:
+        """Offer what is open; also nothing: the peer must know the certificate of a dialler.
+
+        Args:
+            candidates: Of the own listeners.
+            negotiation: The one they were opened for; those of an older one are closed by now.
+            sdp: Session description of the data channel; None: there is none.
+        """
+        if negotiation == self.negotiation and not self.has_ended:
+            self._offers_nothing = not candidates and sdp is None
+            self._port.offer(candidates, sdp)
+
+    def ice_found(self, candidate: str, negotiation: int = FIRST) -> None:
+        """Offer a candidate of ICE of this end once, if the peer may know it.
+
+        Args:
+            candidate: The candidate; an empty one is the last.
+            negotiation: The one it is of.
+        """
+        if (
+            negotiation == self.negotiation
+            and not self.has_ended
+            and self._policy.offers_ice(candidate, self.terms.remote)
+            and candidate not in self._trickled
+            and len(self._trickled) < MAX_ICE_CANDIDATES
+        ):
+            self._trickled.add(candidate)
+            self._port.trickle(candidate, self._policy.ice_proof(candidate))
+
+    # --- the peer's object ------------------------------------------------------------------
+
+    def peer_invited(self, url: str, source: str) -> None:
+        """The peer invites us to observe its object (M-34)."""
+        if self.has_ended:
+            self._port.answer_invitation(url, Code.GONE, _HAS_ENDED)
+        elif self._life is not None:
+            self._port.answer_invitation(url, Code.CONFLICT, "the invitation came before")
+        elif source != self.terms.peer or not self._is_setting_up:
+            why = "this object is not expected here"
+            self._port.answer_invitation(url, Code.FORBIDDEN, why)
+        elif self._observed:
+            why = "there is an answer object already"
+            self._port.answer_invitation(url, Code.CONFLICT, why)
+        else:
+            self._observed = url
+            self._port.answer_invitation(url, Code.OK)
+            self._port.observe(url)
+
+    def peer_object_seen(
+        self,
+        data: ConnectionData,
+        standing: Standing = UNSIGNED,
+        ice: tuple[IceCandidate, ...] = (),
+        *,
+        now: float,
+    ) -> None:
+        """Take the peer's object as it is now: its snapshot, or after a change.
+
+        Args:
+            data: The object.
+            standing: Whether it is the peer's, as its signature was verified.
+            ice: Those of its candidates of ICE that the peer has signed.
             now: Seconds on the host's clock.
         """
-        match happened:
-            case ObjectCreated():
-                effects = self._move(Trigger.OBJECT_RETURNED)
-                # The state `in-progress` does not prolong the time for the set-up.
-                self._deadline = min(self._deadline, now + self._entity.patience)
-                return [*effects, Listen(self.offer), Invite()]
-            case ObjectRefused(why):
-                return self.give_up(why)
-            case InvitationAnswered(code, why):
-                return self._refused(why or f"refused {code}") if code > LAST_SUCCESS else []
-            case CandidatesReady(candidates, negotiation, sdp):
-                # The listeners of an older negotiation are closed by now.
-                # Also without a candidate: the peer must know the certificate of a dialler.
-                if negotiation != self.negotiation:
-                    return []
-                self._offers_nothing = not candidates and sdp is None
-                return [Offer(candidates, sdp)]
-            case IceFound(candidate, negotiation):
-                return self._trickle(candidate) if negotiation == self.negotiation else []
-            case _:
-                assert_never(happened)
+        if self.has_ended or not self._is_current(data.status, standing, now):
+            return
+        self._believe(standing)
+        if not isinstance(standing, Believed) or self.has_ended:
+            return
+        described = data.connection_description
+        sdp = None if described is None else described.sdp
+        self._plan.learn(data.candidates)
+        if self._life is not None:
+            self._answer(self._life, sdp, now)
+        elif sdp is not None:
+            self._plan.learn_answer(sdp)
+        self._hear_ice(ice)
+        pleads = is_plea(data.status) and data.status != self._peer_status
+        self._peer_status = data.status
+        if self._life is None:
+            is_hopeless = self._offers_nothing and self._plan.is_blank
+            if (is_hopeless or pleads) and self._is_setting_up:
+                self._give_up("no candidate of either end opens")
+                return
+        elif pleads and self.state is not State.LIVE:
+            self._begin_round()
+        self._dial_on()
 
-    def _trickle(self, candidate: str) -> list[SideEffect]:
-        if not self._policy.offers_ice(candidate, self._remote):
-            return []
-        if candidate in self._trickled or len(self._trickled) == MAX_ICE_CANDIDATES:
-            return []
-        self._trickled.add(candidate)
-        return [Trickle(candidate, self._policy.ice_proof(candidate))]
+    def _is_current(self, status: str, standing: Standing, now: float) -> bool:
+        """Return whether the peer's object is of this negotiation; an offer may begin the next.
 
-    def hear_ice(self, candidates: Iterable[IceCandidate]) -> list[SideEffect]:
-        """Try the peer's candidates of ICE, each once, that may be tried."""
-        effects: list[SideEffect] = []
-        for one in candidates:
-            is_new = one.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
-            if is_new and self._policy.allows_ice(one, self._remote):
-                self._heard.add(one.candidate)
-                effects.append(HearIce(one.candidate))
-        return effects
-
-    def peer_object_gone(self, happened: ObserveRefused | PeerObjectDeleted) -> list[SideEffect]:
-        """Give up without the peer's object; a link stands if it is only not to be observed."""
-        if isinstance(happened, ObserveRefused):
-            return self._refused(happened.why)
-        return self.give_up("the peer deleted its object")
-
-    def believe(self, standing: Standing) -> list[SideEffect]:
-        """Take the proven identity of the peer; a set-up with any other peer is given up.
-
-        The first certificate counts for the whole link: a peer that comes back has it still.
-
-        Args:
-            standing: Whether the peer's object is believed.
+        One of an earlier negotiation is void: it may be an old one that is shown again. So is an
+        offer that is not of the next one, as the requester begins none before the last one has led
+        to a link. A live link is given up only for an offer of its peer.
         """
-        match standing:
-            case Unsigned():
-                return []
-            case Distrusted(why):
-                return self._refused(why)
-            case Believed():
-                if self._peer is not None and not self._peer.is_same_end(standing):
-                    return self._refused("the peer offers another certificate than before")
-                if self._peer == standing:
-                    return []
-                self._peer = standing
-                if self.state is State.LIVE:
-                    self._deadline = standing.until
-                return [Pin(standing)]
-            case _:
-                assert_never(standing)
+        number = negotiation_of(status)
+        if number == self.negotiation:
+            return True
+        if self._life is None or number != self.negotiation + 1:
+            return False
+        if self.state is State.CREATED:
+            self._give_up("the offer was void before it was answered")
+            return False
+        if self.state is State.LIVE and not self._is_of_peer(standing):
+            return False
+        self._renew(number, "the requester offers anew", now)
+        return True
 
-    def is_of_peer(self, standing: Standing) -> bool:
-        """Return whether it is of the peer that has been believed."""
+    def _is_of_peer(self, standing: Standing) -> bool:
         if self._peer is None or not isinstance(standing, Believed):
             return False
         return self._peer.is_same_end(standing)
 
-    @property
-    def knows_peer(self) -> bool:
-        """True if the peer has proven its identity."""
-        return self._peer is not None
+    def _believe(self, standing: Standing) -> None:
+        """Take the proven identity of the peer; a set-up with any other peer is given up.
 
-    def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:
-        step = self._entity.step(trigger, why)
-        return [step, Announce(State(step.new), why)]
+        The first certificate counts for the whole link: a peer that comes back has it still.
+        """
+        if isinstance(standing, Distrusted):
+            self._set_up_refused(standing.why)
+        elif isinstance(standing, Believed) and standing != self._peer:
+            if self._peer is not None and not self._peer.is_same_end(standing):
+                self._set_up_refused("the peer offers another certificate than before")
+                return
+            self._peer = standing
+            if self.state is State.LIVE:
+                self._deadline = standing.until
+            self._port.pin(standing)
 
-    # --- links --------------------------------------------------------------------------
+    def _answer(self, life: Entity, sdp: str | None, now: float) -> None:
+        """Answer an offer that is believed, once: a data channel answers what is offered."""
+        if self._answered == self.negotiation:
+            return
+        self._answered = self.negotiation
+        self._sdp = sdp
+        if life.state is controller.State.OBSERVING:
+            self._move_life(life, controller.Trigger.ANSWER, now)
+            self._port.create_object()
+        else:
+            self._port.listen(sdp)
 
-    def opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
-        """Use a link, or close it: there is at most one.
+    def _hear_ice(self, candidates: Iterable[IceCandidate]) -> None:
+        """Try the peer's candidates of ICE, each once, that may be tried."""
+        for one in candidates:
+            is_new = one.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
+            if is_new and self._policy.allows_ice(one, self.terms.remote):
+                self._heard.add(one.candidate)
+                self._port.hear_ice(one.candidate)
 
-        A link by a void candidate is closed, and one to a peer that is not known.
+    def observe_refused(self, why: str) -> None:
+        """The peer's object may not be observed, or its owner does not answer."""
+        self._set_up_refused(why)
+
+    def peer_object_deleted(self) -> None:
+        """The peer deleted its object: it gave up, or is leaving (M-47)."""
+        self._give_up("the peer deleted its object")
+
+    # --- links ------------------------------------------------------------------------------
+
+    def link_opened(
+        self, link: str, opening: Opening, negotiation: int = FIRST, *, now: float
+    ) -> None:
+        """Use a link that both ends have proven their certificates on, or close it.
+
+        There is at most one. A link by a void candidate is closed, and one to a peer that is not
+        known.
 
         Args:
-            event: The link.
+            link: Name of the link.
+            opening: The end that dialled.
+            negotiation: The one that its candidate is of.
             now: Seconds on the host's clock.
         """
-        effects: list[SideEffect] = []
-        if event.negotiation != self.negotiation or self._peer is None:
-            return [CloseLink(event.link)]
-        if self.state is State.LIVE and self._replaces(event.opening, now):
-            effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), now)
-        if self.is_setting_up and self.state is State.IN_PROGRESS:
+        is_void = negotiation != self.negotiation or self.has_ended
+        if is_void or self._peer is None:
+            self._port.close_link(link)
+            return
+        if self._link is not None and self._replaces(opening, now):
+            self.link_lost(self._link, Loss.BROKEN, "replaced", now=now)
+        if self.state is State.IN_PROGRESS:
             trigger = Trigger.ESTABLISHED
-        elif self.is_lost:
+        elif self._is_lost:
             trigger = Trigger.REESTABLISHED
         else:
-            return [*effects, CloseLink(event.link)]
-        self._link = event.link
+            self._port.close_link(link)
+            return
+        self._link = link
         self._since = now
+        self._tries = 0
         self._deadline = self._peer.until
-        return [*effects, UseLink(event.link), *self._move(trigger), *self._stop_dialling()]
+        self._port.use_link(link)
+        self._move(trigger)
+        self._stop_dialling()
+        if self._life is not None and self._life.state is controller.State.ANSWERING:
+            self._move_life(self._life, controller.Trigger.LINK_OPEN, now)
 
     def _replaces(self, opening: Opening, now: float) -> bool:
         """Return whether a link takes the place of the live one.
@@ -280,189 +541,195 @@ class LinkSide:
         is_crossing = now - self._since <= _CROSSING
         return is_requesters if is_crossing else opening is Opening.ACCEPTED
 
-    def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
-        """Leave `live` if the link in use is lost.
-
-        Args:
-            event: The lost link.
-            now: Seconds on the host's clock.
-        """
-        if event.link != self._link:
-            return []
+    def link_lost(self, link: str, loss: Loss, why: str = "", *, now: float) -> None:
+        """Leave `live` if the link in use is lost."""
+        if link != self._link:
+            return
         self._link = None
         self._deadline = now + SESSION_IDLE
         self._plan.restart()
-        effects = [*self._move(Trigger.CLOSED, event.why), ReleaseLink(event.link)]
-        return effects if event.loss is Loss.BROKEN else [*effects, *self._end()]
+        self._move(Trigger.CLOSED, why)
+        self._port.release_link(link)
+        if loss is Loss.ORDERLY:
+            self._end()
 
-    # --- simultaneous open --------------------------------------------------------------
+    def dial_failed(self, attempt: int) -> None:
+        """Dial the next candidate, if it was the dial under way that failed."""
+        if self._dialling.state in _DIALLING and attempt == self._attempt:
+            self._move_dialling(DialTrigger.DIAL_FAILED)
+            self._dial_on()
 
-    @property
-    def is_yielding(self) -> bool:
-        """True if it waits for the link that the peer asks for."""
-        return self.state is State.YIELDING and not self.ended
+    # --- commands of the registry; each is answered -----------------------------------------
 
-    def yields(self, order: YieldAsked, why: str) -> list[SideEffect]:
-        """Wait for the peer's link; a link without an object is closed instead (t3).
+    def connect(self, now: float) -> None:
+        """Try to get the link back in place: the registry wants it (M-11)."""
+        if self.has_ended:
+            self._port.answer_command(Code.GONE, _HAS_ENDED)
+            return
+        if self._role is Role.HANDLER:
+            why = "only the requester's end reconnects"
+            self._port.answer_command(Code.FORBIDDEN, why)
+            return
+        self._port.answer_command(Code.ACCEPTED, "reconnecting")
+        if not self._is_lost:
+            return
+        if self._tries == IN_PLACE_TRIES or not self._plan.is_repeatable:
+            self._tries = 0
+            self._renew(self.negotiation + 1, "a new offer is needed", now)
+            return
+        self._tries += 1
+        if self._dialling.state not in _DIALLING:
+            self._begin_round()
+            self._dial_on()
 
-        Meanwhile nothing is dialled, and a link that opens all the same is closed. The deadline
-        stays. A stale order changes nothing: the link has been live.
+    def disconnect(self, why: str) -> None:
+        """Close the link for good: the registry, or the runtime's shutdown, wants that (M-12)."""
+        self._refuse(self._lost_to_peer if self._is_yielding else why)
+        self._port.answer_command(Code.OK)
+
+    def yield_to_peer(self, negotiation: int = FIRST) -> None:
+        """Wait for the peer's link: it has won a simultaneous open (P2P-27).
+
+        A link without an object is closed instead (t3). Meanwhile nothing is dialled, and a link
+        that opens all the same is closed. The deadline stays. A stale order changes nothing: the
+        link has been live.
 
         Args:
-            order: The order to yield.
-            why: Reason, for the trace.
+            negotiation: The one that lost; the order is stale in any other.
         """
-        if self.state is State.CREATED:
-            return [*self.give_up(why), Answered(Code.OK)]
-        if self.is_yielding:
-            return [Answered(Code.OK)]
-        if self.state is not State.IN_PROGRESS or order.negotiation != self.negotiation:
-            return [Answered(Code.CONFLICT, "the link is not being set up")]
-        self._plan.restart()
-        yielded = self._move(Trigger.YIELDED, why)
-        return [*yielded, *self._stop_dialling(), Answered(Code.OK)]
+        if self.has_ended:
+            self._port.answer_command(Code.OK)
+        elif self._role is Role.HANDLER:
+            self._port.answer_command(Code.FORBIDDEN, "only the requester's end yields")
+        elif self.state is State.CREATED:
+            self._give_up(self._lost_to_peer)
+            self._port.answer_command(Code.OK)
+        elif self._is_yielding:
+            self._port.answer_command(Code.OK)
+        elif self.state is not State.IN_PROGRESS or negotiation != self.negotiation:
+            self._port.answer_command(Code.CONFLICT, "the link is not being set up")
+        else:
+            self._plan.restart()
+            self._move(Trigger.YIELDED, self._lost_to_peer)
+            self._stop_dialling()
+            self._port.answer_command(Code.OK)
 
-    def resumes(self, order: ResumeAsked) -> list[SideEffect]:
-        """Go on with the set-up after the peer's link has failed: dial what is offered by now.
+    def resume(self, negotiation: int = FIRST) -> None:
+        """Dial what is offered by now: the link that the registry waited for has failed (P2P-27).
 
-        A stale order changes nothing.
+        Args:
+            negotiation: The one that yielded; the order is stale in any other.
         """
-        if not self.is_yielding or order.negotiation != self.negotiation:
-            return [Answered(Code.CONFLICT, "the link does not yield")]
-        resumed = self._move(Trigger.RESUMED, "the peer's link has failed")
-        return [*resumed, Answered(Code.OK), *self._begin_round(), *self.dial_on()]
+        if self.has_ended:
+            self._port.answer_command(Code.GONE, _HAS_ENDED)
+        elif self._role is Role.HANDLER:
+            self._port.answer_command(Code.FORBIDDEN, "only the requester's end yields")
+        elif not self._is_yielding or negotiation != self.negotiation:
+            self._port.answer_command(Code.CONFLICT, "the link does not yield")
+        else:
+            self._move(Trigger.RESUMED, "the peer's link has failed")
+            self._port.answer_command(Code.OK)
+            self._move_dialling(DialTrigger.ROUND)
+            self._dial_on()
 
-    # --- offer and answer ---------------------------------------------------------------
+    @property
+    def _lost_to_peer(self) -> str:
+        """The reason of the end of a request that lost a simultaneous open (I-P20)."""
+        return f"{int(Code.CONFLICT)}: the link requested by {self.terms.remote} wins"
 
-    def renew(self, negotiation: int, why: str, now: float) -> list[SideEffect]:
+    def _renew(self, negotiation: int, why: str, now: float) -> None:
         """Begin a new negotiation in place (t8): a link that is still open is given up.
 
         An end that was not live since its last negotiation takes the new number; the deadline
         stays.
-
-        Args:
-            negotiation: Number of the negotiation.
-            why: Reason, for the trace.
-            now: Seconds on the host's clock.
         """
-        effects: list[SideEffect] = []
         if self._link is not None:
-            effects += self.lost(LinkLost(self._link, Loss.BROKEN, why), now)
-        if self.is_lost:
-            effects += self._move(Trigger.RENEGOTIATED, why)
+            self.link_lost(self._link, Loss.BROKEN, why, now=now)
+        if self._is_lost:
+            self._move(Trigger.RENEGOTIATED, why)
             self._deadline = now + self._entity.patience
         self.negotiation = negotiation
         self._plan.forget()
         self._trickled.clear()
         self._heard.clear()
-        self.offer = None
-        effects += [*self._stop_dialling(), Renew(negotiation, beginning(negotiation))]
-        if self._role is Role.HANDLER:
-            return effects  # it answers what the requester will offer
-        return [*effects, *self._begin_round(), Listen()]
+        self._sdp = None
+        self._stop_dialling()
+        self._port.renew(negotiation, beginning(negotiation))
+        if self._role is Role.REQUESTER:  # a handler answers what the requester will offer
+            self._move_dialling(DialTrigger.ROUND)
+            self._port.listen()
 
-    # --- dialling -----------------------------------------------------------------------
+    # --- dialling ---------------------------------------------------------------------------
 
-    def learn(self, candidates: tuple[Candidate, ...], answer: str | None = None) -> None:
-        """Take note of the peer's candidates, and of its answer to the own data channel.
-
-        Args:
-            candidates: The candidates.
-            answer: The session description that answers; None: there is none.
-        """
-        self._plan.learn(candidates)
-        if answer is not None:
-            self._plan.learn_answer(answer)
-
-    @property
-    def is_repeatable(self) -> bool:
-        """True if the link may come back by what both ends know."""
-        return self._plan.is_repeatable
-
-    def new_round(self) -> list[SideEffect]:
+    def _begin_round(self) -> None:
         """Let every candidate be tried again."""
         self._plan.restart()
-        return self._begin_round()
+        self._move_dialling(DialTrigger.ROUND)
 
-    def _begin_round(self) -> list[SideEffect]:
-        return [self._dialling.step(DialTrigger.ROUND)]
-
-    def dial_on(self) -> list[SideEffect]:
+    def _dial_on(self) -> None:
         """Dial the best candidate left of this round, if none is being dialled.
 
-        If the peer has offered some and none is left, plead to be dialled: a requester once
-        in each round, a handler at the end of the round that the requester pleaded for.
+        If the peer has offered some and none is left, request to be dialled: a requester once
+        in each round, a handler at the end of the round that the requester asked for.
         """
         state = self._dialling.state
         candidate = self._plan.next() if state in _AWAITING else None
         if candidate is not None:
             self._attempt += 1
-            return [self._dialling.step(DialTrigger.DIAL), Dial(candidate, self._attempt)]
-        if state is not DialState.READY or self._plan.is_blank:
-            return []
-        trigger = DialTrigger.PLEAD if self._role is Role.REQUESTER else DialTrigger.STOP
-        self._pleas += 1
-        return [self._dialling.step(trigger), Plead(plea(self.negotiation, self._pleas))]
+            self._move_dialling(DialTrigger.DIAL)
+            self._port.dial(candidate, self._attempt)
+        elif state is DialState.READY and not self._plan.is_blank:
+            is_requester = self._role is Role.REQUESTER
+            self._pleas += 1
+            self._move_dialling(DialTrigger.PLEAD if is_requester else DialTrigger.STOP)
+            self._port.request_dial(plea(self.negotiation, self._pleas))
 
-    def dial_failed(self, attempt: int) -> list[SideEffect]:
-        """Dial the next candidate, if it was the dial under way that failed."""
-        if not self.is_dialling or attempt != self._attempt:
-            return []
-        return [self._dialling.step(DialTrigger.DIAL_FAILED), *self.dial_on()]
+    def _stop_dialling(self) -> None:
+        if self._dialling.state is not DialState.IDLE:
+            self._move_dialling(DialTrigger.STOP)
 
-    def _stop_dialling(self) -> list[Step]:
-        is_idle = self._dialling.state is DialState.IDLE
-        return [] if is_idle else [self._dialling.step(DialTrigger.STOP)]
+    # --- the end ----------------------------------------------------------------------------
 
-    # --- the end ------------------------------------------------------------------------
-
-    def time_passed(self, now: float) -> list[SideEffect]:
+    def time_over(self, now: float) -> None:
         """Give up if the deadline is over."""
-        if now < self._deadline:
-            return []
+        if now < self.deadline():
+            return
         if self.state is State.LIVE:
-            return self.give_up("nobody vouches for the peer any more")
-        return self.give_up(self.late if self.is_setting_up else "the link did not come back")
+            self._give_up("nobody vouches for the peer any more")
+        elif self._is_lost:
+            self._give_up("the link did not come back")
+        else:
+            why = "timeout" if self._peer else "timeout: the peer has signed nothing"
+            self._refuse(why, "timeout")
 
-    @property
-    def late(self) -> str:
-        """The reason of the end of a set-up that takes too long."""
-        return "timeout" if self.knows_peer else "timeout: the peer has signed nothing"
-
-    def _refused(self, why: str) -> list[SideEffect]:
+    def _set_up_refused(self, why: str) -> None:
         """Give up a set-up that was refused; a link stands without it."""
-        return self.give_up(why) if self.is_setting_up else []
+        if self._is_setting_up:
+            self._give_up(why)
 
-    def give_up(self, why: str) -> list[SideEffect]:
+    def _refuse(self, why: str, answer: str = "") -> None:
+        """Give up; answer the invitation of a requester, if that was not done yet."""
+        if self._life is not None and not self._is_invited and not self.has_ended:
+            self._is_invited = True
+            self._port.answer_invitation(self._observed, Code.CONFLICT, answer or why)
+        self._give_up(why)
+
+    def _give_up(self, why: str) -> None:
         """End for good, from any state: failed if never live, else disconnected."""
-        if self.ended:
-            return []
-        effects: list[SideEffect] = []
+        if self.has_ended:
+            return
         trigger = None if self.state is None else _GIVE_UP.get(self.state)
         if trigger is not None:
-            effects += self._move(trigger, why)
+            self._move(trigger, why)
         if self._link is not None:
-            effects.append(CloseLink(self._link))
+            self._port.close_link(self._link)
             self._link = None
-        return [*effects, *self._end()]
+        self._end()
 
-    def _end(self) -> list[SideEffect]:
-        self._deadline = math.inf
-        return [self._dialling.step(DialTrigger.END), Withdraw(), Ended()]
-
-
-def after_the_end(happened: SideInput) -> list[SideEffect]:
-    """Clean up what arrives at an end that is done."""
-    match happened:
-        case ConnectAsked() | ResumeAsked():
-            return [Answered(Code.GONE, "the link has ended")]
-        case DisconnectAsked() | YieldAsked():
-            return [Answered(Code.OK)]
-        case ObjectCreated():
-            return [Withdraw()]
-        case LinkOpened(link):
-            return [CloseLink(link)]
-        case PeerInvited(url):
-            return [AnswerInvitation(url, Code.GONE, "the link has ended")]
-        case _:
-            return []
+    def _end(self) -> None:
+        self._deadline = self._life_deadline = math.inf
+        self._move_dialling(DialTrigger.END)
+        if self._life is not None and not self._life.may_end:
+            self._port.step(self._life.step(controller.Trigger.OVER))
+        self._port.withdraw()
+        self._port.end()

@@ -13,7 +13,7 @@ import attrs
 
 from fsm.bus.transactions import TransactionsCore
 from fsm.group.rows import RowsCore
-from fsm.p2p.requester import P2PRequesterCore
+from fsm.p2p.link_end import LinkEnd
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.registration import RegistrationCore
 from fsm.registry.resolve.resolve import ResolveCore
@@ -75,7 +75,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "registry": Defect(RegistrationCore, "feed", _loses("touch"), "seed-plain-4"),
     "allocation": Defect(AllocationCore, "feed", _loses("free", at=0), "seed-plain-4"),
     "routes": Defect(ResolveCore, "entities_listed", _nothing, "seed-plain-4"),
-    "p2p": Defect(P2PRequesterCore, "feed", _loses("link_opened"), "seed-plain-4"),
+    "p2p": Defect(LinkEnd, "_stop_dialling", _nothing, "seed-plain-4"),
     "sync": Defect(ReportedObject, "_accept", _nothing, "seed-plain-4"),
     "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-1"),
     "session": Defect(StubClientCore, "feed", _loses("heard"), "seed-plain-4"),

@@ -64,7 +64,7 @@ ANSWERS = {
     "actors/runtime/isolation/hyperty.py::SandboxMail.lost": "the sandbox reads",
     "actors/runtime/isolation/hyperty.py::SandboxMail.ask": "open requests of the sandbox end",
     "actors/runtime/isolation/hyperty.py::SandboxMail.give_up": "another sandbox is started",
-    "actors/runtime/p2p/handler.py::P2PHandler._invited_by_requester": "other links end",
+    "actors/runtime/p2p/stub.py::P2PHandler._invited": "other links end",
     "actors/runtime/p2p/stub.py::P2PStub._write": "the link sends what waits",
     "actors/runtime/stubs/client_server/stub.py::ClientServerStub.handle": "open calls end",
     "actors/runtime/stubs/credentials.py::CredentialsError.__init__": "the provider is back",

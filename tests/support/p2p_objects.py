@@ -5,11 +5,11 @@ from typing import Protocol, TypeAlias, final
 
 import attrs
 
-from fsm.p2p import link_io as seen
 from fsm.p2p.peer_identity import UNSIGNED, Believed
 from specs.addresses.address import runtime_of
 from specs.bodies.sync import ConnectionData
 from specs.identity import SenderIdentity
+from tests.support.link_calls import Call, tell
 
 End: TypeAlias = tuple[str, str]
 """A runtime and the address of its end of a link."""
@@ -29,7 +29,7 @@ class Objects:
         urls: The object of each end that has made one.
     """
 
-    def __init__(self, feed: Callable[[End, seen.SideInput], None], signal: Signal) -> None:
+    def __init__(self, feed: Callable[[End, Call], None], signal: Signal) -> None:
         self.urls: dict[End, str] = {}
         self._feed, self._signal = feed, signal
         self._data: dict[str, ConnectionData] = {}
@@ -41,11 +41,11 @@ class Objects:
         url = f"{end[1]}/object"
         self.urls[end], self._owner[url] = url, end
         self._data[url] = ConnectionData(owner=end[1])
-        self._feed(end, seen.ObjectCreated(url))
+        self._feed(end, tell.object_created())
 
     def answer(self, url: str, code: int, why: str) -> None:
         """Tell who has invited to it what came of that."""
-        self._feed(self._owner[url], seen.InvitationAnswered(code, why))
+        self._feed(self._owner[url], tell.invitation_answered(code, why))
 
     def observe(self, url: str, observer: End) -> None:
         self._observer[url] = observer
@@ -64,21 +64,21 @@ class Objects:
     def unsign(self, end: End) -> None:
         self._standing.pop(self.urls[end], None)
 
-    def _seen(self, url: str) -> seen.PeerObjectSeen:
-        return seen.PeerObjectSeen(self._data[url], self._standing.get(url, UNSIGNED))
+    def _seen(self, url: str) -> Call:
+        return tell.peer_object_seen(self._data[url], self._standing.get(url, UNSIGNED))
 
     def delete(self, end: End) -> None:
         """Tell who observes the object of this end, if there is one, that it is gone."""
         if end in self.urls:
-            self._tell(end, seen.PeerObjectDeleted())
+            self._tell(end, tell.peer_object_deleted())
 
-    def _tell(self, end: End, reported: seen.SideInput) -> None:
+    def _tell(self, end: End, reported: Call) -> None:
         url = self.urls[end]
         if url in self._observer:
             self._signal(end[0], self._feed, self._observer[url], reported)
 
 
-def believed(data: ConnectionData) -> seen.PeerObjectSeen:
+def believed(data: ConnectionData) -> Call:
     """An offer or answer that is proven to be of the runtime of its owner."""
     identity = SenderIdentity(runtime_of(data.owner))
-    return seen.PeerObjectSeen(data, Believed(identity, f"of {identity.runtime}"))
+    return tell.peer_object_seen(data, Believed(identity, f"of {identity.runtime}"))

@@ -10,12 +10,9 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler import P2PHandlerCore, PerLink
+from fsm.p2p.link_end import LinkTerms, Loss, Opening
 from fsm.p2p.negotiation import FIRST, Role
-from fsm.p2p.requester import P2PRequesterCore
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
@@ -23,6 +20,7 @@ from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
+from tests.support.link_calls import Call, ToldEnd, tell
 from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
@@ -35,26 +33,28 @@ class Side:
 
     Attributes:
         table: Its registry's.
+        ends: By name, also those that have ended.
+        minted: How many links its handler has had.
         rows: The handler's links that wait for the registry's row.
     """
 
     name: str
-    handler: P2PHandlerCore
     table: LinkTable
-    requesters: dict[str, P2PRequesterCore] = attrs.field(factory=dict)
+    ends: dict[str, ToldEnd] = attrs.field(factory=dict)
+    minted: int = 0
     rows: list[End] = attrs.field(factory=list)
 
     @property
     def url(self) -> str:
         return f"{self.name}/p2phandler/1"
 
-    def row_answers(self, remote: str) -> list[tuple[End, seen.RowReported]]:
+    def row_answers(self, remote: str) -> list[tuple[End, Call]]:
         """What the registry's row says to the handler's links that ask for it (P2P-18)."""
         row = self.table.row(remote, self.url)
         if row is not None and row.is_held(self.url):
             return []
         waiting, self.rows = self.rows, []
-        reported = seen.RowReported(row is not None and row.role is Role.REQUESTER)
+        reported = tell.row_reported(row is not None and row.role is Role.REQUESTER)
         return [(end, reported) for end in waiting]
 
 
@@ -65,7 +65,7 @@ class TablePort(RoutesPort):
     def __init__(self, world: "World", name: str) -> None:
         self._world, self._name = world, name
 
-    def _feed(self, stub: str, order: seen.SideInput) -> None:
+    def _feed(self, stub: str, order: Call) -> None:
         self._world.report(lambda: self._world.feed((self._name, stub), order))
 
     @override
@@ -92,15 +92,15 @@ class TablePort(RoutesPort):
 
     @override
     def connect(self, stub: str, handler: str) -> None:
-        self._feed(stub, seen.ConnectAsked())
+        self._feed(stub, tell.connect())
 
     @override
     def suspend(self, stub: str, remote: str) -> None:
-        self._feed(stub, seen.YieldAsked())
+        self._feed(stub, tell.yield_to_peer())
 
     @override
     def resume(self, stub: str, remote: str) -> None:
-        self._feed(stub, seen.ResumeAsked())
+        self._feed(stub, tell.resume())
 
     @override
     def disconnect(self, stub: str, remote: str, link: str) -> None:
@@ -122,15 +122,11 @@ class World:
     def __init__(self, first: str, second: str) -> None:
         self.now = 0.0
         self.sides = {
-            name: Side(
-                name,
-                P2PHandlerCore(name, f"{name}/p2phandler/1", POLICY),
-                LinkTable(name, port, ResolveJobs(port), RecordCache()),
-            )
+            name: Side(name, LinkTable(name, port, ResolveJobs(port), RecordCache()))
             for name, port in ((one, TablePort(self, one)) for one in (first, second))
         }
         self.signals: dict[str, deque[Callable[[], None]]] = {first: deque(), second: deque()}
-        self.dials: deque[tuple[End, do.Dial, int]] = deque()
+        self.dials: deque[tuple[End, Call, int]] = deque()
         self.steps: list[Step] = []
         self.others: list[Step] = []
         self._reported: deque[Callable[[], None]] = deque()
@@ -155,19 +151,22 @@ class World:
         self.answer_rows(name)
         self._listen_to_own()
 
-    def feed(self, end: End, happened: seen.SideInput) -> None:
-        name, link = end
-        requester = self.sides[name].requesters.get(link)
-        if requester is not None:
-            self._do_all(end, requester.feed(happened, self.now))
-        else:
-            self._do_per_link(name, self.sides[name].handler.feed(link, happened, self.now))
+    def feed(self, end: End, happened: Call) -> None:
+        core = self.sides[end[0]].ends.get(end[1])
+        if core is not None:
+            for effect in core.tell(happened, self.now):
+                self._do(end, effect)
+
+    def _begin(self, end: End, peer: str, role: Role, offer: str = "") -> None:
+        terms = LinkTerms(end[0], self.other(end[0]), end[1], peer)
+        self.sides[end[0]].ends[end[1]] = ToldEnd(terms, role, POLICY, offer)
+        self.feed(end, tell.start())
 
     def cut(self) -> None:
         """Break every link."""
         for link in list(self.links):
             for end in self.links.pop(link, ()):
-                self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
+                self.feed(end, tell.link_lost(link, Loss.BROKEN))
         self._listen_to_own()
 
     def cut_unseen(self, name: str) -> None:
@@ -177,7 +176,7 @@ class World:
                 if end[0] == name:
                     self._deaf.append((self.now + PING_PERIOD + PONG_TIMEOUT, end, link))
                 else:
-                    self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
+                    self.feed(end, tell.link_lost(link, Loss.BROKEN))
         self._listen_to_own()
 
     def move(self, name: str) -> None:
@@ -200,7 +199,7 @@ class World:
         address = dial.candidate.address
         listener = self.listening.get(address) if succeeds and address not in self.dead else None
         if listener is None:
-            self.feed(end, seen.DialFailed(dial.attempt))
+            self.feed(end, tell.dial_failed(dial.attempt))
         else:
             self._open((end, negotiation), listener)
         self._listen_to_own()
@@ -209,9 +208,9 @@ class World:
         self._opened += 1
         link = f"L{self._opened}"
         self.links[link] = (dialler[0], listener[0])
-        self.feed(listener[0], seen.LinkOpened(link, seen.Opening.ACCEPTED, listener[1]))
+        self.feed(listener[0], tell.link_opened(link, Opening.ACCEPTED, listener[1]))
         if link in self.links:
-            self.feed(dialler[0], seen.LinkOpened(link, seen.Opening.DIALLED, dialler[1]))
+            self.feed(dialler[0], tell.link_opened(link, Opening.DIALLED, dialler[1]))
 
     def pass_time(self, to: float) -> None:
         self.now = max(self.now, to)
@@ -220,20 +219,20 @@ class World:
             [each for each in self._deaf if each[0] > self.now],
         )
         for _, end, link in due:
-            self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
+            self.feed(end, tell.link_lost(link, Loss.BROKEN))
         for side in self.sides.values():
-            for url in list(side.requesters):
-                self.feed((side.name, url), seen.TimePassed())
-            self._do_per_link(side.name, side.handler.time_passed(self.now))
+            for url in list(side.ends):
+                self.feed((side.name, url), tell.time_over())
             side.table.tick(self.now)
             self.answer_rows(side.name)
         self._listen_to_own()
 
     def reconnect(self) -> None:
         for side in self.sides.values():
-            for url, core in list(side.requesters.items()):
-                if core.state is State.DISCONNECTED and not core.has_ended:
-                    self.feed((side.name, url), seen.ConnectAsked())
+            for url, core in list(side.ends.items()):
+                is_lost = core.state is State.DISCONNECTED and not core.has_ended
+                if is_lost and is_requester(url):
+                    self.feed((side.name, url), tell.connect())
         self._listen_to_own()
 
     def close(self, name: str) -> None:
@@ -246,20 +245,20 @@ class World:
         """A runtime's requester is gone, without a word to anybody but its registry."""
         side = self.sides[name]
         for entry in side.table.entries():
-            core = side.requesters.pop(entry.stub, None)
+            core = side.ends.pop(entry.stub, None)
             if core is not None:
                 self._vanish((name, entry.stub), core)
                 side.table.gone(entry.stub, self.now)
                 self.answer_rows(name)
         self._listen_to_own()
 
-    def _vanish(self, end: End, core: P2PRequesterCore) -> None:
-        for effect in core.feed(seen.DisconnectAsked("it is gone"), self.now):
+    def _vanish(self, end: End, core: ToldEnd) -> None:
+        for effect in core.tell(tell.disconnect("it is gone"), self.now):
             if isinstance(effect, Step):
                 self.keep(effect)
         for link, ends in list(self.links.items()):
             if end in ends:
-                self._end_link(end, link, seen.Loss.BROKEN)
+                self._end_link(end, link, Loss.BROKEN)
         self._stop_listening(end)
         self.dials = deque(entry for entry in self.dials if entry[0] != end)
 
@@ -282,9 +281,8 @@ class World:
     def _deadlines(self) -> Iterator[float]:
         yield from (when for when, _, _ in self._deaf)
         for side in self.sides.values():
-            yield side.handler.deadline()
             yield side.table.deadline()
-            yield from (core.deadline() for core in side.requesters.values())
+            yield from (core.deadline() for core in side.ends.values())
 
     def live_ends(self) -> list[End]:
         states: dict[str, str] = {}
@@ -301,74 +299,64 @@ class World:
     def states(self) -> dict[str, str]:
         return {step.key: step.new for step in self.steps}
 
-    def _do_per_link(self, name: str, effects: list[PerLink]) -> None:
-        for each in effects:
-            self._do_all((name, each.link), [each.effect])
-
-    def _do_all(self, end: End, effects: list[do.SideEffect]) -> None:
-        for effect in effects:
-            self._do(end, effect)
-
-    def _do(self, end: End, effect: do.SideEffect) -> None:
-        match effect:
-            case Step():
-                self.keep(effect)
-            case do.Dial():
+    def _do(self, end: End, effect: Step | Call) -> None:
+        if isinstance(effect, Step):
+            self.keep(effect)
+            return
+        match effect.name:
+            case "dial":
                 self.dials.append((end, effect, self.negotiations.get(end, FIRST)))
-            case do.UseLink(link):
-                self._in_use.add((end, link))
-            case do.ReleaseLink(link):
-                self._end_link(end, link, seen.Loss.BROKEN)
-            case do.CloseLink(link):
+            case "use_link":
+                self._in_use.add((end, effect.link))
+            case "release_link":
+                self._end_link(end, effect.link, Loss.BROKEN)
+            case "close_link":
                 # Who never used it says no goodbye, either.
-                is_used = (end, link) in self._in_use
-                self._end_link(end, link, seen.Loss.ORDERLY if is_used else seen.Loss.BROKEN)
-            case do.Announce() | do.AskRow() | do.Ended() | do.Answered():
+                is_used = (end, effect.link) in self._in_use
+                self._end_link(end, effect.link, Loss.ORDERLY if is_used else Loss.BROKEN)
+            case "announce" | "ask_row" | "end" | "answer_command":
                 self._reported.append(lambda: self._do_at_registry(end, effect))
             case _:
                 self._do_on_object(end, effect)
 
-    def _do_on_object(self, end: End, effect: do.SideEffect) -> None:
-        match effect:
-            case do.CreateObject():
+    def _do_on_object(self, end: End, effect: Call) -> None:
+        match effect.name:
+            case "create_object":
                 self.objects.create(end)
-            case do.Invite():
+            case "invite":
                 self._signal(end[0], self._invite, end)
-            case do.AnswerInvitation(url, code, why):
-                self._signal(end[0], self.objects.answer, url, int(code), why)
-            case do.Observe(url):
-                self._signal(end[0], self.objects.observe, url, end)
-            case do.Listen():
+            case "answer_invitation":
+                answer = effect.url, int(effect.code), effect.why
+                self._signal(end[0], self.objects.answer, *answer)
+            case "observe":
+                self._signal(end[0], self.objects.observe, effect.url, end)
+            case "listen":
                 self._listen(end)
-            case _:
-                self._do_on_value(end, effect)
-
-    def _do_on_value(self, end: End, effect: do.SideEffect) -> None:
-        match effect:
-            case do.Offer(candidates):
+            case "offer":
                 self.objects.sign(end)
-                self.objects.update(end, candidates=candidates)
-            case do.Plead(status):
-                self.objects.update(end, status=status)
-            case do.Renew():
+                self.objects.update(end, candidates=effect.candidates)
+            case "request_dial":
+                self.objects.update(end, status=effect.status)
+            case "renew":
                 self._renew(end, effect)
-            case _:
-                self._withdraw(end, effect)
+            case "withdraw":
+                self._withdraw(end)
 
     # --- between a registry and the stubs of its own ------------------------------------------
 
-    def _do_at_registry(self, end: End, effect: do.SideEffect) -> None:
+    def _do_at_registry(self, end: End, effect: Call) -> None:
         side, (name, link) = self.sides[end[0]], end
-        match effect:
-            case do.Announce(state):
-                stub = link if "/p2prequester/" in link else side.url
-                side.table.status(stub, state.value, self.other(name), link, self.now)
-            case do.AskRow():
+        match effect.name:
+            case "announce":
+                stub = link if is_requester(link) else side.url
+                remote = self.other(name)
+                side.table.status(stub, effect.state.value, remote, link, self.now)
+            case "ask_row":
                 side.rows.append(end)
-            case do.Ended():
+            case "end":
                 # A handler says that a link of it is over; a requester need not.
                 side.table.over(side.url, link, self.now)
-            case do.Answered(Code.GONE):
+            case _ if effect.code is Code.GONE:
                 side.table.gone(link, self.now)
         self.answer_rows(name)
 
@@ -385,9 +373,8 @@ class World:
         self._reported.append(work)
 
     def add_requester(self, name: str, url: str, remote: str, handler: str) -> None:
-        terms = seen.LinkTerms(name, remote, url, handler)
-        self.sides[name].requesters[url] = P2PRequesterCore(terms, POLICY)
-        self.feed((name, url), seen.Started())
+        assert remote == self.other(name)
+        self._begin((name, url), handler, Role.REQUESTER)
 
     def set_path(self, name: str, url: str) -> None:
         self.sides[name].table.path_set(url, None, self.now)
@@ -395,16 +382,12 @@ class World:
 
     def register_link(self, name: str, link: str) -> None:
         side = self.sides[name]
-        side.table.registered(link, None if side.handler.knows(link) else "404", self.now)
+        side.table.registered(link, None if self._knows((name, link)) else "404", self.now)
         self.answer_rows(name)
 
     def disconnect(self, name: str, stub: str, link: str) -> None:
-        side = self.sides[name]
-        if stub == side.url:
-            effects = side.handler.disconnect((link,), "asked", self.now)
-            self._do_per_link(name, effects)
-        else:
-            self.feed((name, stub), seen.DisconnectAsked("asked"))
+        end = link if stub == self.sides[name].url else stub
+        self.feed((name, end), tell.disconnect("asked"))
 
     def keep(self, step: Step) -> None:
         (self.steps if step.machine == "p2p_connection" else self.others).append(step)
@@ -416,9 +399,9 @@ class World:
         self._listened += 1
         address = f"11.0.0.1:{self._listened}"
         self.listening[address] = end, negotiation
-        self.feed(end, seen.CandidatesReady((Candidate("tcp", address, "00"),), negotiation))
+        self.feed(end, tell.candidates_ready((Candidate("tcp", address, "00"),), negotiation))
 
-    def _renew(self, end: End, renew: do.Renew) -> None:
+    def _renew(self, end: End, renew: Call) -> None:
         self.negotiations[end] = renew.negotiation
         self._stop_listening(end)
         self.objects.unsign(end)
@@ -427,14 +410,12 @@ class World:
     def _stop_listening(self, end: End) -> None:
         self.listening = {at: by for at, by in self.listening.items() if by[0] != end}
 
-    def _end_link(self, end: End, link: str, loss: seen.Loss) -> None:
+    def _end_link(self, end: End, link: str, loss: Loss) -> None:
         for peer in self.links.pop(link, ()):
             if peer != end:
-                self.feed(peer, seen.LinkLost(link, loss))
+                self.feed(peer, tell.link_lost(link, loss))
 
-    def _withdraw(self, end: End, effect: do.SideEffect) -> None:
-        if not isinstance(effect, do.Withdraw):
-            return
+    def _withdraw(self, end: End) -> None:
         self._stop_listening(end)
         self.dials = deque(entry for entry in self.dials if entry[0] != end)
         self.objects.delete(end)
@@ -445,14 +426,25 @@ class World:
     def _invite(self, end: End) -> None:
         name, link = end
         target, url = self.other(name), self.objects.urls[end]
-        if link in self.sides[name].requesters:
-            core = self.sides[target].handler
-            self._do_per_link(target, core.invited(url, link, name, self.now))
-        else:
-            requester = self.sides[name].handler.terms(link).peer if self._knows(end) else ""
-            if requester:
-                source = f"{name}/p2phandler/1"
-                self.feed((target, requester), seen.PeerInvited(url, source))
+        if is_requester(link):
+            self._invite_handler(target, link, url)
+        elif self._knows(end):
+            requester = self.sides[name].ends[link].core.terms.peer
+            self.feed((target, requester), tell.peer_invited(url, f"{name}/p2phandler/1"))
+
+    def _invite_handler(self, name: str, requester: str, url: str) -> None:
+        """A handler is invited; an older link of the same runtime is closed first."""
+        side = self.sides[name]
+        for link in [link for link in side.ends if self._knows((name, link))]:
+            if not is_requester(link):
+                self.feed((name, link), tell.disconnect("the requester asks for a new link"))
+        side.minted += 1
+        self._begin((name, f"{side.url}/conn/{side.minted}"), requester, Role.HANDLER, url)
 
     def _knows(self, end: End) -> bool:
-        return self.sides[end[0]].handler.knows(end[1])
+        core = self.sides[end[0]].ends.get(end[1])
+        return core is not None and not core.has_ended
+
+
+def is_requester(link: str) -> bool:
+    return "/p2prequester/" in link

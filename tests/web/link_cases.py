@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from fsm.p2p import link_io as io
+from fsm.engine import Step
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler import P2PControllerCore
+from fsm.p2p.link_end import LinkTerms, Loss, Opening
+from fsm.p2p.negotiation import Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
-from fsm.p2p.requester import P2PRequesterCore
 from fsm.p2p.transfer import Ack, Bye, Numbered, P2PTransferCore, Ping, Pong
 from specs.bodies.sync import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.identity import SenderIdentity
 from specs.message import Message, MessageType
+from tests.support.link_calls import Call, ToldEnd, is_asked, tell
 from tests.web.object_cases import Case, Tape, plain
 
 OWN, REMOTE = "hyperty-runtime://a.example/b", "hyperty-runtime://a.example/"
@@ -29,20 +30,25 @@ def ice_of(candidate: str) -> Any:
     return {"candidate": candidate, "sdpMid": "0", "sdpMLineIndex": 0}
 
 
-def effect_of(effect: io.SideEffect) -> Any:
-    match effect:
-        case io.Pin(peer):
-            return {"do": "pin", "peer": _believed(peer)}
-        case io.Offer(_, sdp):
-            return {"do": "offer", "sdp": sdp}
-        case io.Trickle(candidate):
-            return {"do": "trickle", "ice": ice_of(candidate)}
-        case io.HearIce(candidate):
-            return {"do": "hear-ice", "ice": ice_of(candidate)}
-        case io.Dial(answer):
-            return {"do": "dial", "sdp": getattr(answer, "sdp", "")}
+_WORDS = {"request_dial": "plead", "answer_command": "answered", "end": "ended"}
+"""What the browser runtime calls otherwise."""
+
+
+def effect_of(effect: Step | Call) -> Any:
+    if isinstance(effect, Step):
+        return plain(effect)
+    word = {"do": _WORDS.get(effect.name, effect.name).replace("_", "-")}
+    match effect.name:
+        case "pin":
+            return word | {"peer": _believed(effect.peer)}
+        case "offer":
+            return word | {"sdp": effect.sdp}
+        case "trickle" | "hear_ice":
+            return word | {"ice": ice_of(effect.candidate)}
+        case "dial":
+            return word | {"sdp": getattr(effect.candidate, "sdp", "")}
         case _:
-            return plain(effect)
+            return word | plain(dict(effect.arguments))
 
 
 def _believed(peer: Believed) -> Any:
@@ -55,26 +61,23 @@ class _Story:
 
     def __init__(self, random: Random, role: str) -> None:
         remote = REMOTE + random.choice("ac")
-        terms = io.LinkTerms(OWN, remote, f"{OWN}/p2p{role}/1", f"{remote}/peer")
+        terms = LinkTerms(OWN, remote, f"{OWN}/p2p{role}/1", f"{remote}/peer")
         self.random, self.role, self.terms, self.now = random, role, terms, 0.0
         self.tape = Tape("LinkEnd", plain(terms), role, PEER_OBJECT)
         self.tape.case["args"][0].pop("do")
-        self.core: P2PRequesterCore | P2PControllerCore = (
-            P2PRequesterCore(terms, POLICY)
-            if role == "requester"
-            else P2PControllerCore(terms, PEER_OBJECT, POLICY)
-        )
+        offer = PEER_OBJECT if role == "handler" else ""
+        self.core = ToldEnd(terms, Role(role), POLICY, offer)
         self.negotiation, self.attempt, self.pleas, self.links = 1, 0, 0, 0
         self.link = ""
 
-    def feed(self, happened: io.SideInput, said: Any) -> None:
-        effects = self.core.feed(happened, self.now)
+    def feed(self, happened: Call, said: Any) -> None:
+        effects = self.core.tell(happened, self.now)
         for one in effects:
-            if isinstance(one, io.Renew):
+            if is_asked(one, "renew"):
                 self.negotiation = one.negotiation
-            elif isinstance(one, io.Dial):
+            elif is_asked(one, "dial"):
                 self.attempt = one.attempt
-            elif isinstance(one, io.UseLink):
+            elif is_asked(one, "use_link"):
                 self.link = one.link
         self.tape.note("feed", [said, self.now], [effect_of(one) for one in effects])
         if not self.core.has_ended:
@@ -110,79 +113,79 @@ class _Story:
         )
         seen = {"on": "peer-seen", "status": status, "sdp": sdp, "standing": said}
         seen["ice"] = [ice_of(one) for one in found]
-        self.feed(io.PeerObjectSeen(data, standing, ice), seen)
+        self.feed(tell.peer_object_seen(data, standing, ice), seen)
 
     def opened(self) -> None:
         # A data channel opens once in a negotiation.
         number = self.negotiation if self.core.state == "in-progress" else self.negotiation + 1
         self.links += 1
-        opening = io.Opening.DIALLED if self.role == "requester" else io.Opening.ACCEPTED
+        opening = Opening.DIALLED if self.role == "requester" else Opening.ACCEPTED
         said = {"on": "opened", "link": f"link {self.links}", "negotiation": number}
-        self.feed(io.LinkOpened(f"link {self.links}", opening, number), said)
+        self.feed(tell.link_opened(f"link {self.links}", opening, number), said)
 
     def lost(self) -> None:
         is_orderly = self.random.random() < 0.2
         link = self.random.choice([self.link, "another"])
-        loss = io.Loss.ORDERLY if is_orderly else io.Loss.BROKEN
+        loss = Loss.ORDERLY if is_orderly else Loss.BROKEN
         said = {"on": "lost", "link": link, "isOrderly": is_orderly, "why": "cut"}
-        self.feed(io.LinkLost(link, loss, "cut"), said)
+        self.feed(tell.link_lost(link, loss, "cut"), said)
 
     def own_object(self) -> None:
         number = self.negotiation + self.random.choice([0, 0, 0, -1])
         match self.random.randrange(6):
             case 0 | 1 if self.core.state == "created":
-                self.feed(io.ObjectCreated("connection://a.example/1"), {"on": "object-created"})
+                self.feed(tell.object_created(), {"on": "object-created"})
             case 2 if self.core.state == "created" and self.random.random() < 0.1:
-                self.feed(io.ObjectRefused("no"), {"on": "object-refused", "why": "no"})
+                self.feed(tell.object_refused("no"), {"on": "object-refused", "why": "no"})
             case 3:
                 code = self.random.choice([200, 200, 200, 403])
                 said = {"on": "invitation-answered", "code": code, "why": "so"}
-                self.feed(io.InvitationAnswered(code, "so"), said)
+                self.feed(tell.invitation_answered(code, "so"), said)
             case 4:
                 said = {"on": "described", "sdp": "mine", "negotiation": number}
-                self.feed(io.CandidatesReady((), number, "mine"), said)
+                self.feed(tell.candidates_ready((), number, "mine"), said)
             case _:
                 one = self.random.choice(ICE)
                 said = {"on": "ice-found", "ice": ice_of(one), "negotiation": number}
-                self.feed(io.IceFound(one, number), said)
+                self.feed(tell.ice_found(one, number), said)
 
     def command(self) -> None:
         number = self.random.choice([1, self.negotiation])
         match self.random.randrange(6):
             case 0 | 1:
-                self.feed(io.ConnectAsked(), {"on": "connect"})
+                self.feed(tell.connect(), {"on": "connect"})
             case 2 if self.random.random() < 0.1:
-                self.feed(io.DisconnectAsked("bye"), {"on": "disconnect", "why": "bye"})
+                self.feed(tell.disconnect("bye"), {"on": "disconnect", "why": "bye"})
             case 3 if self.role == "requester":
-                self.feed(io.YieldAsked(number), {"on": "yield", "negotiation": number})
+                self.feed(tell.yield_to_peer(number), {"on": "yield", "negotiation": number})
             case 4 if self.role == "requester":
-                self.feed(io.ResumeAsked(number), {"on": "resume", "negotiation": number})
+                self.feed(tell.resume(number), {"on": "resume", "negotiation": number})
             case _:
                 if self.random.random() < 0.3:
                     self.now = min(max(self.now, self.core.deadline()), self.now + 30)
-                self.feed(io.TimePassed(), {"on": "time"})
+                self.feed(tell.time_over(), {"on": "time"})
 
     def peer(self) -> None:
         match self.random.randrange(12):
             case 0:
-                self.feed(io.ObserveRefused("gone"), {"on": "observe-refused", "why": "gone"})
+                self.feed(tell.observe_refused("gone"), {"on": "observe-refused", "why": "gone"})
             case 1:
-                self.feed(io.PeerObjectDeleted(), {"on": "peer-deleted"})
+                self.feed(tell.peer_object_deleted(), {"on": "peer-deleted"})
             case 2 | 3:
                 source = self.random.choice([self.terms.peer, "somebody"])
                 said = {"on": "peer-invited", "url": PEER_OBJECT, "source": source}
-                self.feed(io.PeerInvited(PEER_OBJECT, source), said)
+                self.feed(tell.peer_invited(PEER_OBJECT, source), said)
             case 4 | 5 if self.attempt:
                 said = {"on": "dial-failed", "negotiation": self.negotiation}
-                self.feed(io.DialFailed(self.attempt), said)
+                self.feed(tell.dial_failed(self.attempt), said)
             case _:
                 self.seen()
 
     def tell(self) -> Case:
-        self.feed(io.Started(), {"on": "started"})
+        self.feed(tell.start(), {"on": "started"})
         if self.role == "handler":
             has_own = self.random.random() < 0.3
-            self.feed(io.RowReported(has_own), {"on": "row", "hasOwnRequest": has_own})
+            self.feed(tell.row_reported(has_own), {"on": "row", "hasOwnRequest": has_own})
         acts = [self.seen, self.opened, self.lost, self.own_object, self.command, self.peer]
         for _ in range(50):
             self.now += self.random.choice([0.0, 0.1, 0.5])

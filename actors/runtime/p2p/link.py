@@ -1,17 +1,16 @@
 """One live P2P link at work: it reads, writes and listens for silence (P2P-20).
 
 What is read goes to the bus before it is acknowledged, so that what the other end must remember
-is exactly what our bus does not have. `LinkEnd` is a stub's record of one end of a link.
+is exactly what our bus does not have.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TypeAlias, final
+from collections.abc import Sequence
+from typing import final
 
 import attrs
 import trio
 
-from actors.keys.base64url import read_base64url
 from actors.kit.counters import Counters
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Hop, Tracer
@@ -24,12 +23,8 @@ from actors.runtime.p2p.handshake import (
     write_control,
 )
 from fsm.limits.error_window import ErrorWindow
-from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
-from fsm.p2p.negotiation import FIRST
-from fsm.p2p.peer_identity import Believed
+from fsm.p2p.link_end import Loss
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
-from fsm.sync.copy import ObserverCore
-from specs.bodies.sync import ConnectionData
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
@@ -44,19 +39,6 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
 from transports.errors import CloseReason, FrameTooLargeError, LinkError
-from transports.tls import PinnedTls
-
-__all__ = [
-    "Happened",
-    "KeysFetched",
-    "LinkEnd",
-    "LinkEnded",
-    "LinkProven",
-    "LinkUse",
-    "P2PLink",
-    "P2PMessage",
-    "Understand",
-]
 
 
 @final
@@ -183,8 +165,8 @@ class P2PLink:
         """Stop using the link now."""
         self._scope.cancel()
 
-    async def run(self) -> LinkLost:
-        """Work until the link is gone; return how it ended.
+    async def run(self) -> tuple[Loss, str]:
+        """Work until the link is gone; return how and why it ended.
 
         If cancelled, the link is closed.
         """
@@ -199,7 +181,7 @@ class P2PLink:
             with trio.CancelScope(shield=True):
                 await self._pipe.aclose(self._close_reason)
         loss = Loss.ORDERLY if self._core.end is TransferEnd.BYE else Loss.BROKEN
-        return LinkLost(self.name, loss, self._why or "closed")
+        return loss, self._why or "closed"
 
     # --- in -----------------------------------------------------------------------------
 
@@ -370,103 +352,3 @@ class P2PLink:
     def _dropped(self, message: Message, reason: DropReason) -> None:
         self._use.counters.drop(reason, message, self._use.actor)
         self._use.tracer.message(self._use.actor, Op.DROP, message, reason=reason.value)
-
-
-Understand: TypeAlias = Callable[[Message], SideInput | None]
-"""Makes of an answer what it means for the link; None: nothing."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Happened:
-    """A task of the stub reports what happened to one end.
-
-    Attributes:
-        end: Address of the end: PQ or PC.
-    """
-
-    end: str
-    what: SideInput
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkProven:
-    """A link is open, and its other end is the peer; the stub decides whether it is used.
-
-    Attributes:
-        negotiation: The one that its candidate is of.
-    """
-
-    end: str
-    link: ProvenLink
-    opening: Opening
-    negotiation: int
-
-
-@final
-@attrs.frozen(slots=True)
-class KeysFetched:
-    """Keys have come by which what the peer of an end offers may be verified."""
-
-    end: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkEnded:
-    """A link that was in use is gone."""
-
-    end: str
-    what: LinkLost
-
-
-P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded | KeysFetched
-"""Messages to a P2P stub."""
-
-
-@final
-@attrs.define(eq=False)
-class LinkEnd:
-    """One end of one link, as its stub holds it.
-
-    Attributes:
-        name: PQ or PC.
-        remote: The other runtime.
-        peer: The stub to be invited: PH or PQ.
-        tls: The certificates of both ends, shared with the tasks that dial and accept.
-        identity: Who the peer is; before anything is believed of it, only its address.
-        negotiation: Which offer and answer its candidates are of.
-        proven: Links that are proven and not yet used or closed, by name.
-        link: The link in use.
-        own_object: The Connection object this end reports.
-        own_sdp: The session description of its data channel, as it is written there.
-        peer_object: The one it observes.
-        copy: What is known of that; None: it observes nothing yet.
-        seen: The newest value of that; None: there is none.
-        believed: What was verified last and is believed: owner, candidates, signature, and what
-            they are good for; None: nothing was.
-    """
-
-    name: str
-    remote: str
-    peer: str
-    tls: PinnedTls
-    identity: SenderIdentity = attrs.field(
-        default=attrs.Factory(lambda self: SenderIdentity(self.remote), takes_self=True)
-    )
-    negotiation: int = FIRST
-    proven: dict[str, ProvenLink] = attrs.field(factory=dict)
-    link: P2PLink | None = None
-    own_object: str | None = None
-    own_sdp: str | None = None
-    peer_object: str | None = None
-    copy: ObserverCore | None = None
-    seen: ConnectionData | None = None
-    believed: tuple[object, Believed] | None = None
-
-    def pin(self, peer: Believed) -> None:
-        """Accept the certificate of the peer, and no other; the peer is known from now on."""
-        if peer.certificate:
-            self.tls.pin(read_base64url(peer.certificate))
-        self.identity = peer.identity

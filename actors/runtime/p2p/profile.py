@@ -12,7 +12,7 @@ import attrs
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.p2p import handler, requester
+from actors.runtime.p2p.stub import P2PHandler, P2PRequester
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.runtime.stubs.wire import StubOptionError
@@ -27,7 +27,7 @@ LINK_STUBS: Final[Mapping[str, StubKind]] = MappingProxyType(
 """The kind of each stub of direct links, by the name that a profile has for it."""
 
 LINK_MAKERS: Final[Mapping[StubKind, StubFactory]] = MappingProxyType(
-    {StubKind.P2P_HANDLER: handler.activate, StubKind.P2P_REQUESTER: requester.activate}
+    {StubKind.P2P_HANDLER: P2PHandler, StubKind.P2P_REQUESTER: P2PRequester}
 )
 """Makes a stub of direct links, by its kind."""
 

@@ -1,42 +1,42 @@
-"""Signalling of a P2P link: the messages of its set-up, and its two Connection objects.
+"""One end of a P2P link at its stub: the messages of its set-up, and its two Connection objects.
 
-One stub writes and reads the messages (M-06, 07, 32..47). It reports one Connection object and
-observes the other one (P2P-07..12).
+`EndHost` is the port of the core of an end, of a requester as of a handler. It writes and reads
+the messages (M-06, 07, 32..47); it reports one Connection object and observes the other one
+(P2P-07..12). What the core asks for is queued, and done in order by `perform`.
 """
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Final, TypeAlias, final
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial, update_wrapper
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVarTuple, final
 
 import attrs
 import trio
+from typing_extensions import override
 
+from actors.keys.base64url import read_base64url
+from actors.kit.errors import ActorStoppedError
 from actors.kit.trace import Tracer
 from actors.runtime.link_guard import Bond
-from actors.runtime.p2p.link import LinkEnd, Understand
+from actors.runtime.p2p.handshake import ProvenLink
+from actors.runtime.p2p.link import LinkUse, P2PLink
+from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
-from fsm.p2p import link_io as do
-from fsm.p2p.link_io import (
-    InvitationAnswered,
-    ObjectCreated,
-    ObjectRefused,
-    ObserveRefused,
-    PeerObjectDeleted,
-    PeerObjectSeen,
-    RowReported,
-    SideInput,
-)
-from fsm.p2p.negotiation import negotiation_of
-from fsm.p2p.peer_identity import Believed
-from fsm.sync.copy import ObserverCore
+from fsm.p2p.dialling import ChannelAnswer, DialPolicy
+from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms
+from fsm.p2p.negotiation import Role, negotiation_of
+from fsm.p2p.peer_identity import UNSIGNED, Believed
+from fsm.sync.copy import CopyPort, ObserverCore
 from fsm.sync.value.value import check_path
-from specs.addresses.address import domain_of, is_below, runtime_of, status_of
+from specs.addresses.address import domain_of, is_below, status_of
 from specs.bodies.link import LinkStatus
 from specs.bodies.sync import (
+    Candidate,
     Change,
     ChangeObject,
     ConnectionData,
@@ -45,7 +45,6 @@ from specs.bodies.sync import (
     IceCandidate,
     InviteObservers,
     LinkRow,
-    LinkSecurity,
     NewObject,
     ObjectName,
     Observe,
@@ -53,174 +52,584 @@ from specs.bodies.sync import (
 )
 from specs.bodies.word import DescriptionType
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS, PASSING
+from specs.reply_code import LAST_SUCCESS, PASSING, Code
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
-
-__all__ = [
-    "LinkObjects",
-    "Signalling",
-    "invitation_answered",
-    "object_created",
-    "read_connection",
-    "read_snapshot",
-    "row_read",
-]
+from transports.errors import CloseReason
+from transports.link import Kind as LinkKind
 
 _NAME: Final = "P2PConnection"
 _ARRAY: Final = "array"
 _MID: Final = "0"
 """Name of the only media section of a session description."""
+_CHANGES: Final = "changes"
+
+_P = ParamSpec("_P")
+_Ts = TypeVarTuple("_Ts")
+
+
+def _queued(
+    act: Callable[Concatenate["EndHost", _P], Awaitable[None] | None],
+) -> Callable[Concatenate["EndHost", _P], None]:
+    """Have the calls of a method wait for `perform`."""
+
+    def put(self: "EndHost", /, *args: _P.args, **named: _P.kwargs) -> None:
+        self.queue.append(partial(act, self, *args, **named))
+
+    update_wrapper(put, act)
+    return put
+
+
+class EndStub(Protocol):
+    """What an end needs of its stub.
+
+    Attributes:
+        context: All that the stub may use.
+        policy: The candidates to dial and to offer.
+        watched: The end that observes an object, by the address of the changes of the object.
+        kinds_left_out: Kinds of candidates that cannot be opened here.
+    """
+
+    context: StubContext
+    policy: DialPolicy
+    watched: "dict[str, EndHost]"
+    kinds_left_out: set[LinkKind]
+
+    def spawn(self, work: Callable[[*_Ts], Awaitable[object]], *args: *_Ts) -> None:
+        """Run work in a task of the stub."""
+
+    async def report(self, report: EndEvent | LinkProven) -> None:
+        """Put the report of a task into the mailbox."""
+
+    async def ask(self, end: "EndHost", request: Message, take: Callable[[Message], None]) -> None:
+        """Post a request, and have its final answer taken."""
+
+    async def ask_withdrawal(self, end: "EndHost", request: Message) -> None:
+        """Post a request of an end that leaves."""
+
+    async def answer(self, request: Message, code: Code, why: str = "") -> None:
+        """Answer a request to the stub."""
+
+    async def answer_when_clean(self, request: Message, code: Code, why: str = "") -> None:
+        """Answer when everything that was withdrawn is gone at the sync manager, too."""
+
+    async def end_removed(self, name: str) -> None:
+        """Clean up after an end that is done."""
+
+
+def shown_object(message: Message, runtime: str) -> str | None:
+    """Return the object that the sync manager shows again by a message; None: it does not."""
+    is_shown = message.from_ == f"{runtime}/sm" and message.type is MessageType.UPDATE
+    url = message.body.get("resource") if is_shown else None
+    return url if isinstance(url, str) else None
 
 
 @final
-class Signalling:
-    """Writes a stub's messages; all are from the stub's own address.
+class EndHost(LinkPort):
+    """One end of one link.
 
     Attributes:
-        url: That address.
+        core: What decides for it.
+        name: PQ or PC.
+        remote: The other runtime.
+        tls: The certificates of both ends, shared with the tasks that dial and accept.
+        identity: Who the peer is; before anything is believed of it, only its address.
+        proven: Links that are proven and not yet used or closed, by name.
+        link: The link in use.
+        invitation: The invitation of the peer that is to be answered.
+        command: The command of the registry that is to be answered.
+        own_object: The Connection object this end reports.
+        peer_object: The one it observes.
+        seen: The newest value of that; None: there is none.
+        queue: What the core has asked for and is not done yet.
     """
 
-    def __init__(self, context: StubContext) -> None:
-        self.url = context.url
+    def __init__(self, stub: EndStub, terms: LinkTerms, role: Role, offer: str = "") -> None:
+        context = stub.context
+        self.core = LinkEnd(terms, role, stub.policy, self, offer)
+        self.name = terms.name
+        self.remote = terms.remote
+        self.tls = context.guard().tls()
+        self.identity = SenderIdentity(terms.remote)
+        self.proven = dict[str, ProvenLink]()
+        self.link: P2PLink | None = None
+        self.invitation: Message | None = None
+        self.command: Message | None = None
+        self.own_object: str | None = None
+        self.peer_object: str | None = None
+        self.seen: ConnectionData | None = None
+        self.queue = deque[partial[Awaitable[None] | None]]()
+        self._stub = stub
         self._context = context
-        self._runtime = context.config.runtime
-        self._manager = f"{self._runtime}/sm"
-        domain = domain_of(self._runtime)
-        self._schema = f"hyperty-catalogue://catalogue.{domain}/.well-known/dataschema/Connection"
+        self._guard = context.guard()
+        is_requester = role is Role.REQUESTER
+        self._description = DescriptionType.OFFER if is_requester else DescriptionType.ANSWER
+        self._own_sdp: str | None = None
+        self._copy: ObserverCore | None = None
+        self._believed: tuple[object, Believed] | None = None
+        self._is_fetching = False
+        self._work = self._new_work()
 
-    def _message(self, kind: MessageType, to: str, body: JsonObject) -> Message:
+    def _new_work(self) -> LinkWork:
+        stub, core = self._stub, self.core
+        report, left_out = stub.report, stub.kinds_left_out
+        return LinkWork(self._context, stub.policy, core, self.tls, report, left_out)
+
+    async def start(self) -> None:
+        """Begin to set up a link."""
+        self._stub.spawn(self._work.run)
+        self.core.start(trio.current_time())
+        await self.perform()
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due; infinity: never."""
+        of_copy = math.inf if self._copy is None else self._copy.deadline()
+        return min(self.core.deadline(), of_copy)
+
+    def time_over(self) -> None:
+        """Read again, or give up, what was not answered in time."""
+        now = trio.current_time()
+        if self._copy is not None and self._copy.deadline() <= now:
+            self._copy.time_over(now)
+            if self._copy.state is CopyState.DELETED:
+                self.core.observe_refused("no snapshot came in time")
+        self.core.time_over(now)
+
+    async def perform(self) -> None:
+        """Do what the core has asked for, in order."""
+        while self.queue:
+            done = self.queue.popleft()()
+            if done is not None:
+                await done
+
+    def crash(self) -> None:
+        """Have every entity reach its end: nothing else can be done any more."""
+        self._leave_copy()
+        self.core.disconnect("the stub is gone")
+        for act in self.queue:
+            if act.func.__name__ == "step":
+                act()
+        self.queue.clear()
+
+    # --- messages: all are from the stub's own address ----------------------------------------
+
+    def _message(self, kind: MessageType, to: str, body: attrs.AttrsInstance) -> Message:
         url = self._context.url
-        return Message(self._context.ids.next(url), kind, url, to, body)
+        return Message(self._context.ids.next(url), kind, url, to, write_body(body))
 
-    def status(self, remote: str, link: str, state: State, why: str) -> Message:
-        """Write the status event of a link's step (C-13).
+    @property
+    def _schema(self) -> str:
+        domain = domain_of(self.core.terms.own)
+        return f"hyperty-catalogue://catalogue.{domain}/.well-known/dataschema/Connection"
 
-        Args:
-            remote: Address of the remote runtime.
-            link: Name of the link.
-            state: State of the link.
-            why: The reason.
-        """
+    def _to_manager(self, kind: MessageType, body: attrs.AttrsInstance) -> Message:
+        return self._message(kind, f"{self.core.terms.own}/sm", body)
+
+    async def _write(self, *changes: ChangeObject) -> None:
+        """Change the own object (M-40)."""
+        for change in changes:
+            await self._context.bus.post(self._to_manager(MessageType.UPDATE, change))
+
+    def _value(self, status: str) -> JsonObject:
+        described = ConnectionDescription(self._description.value)
+        return write_body(ConnectionData(self._context.url, status, described))
+
+    @override
+    @_queued
+    def step(self, step: Step) -> None:
+        self._context.tracer.step(self._context.url, step)
+
+    @override
+    @_queued
+    async def announce(self, state: State, why: str = "") -> None:
         kind = MessageType.CREATE if state is State.CREATED else MessageType.UPDATE
-        body = LinkStatus(state.value, remote, why or None, link)
-        return self._message(kind, status_of(self._context.url), write_body(body))
+        body = LinkStatus(state.value, self.remote, why or None, self.name)
+        await self._context.bus.post(self._message(kind, status_of(self._context.url), body))
 
-    def ask_row(self, remote: str) -> Message:
-        """Ask the registry for its row of the remote runtime (P2P-18)."""
-        return self._message(
-            MessageType.READ, f"{self._runtime}/registry", write_body(ObjectName(remote))
-        )
+    @override
+    @_queued
+    def answer_command(self, code: Code, why: str = "") -> None:
+        command, self.command = self.command, None
+        if command is not None:
+            self._stub.spawn(self._stub.answer_when_clean, command, code, why)
 
-    def over(self, link: str) -> Message:
-        """Notify the registry that a link has ended for good (I-P19)."""
-        return self._message(
-            MessageType.DELETE, f"{self._runtime}/registry", write_body(ObjectName(link))
-        )
+    @override
+    @_queued
+    async def ask_row(self) -> None:
+        registry = f"{self.core.terms.own}/registry"
+        request = self._message(MessageType.READ, registry, ObjectName(self.remote))
+        await self._stub.ask(self, request, self._row_read)
 
-    def create_object(self, description: str) -> Message:
-        """Create the own Connection object (M-32); `description`: offer or answer."""
-        value = NewObject(
-            self._context.url,
-            self._value("", description),
-            self._runtime,
-            name=_NAME,
-            resources=("data",),
-        )
+    def _row_read(self, answer: Message) -> None:
+        """Take the answer to `ask_row`: no row, or none that is readable, is none."""
+        try:
+            row = read_body(attrs.evolve(answer, body=_value_of(answer)), LinkRow)
+        except BadMessageError:
+            self.core.row_reported(False)  # noqa: FBT003 - as above
+            return
+        self.core.row_reported(row.role == "requester" and row.status != State.FAILED.value)
+
+    @override
+    @_queued
+    async def create_object(self) -> None:
+        url, runtime = self._context.url, self.core.terms.own
+        value = NewObject(url, self._value(""), runtime, name=_NAME, resources=("data",))
         body = CreateObject(value, self._schema, p2p=False)
-        return self._message(MessageType.CREATE, self._manager, write_body(body))
+        await self._stub.ask(self, self._to_manager(MessageType.CREATE, body), self._created)
 
-    def invite(self, url: str, peer: str) -> Message:
-        """Invite the peer to observe the own object (M-33).
+    def _created(self, answer: Message) -> None:
+        url = answer.body.get("resource")
+        if answer.code > LAST_SUCCESS or not isinstance(url, str):
+            self.core.object_refused(_why(answer))
+        else:
+            self.own_object = url
+            self.core.object_created(trio.current_time())
 
-        Args:
-            url: Address of the own object.
-            peer: Address of the peer.
-        """
-        entry: JsonObject = {"runtime": self._runtime, "reporter": self._context.url}
-        body = InviteObservers(url, self._schema, (peer,), entry)
-        return self._message(MessageType.CREATE, self._manager, write_body(body))
+    @override
+    @_queued
+    async def invite(self) -> None:
+        if self.own_object is not None:
+            runtime, url = self.core.terms.own, self._context.url
+            entry: JsonObject = {"runtime": runtime, "reporter": url}
+            peer = self.core.terms.peer
+            body = InviteObservers(self.own_object, self._schema, (peer,), entry)
+            await self._stub.ask(self, self._to_manager(MessageType.CREATE, body), self._invited)
 
-    def observe(self, url: str) -> Message:
-        """Observe the peer's object (M-36)."""
-        body = write_body(Observe(url, self._schema))
-        return self._message(MessageType.SUBSCRIBE, self._manager, body)
-
-    def shown_anew(self, message: Message) -> str | None:
-        """Return the object that the sync manager shows again by a message; None: it does not."""
-        is_shown = message.from_ == self._manager and message.type is MessageType.UPDATE
-        url = message.body.get("resource") if is_shown else None
-        return url if isinstance(url, str) else None
-
-    def read(self, url: str) -> Message:
-        """Read the peer's object after a gap (M-41)."""
-        return self._message(MessageType.READ, url, {})
-
-    def offer(self, url: str, data: ConnectionData, security: LinkSecurity) -> list[Message]:
-        """Write session description and candidates into the own object, then the signature of it.
-
-        Args:
-            url: Address of the own object.
-            data: What it shall hold.
-            security: The signature, and what belongs to it.
-        """
-        described, changes = data.connection_description, list[ChangeObject]()
-        if described is not None and described.sdp is not None:
-            changes.append(ChangeObject(url, "connectionDescription", write_body(described)))
-        if data.candidates:
-            listed: list[Json] = [write_body(candidate) for candidate in data.candidates]
-            changes.append(ChangeObject(url, "candidates", listed, _ARRAY, "add"))
-        changes.append(ChangeObject(url, "security", write_body(security)))
-        return [self._change(one) for one in changes]
-
-    def trickle(self, url: str, candidate: IceCandidate) -> Message:
-        """Add a candidate of ICE to the own object (M-40).
-
-        Args:
-            url: Address of the own object.
-            candidate: The candidate.
-        """
-        added: list[Json] = [write_body(candidate)]
-        return self._change(ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
-
-    def _change(self, body: ChangeObject) -> Message:
-        return self._message(MessageType.UPDATE, self._manager, write_body(body))
-
-    def plead(self, url: str, status: str) -> Message:
-        """Write the own object's status.
-
-        Args:
-            url: Address of the own object.
-            status: The status.
-        """
-        return self._change(ChangeObject(url, "status", status))
-
-    def offer_anew(self, url: str, status: str, description: str) -> Message:
-        """Take candidates and signature out of the own object, under a new status (M-40).
-
-        It is one change: no peer ever sees an old candidate under the new status.
-
-        Args:
-            url: Address of the own object.
-            status: The status.
-            description: Offer or answer.
-        """
-        return self._change(ChangeObject(url, value=self._value(status, description)))
-
-    def _value(self, status: str, description: str) -> JsonObject:
-        return write_body(
-            ConnectionData(self._context.url, status, ConnectionDescription(description))
+    def _invited(self, answer: Message) -> None:
+        self.core.invitation_answered(
+            answer.code, _why(answer) if answer.code > LAST_SUCCESS else ""
         )
 
-    def stop_observing(self, url: str) -> Message:
-        """Leave the peer's object (M-42)."""
-        return self._message(MessageType.UNSUBSCRIBE, self._manager, write_body(ObjectName(url)))
+    @override
+    @_queued
+    async def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
+        invitation, self.invitation = self.invitation, None
+        if invitation is not None:
+            await self._stub.answer(invitation, code, why)
 
-    def delete(self, url: str) -> Message:
-        """Delete the own object (M-46)."""
-        return self._message(MessageType.DELETE, self._manager, write_body(ObjectName(url)))
+    # --- the own object -----------------------------------------------------------------------
+
+    @override
+    @_queued
+    async def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
+        url = self.own_object
+        if url is None:
+            return
+        described = ConnectionDescription(self._description.value, sdp)
+        data = ConnectionData(self._context.url, "", described, candidates)
+        signed = self._guard.signed(data, self._own_bond(url))
+        self._own_sdp = sdp
+        changes = list[ChangeObject]()
+        if sdp is not None:
+            changes.append(ChangeObject(url, "connectionDescription", write_body(described)))
+        if candidates:
+            listed: list[Json] = [write_body(candidate) for candidate in candidates]
+            changes.append(ChangeObject(url, "candidates", listed, _ARRAY, "add"))
+        await self._write(*changes, ChangeObject(url, "security", write_body(signed)))
+
+    @override
+    @_queued
+    async def trickle(self, candidate: str, host: str | None = None) -> None:
+        url = self.own_object
+        if url is not None and self._own_sdp is not None:
+            bare = IceCandidate(candidate, "-", _MID, 0, host)
+            signed = self._guard.signed_ice(bare, self._own_sdp, self._own_bond(url))
+            added: list[Json] = [write_body(signed)]
+            await self._write(ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
+
+    @override
+    @_queued
+    async def request_dial(self, status: str) -> None:
+        if self.own_object is not None:
+            await self._write(ChangeObject(self.own_object, "status", status))
+
+    @override
+    @_queued
+    async def renew(self, negotiation: int, status: str) -> None:
+        self._work.cancel()
+        self._work = self._new_work()
+        self._stub.spawn(self._work.run)
+        if self.own_object is not None:
+            # It is one change: no peer ever sees an old candidate under the new status.
+            await self._write(ChangeObject(self.own_object, value=self._value(status)))
+
+    def _own_bond(self, url: str) -> Bond:
+        is_answer = self._description is DescriptionType.ANSWER
+        return Bond(
+            signer=self.core.terms.own,
+            reader=self.remote,
+            object=url,
+            answers=(self.peer_object or "") if is_answer else "",
+            negotiation=self.core.negotiation,
+        )
+
+    @override
+    @_queued
+    async def withdraw(self) -> None:
+        own, self.own_object = self.own_object, None
+        peer = self.peer_object
+        if peer is not None:
+            self._leave_copy()
+            self._forget(peer)
+            request = self._to_manager(MessageType.UNSUBSCRIBE, ObjectName(peer))
+            await self._stub.ask_withdrawal(self, request)
+        if own is not None:
+            request = self._to_manager(MessageType.DELETE, ObjectName(own))
+            await self._stub.ask_withdrawal(self, request)
+
+    @override
+    @_queued
+    async def end(self) -> None:
+        self._work.cancel()
+        await self._stub.end_removed(self.name)
+
+    # --- the peer's object --------------------------------------------------------------------
+
+    @override
+    @_queued
+    async def observe(self, url: str) -> None:
+        stub = self._context.url
+        port = _CopyPort(self, self._context.tracer, stub)
+        self.peer_object = url
+        # Its link shows whether the peer is there: a quiet copy needs not ask.
+        self._copy = ObserverCore(url, stub, port, quiet=math.inf)
+        self._stub.watched[f"{url}/{_CHANGES}"] = self
+        self._copy.begin(trio.current_time())
+        request = self._to_manager(MessageType.SUBSCRIBE, Observe(url, self._schema))
+        await self._stub.ask(self, request, self._observed)
+
+    @_queued
+    async def read(self, number: int) -> None:
+        """Read the peer's object after a gap (M-41)."""
+        own, url = self._context.url, self.peer_object
+        if url is not None:
+            request = Message(self._context.ids.next(own), MessageType.READ, own, url, {})
+            await self._stub.ask(self, request, partial(self._was_read, number))
+
+    def _observed(self, answer: Message) -> None:
+        """Take the answer to the subscription."""
+        snapshot = _read_snapshot(answer)
+        if isinstance(snapshot, str):
+            why = snapshot
+            self._see(answer, lambda copy, now: copy.give_up(why, now))
+            self.core.observe_refused(why)
+        else:
+            whole = snapshot
+            self._see(answer, lambda copy, now: copy.become(whole, now))
+
+    def _was_read(self, number: int, answer: Message) -> None:
+        """Take the answer to a read: what fails for now is tried again (SYN-17)."""
+        snapshot = _read_snapshot(answer)
+        if isinstance(snapshot, str) and answer.code in PASSING:
+            why = snapshot
+            self._see(answer, lambda copy, now: copy.read_failed(number, why, now))
+        else:
+            self._observed(answer)
+
+    def changed(self, event: Message) -> None:
+        """Take a change of the peer's object; only its reporter's is one (I-D1)."""
+        url = self.peer_object
+        if shown_object(event, self.core.terms.own) is not None:
+            self._observed(event)
+        elif url is None or not is_below(event.from_, url):
+            return
+        elif event.type is MessageType.DELETE:
+            self._see(event, ObserverCore.delete)
+            self._forget(url)
+            self.core.peer_object_deleted()
+        else:
+            try:
+                change = read_body(event, Change)
+                check_path(change.attribute)
+            except BadMessageError:
+                return
+            self._see(event, lambda copy, now: copy.change(change, now))
+
+    def _see(self, source: Message, act: Callable[[ObserverCore, float], None]) -> None:
+        """Do what may bring the copy a new value, and tell the core what that is."""
+        copy = self._copy
+        if copy is None or self.peer_object is None:
+            return
+        before = copy.version
+        act(copy, trio.current_time())
+        if copy.version > before:
+            try:
+                self.seen = read_body(attrs.evolve(source, body=copy.data), ConnectionData)
+            except BadMessageError as exc:
+                self.core.observe_refused(exc.reason)
+                return
+            self._see_verified(self.seen)
+
+    def _see_verified(self, data: ConnectionData) -> None:
+        """Tell the core of an offer or answer: it is unsigned until its keys are fetched.
+
+        What is believed is not verified again when only the status changes. What is not may be
+        believed later, by other keys.
+        """
+        guard, see = self._guard, partial(self.core.peer_object_seen, now=trio.current_time())
+        is_answer = self._description is DescriptionType.OFFER
+        bond = Bond(
+            signer=self.remote,
+            reader=self.core.terms.own,
+            object=self.peer_object or "",
+            answers=(self.own_object or "") if is_answer else "",
+            negotiation=negotiation_of(data.status),
+        )
+        offered = (
+            data.owner,
+            data.connection_description,
+            data.candidates,
+            data.security,
+            bond,
+        )
+        if self._believed is not None:
+            verified, standing = self._believed
+            if verified == offered and trio.current_time() < standing.until:
+                see(data, standing, guard.believed_ice(data, bond))
+                return
+        if guard.lacks_keys(data):
+            if not self._is_fetching:
+                self._is_fetching = True
+                self._stub.spawn(self._fetch_keys, data)
+            see(data, UNSIGNED)
+            return
+        found = guard.standing(data, bond)
+        if isinstance(found, Believed):
+            self._believed = offered, found
+            see(data, found, guard.believed_ice(data, bond))
+        else:
+            see(data, found)
+
+    async def _fetch_keys(self, data: ConnectionData) -> None:
+        await self._guard.fetch_keys(data)
+        with suppress(ActorStoppedError):
+            await self._stub.report(EndEvent(self.name, self.see_again))
+
+    def see_again(self) -> None:
+        """Tell the core of the newest value, now that keys were fetched."""
+        self._is_fetching = False
+        if self.seen is not None and self.peer_object is not None:
+            self._see_verified(self.seen)
+
+    def _leave_copy(self) -> None:
+        if self._copy is not None and self.peer_object is not None:
+            self._copy.give_up("the observer leaves", trio.current_time())
+
+    def _forget(self, url: str) -> None:
+        self._stub.watched.pop(f"{url}/{_CHANGES}", None)
+        self.peer_object = None
+
+    # --- links --------------------------------------------------------------------------------
+
+    @override
+    @_queued
+    def pin(self, peer: Believed) -> None:
+        if peer.certificate:
+            self.tls.pin(read_base64url(peer.certificate))
+        self.identity = peer.identity
+
+    @override
+    @_queued
+    def listen(self, offer: str | None = None) -> None:
+        self._work.listen(offer)
+
+    @override
+    @_queued
+    def hear_ice(self, candidate: str) -> None:
+        self._work.hear_ice(candidate)
+
+    @override
+    @_queued
+    def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
+        self._work.dial(candidate, attempt)
+
+    @override
+    @_queued
+    def use_link(self, link: str) -> None:
+        self._trace_link(Op.OPEN, link)
+        context = self._context
+        self.link = P2PLink(
+            self.proven.pop(link),
+            LinkUse(
+                self.name,
+                context.url,
+                context.bus,
+                context.tracer,
+                context.counters,
+                self.identity,
+            ),
+        )
+        self._stub.spawn(self._run, self.link)
+
+    async def _run(self, link: P2PLink) -> None:
+        loss, why = await link.run()
+
+        def tell() -> None:
+            self.core.link_lost(link.name, loss, why, now=trio.current_time())
+
+        # A stub that is being undeployed has said why it closes already.
+        with suppress(ActorStoppedError):
+            await self._stub.report(EndEvent(self.name, tell))
+
+    @override
+    @_queued
+    async def close_link(self, link: str) -> None:
+        if link in self.proven:
+            await self.proven.pop(link).pipe.aclose(CloseReason.GOING_AWAY)
+            return
+        if self.link is not None:
+            await self.link.say_goodbye()
+        await self._release()
+
+    @override
+    @_queued
+    async def release_link(self, link: str) -> None:
+        await self._release()
+
+    async def _release(self) -> None:
+        link, self.link = self.link, None
+        if link is not None:
+            link.break_off()
+            self._trace_link(Op.CLOSE, link.name)
+            # Also if nothing is owed: the bus must know that no message is outstanding by this
+            # link.
+            await self._context.bus.hand_back(link.owed(), self.name)
+
+    def _trace_link(self, op: Op, link: str) -> None:
+        own, remote = self.core.terms.own, self.remote
+        fact = Fact(k=Kind.LINK, op=op, link=link, a=own, b=remote, kind="p2p", stub=self.name)
+        self._context.tracer.record(self._context.url, fact)
+
+
+@final
+@attrs.frozen
+class _CopyPort(CopyPort):
+    """The port of the copy of a peer's object."""
+
+    _end: EndHost
+    _tracer: Tracer
+    _stub: str
+
+    @override
+    def step(self, step: Step) -> None:
+        self._tracer.step(self._stub, step)
+
+    @override
+    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
+        url, name = self._end.peer_object, self._end.name
+        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=self._stub)
+        self._tracer.record(name, fact)
+
+    @override
+    def read(self, number: int) -> None:
+        self._end.read(number)
+
+    @override
+    def end(self, why: str) -> None:
+        del why  # who gives up knows
 
 
 def _why(answer: Message) -> str:
@@ -228,367 +637,16 @@ def _why(answer: Message) -> str:
     return description if isinstance(description, str) else f"refused with {answer.code}"
 
 
-def object_created(answer: Message) -> SideInput:
-    """Understand the answer to `create_object`."""
-    url = answer.body.get("resource")
-    if answer.code > LAST_SUCCESS or not isinstance(url, str):
-        return ObjectRefused(_why(answer))
-    return ObjectCreated(url)
-
-
-def invitation_answered(answer: Message) -> SideInput:
-    """Understand the answer to `invite`."""
-    return InvitationAnswered(answer.code, _why(answer) if answer.code > LAST_SUCCESS else "")
-
-
-def row_read(answer: Message) -> SideInput:
-    """Understand the answer to `ask_row`: no row, or none that is readable, is none."""
-    try:
-        row = read_body(attrs.evolve(answer, body=_value(answer)), LinkRow)
-    except BadMessageError:
-        return RowReported(has_own_request=False)
-    return RowReported(row.role == "requester" and row.status != State.FAILED.value)
-
-
-def read_snapshot(answer: Message) -> Snapshot | ObserveRefused:
-    """Understand the answer to `observe` or `read`."""
-    if answer.code > LAST_SUCCESS:
-        return ObserveRefused(_why(answer))
-    try:
-        return read_body(attrs.evolve(answer, body=_value(answer)), Snapshot)
-    except BadMessageError as exc:
-        return ObserveRefused(exc.reason)
-
-
-def read_connection(message: Message, data: JsonObject) -> ConnectionData | ObserveRefused:
-    """Understand the value of a Connection object that came with `message`.
-
-    Args:
-        message: The message.
-        data: Value of the object.
-    """
-    try:
-        return read_body(attrs.evolve(message, body=data), ConnectionData)
-    except BadMessageError as exc:
-        return ObserveRefused(exc.reason)
-
-
-def _value(answer: Message) -> JsonObject:
+def _value_of(answer: Message) -> JsonObject:
     value = answer.body.get("value")
     return value if isinstance(value, dict) else {}
 
 
-_CHANGES: Final = "changes"
-
-
-_OfCopy: TypeAlias = Callable[[ObserverCore, float], None]
-"""Lets something happen to a copy, at a time."""
-
-
-@final
-@attrs.frozen
-class _CopyPort:
-    """The port of the copy of a peer's object."""
-
-    stub: str
-    side: LinkEnd
-    tracer: Tracer
-    reads: Callable[[int], None]
-
-    def step(self, step: Step) -> None:
-        self.tracer.step(self.stub, step)
-
-    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
-        del data, change
-        url = self.side.peer_object
-        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=self.stub)
-        self.tracer.record(self.side.name, fact)
-
-    def read(self, number: int) -> None:
-        self.reads(number)
-
-    def end(self, why: str) -> None:
-        del why  # who gives up knows
-
-
-@final
-class LinkObjects:
-    """Writes the requests of all ends of one stub, and understands what comes of them."""
-
-    def __init__(self, signalling: Signalling, description: str, context: StubContext) -> None:
-        self._signalling = signalling
-        self._description = description
-        self._tracer = context.tracer
-        self._guard = context.guard()
-        self._unverified: list[tuple[LinkEnd, ConnectionData]] = []
-        self._fetching: set[str] = set()
-        self._watched: dict[str, LinkEnd] = {}
-        self._waiting: dict[LinkEnd, float] = {}
-        self._reads: list[tuple[LinkEnd, Message, Understand]] = []
-        self._withdrawing = 0
-        self._is_clean = trio.Event()
-
-    def watcher(self, message: Message) -> LinkEnd | None:
-        """Return the end that observes the object whose change this is, or which it shows."""
-        if message.is_response:
-            return None
-        anew = self._signalling.shown_anew(message)
-        return self._watched.get(message.to if anew is None else f"{anew}/{_CHANGES}")
-
-    def requests(self, end: LinkEnd, effect: do.SideEffect) -> list[tuple[Message, Understand]]:
-        """Write what an effect asks of the sync manager or the registry.
-
-        Args:
-            end: End of the link.
-            effect: The effect.
-        """
-        match effect:
-            case do.AskRow():
-                return [(self._signalling.ask_row(end.remote), row_read)]
-            case do.CreateObject():
-                asked = self._signalling.create_object(self._description)
-                return [(asked, lambda answer: _created(end, answer))]
-            case do.Observe(url):
-                return [(self._observe(end, url), lambda answer: self._observed(end, answer))]
-            case do.Withdraw():
-                return self._withdraw(end)
-            case _:
-                return self._on_own_object(end, effect)
-
-    def _on_own_object(
-        self, end: LinkEnd, effect: do.SideEffect
-    ) -> list[tuple[Message, Understand]]:
-        url = end.own_object
-        if url is None:
-            return []
-        match effect:
-            case do.Invite():
-                return [(self._signalling.invite(url, end.peer), invitation_answered)]
-            case _:
-                changes = self._changes(end, url, effect)
-                return [(change, _nothing) for change in changes]
-
-    def _changes(self, end: LinkEnd, url: str, effect: do.SideEffect) -> list[Message]:
-        match effect:
-            case do.Offer(candidates, sdp):
-                described = ConnectionDescription(self._description, sdp)
-                data = ConnectionData(self._signalling.url, "", described, candidates)
-                signed = self._guard.signed(data, self._own_bond(end, url))
-                end.own_sdp = sdp
-                return self._signalling.offer(url, data, signed)
-            case do.Trickle(candidate, host):
-                return self._trickled(end, url, IceCandidate(candidate, "-", _MID, 0, host))
-            case do.Plead(status):
-                return [self._signalling.plead(url, status)]
-            case do.Renew(_, status):
-                return [self._signalling.offer_anew(url, status, self._description)]
-            case _:
-                return []
-
-    def _trickled(self, end: LinkEnd, url: str, candidate: IceCandidate) -> list[Message]:
-        if end.own_sdp is None:
-            return []
-        signed = self._guard.signed_ice(candidate, end.own_sdp, self._own_bond(end, url))
-        return [self._signalling.trickle(url, signed)]
-
-    def _own_bond(self, end: LinkEnd, url: str) -> Bond:
-        is_answer = self._description == DescriptionType.ANSWER.value
-        return Bond(
-            signer=runtime_of(end.name),
-            reader=end.remote,
-            object=url,
-            answers=(end.peer_object or "") if is_answer else "",
-            negotiation=end.negotiation,
-        )
-
-    def _withdraw(self, end: LinkEnd) -> list[tuple[Message, Understand]]:
-        asked: list[tuple[Message, Understand]] = []
-        own, end.own_object = end.own_object, None
-        peer = end.peer_object
-        if peer is not None:
-            self.give_up(end)
-            self._forget(end, peer)
-            asked.append((self._signalling.stop_observing(peer), self._withdrawn))
-        if own is not None:
-            asked.append((self._signalling.delete(own), self._withdrawn))
-        self._withdrawing += len(asked)
-        return asked
-
-    def _withdrawn(self, _answer: Message) -> None:
-        self._withdrawing -= 1
-        if not self._withdrawing:
-            self._is_clean.set()
-            self._is_clean = trio.Event()
-
-    async def withdrawn(self) -> None:
-        """Wait until everything that was withdrawn is gone at the sync manager, too."""
-        while self._withdrawing:
-            await self._is_clean.wait()
-
-    def give_up(self, end: LinkEnd) -> None:
-        """End the copy of an end that leaves."""
-        self._do(end, lambda copy, now: copy.give_up("the observer leaves", now))
-
-    # --- what is observed -------------------------------------------------------------------
-
-    def _observe(self, end: LinkEnd, url: str) -> Message:
-        end.peer_object = url
-        # Its link shows whether the peer is there: a quiet copy needs not ask.
-        stub = self._signalling.url
-        port = _CopyPort(stub, end, self._tracer, partial(self._read, end, url))
-        end.copy = ObserverCore(url, stub, port, quiet=math.inf)
-        self._watched[f"{url}/{_CHANGES}"] = end
-        self._do(end, ObserverCore.begin)
-        return self._signalling.observe(url)
-
-    def _observed(self, end: LinkEnd, answer: Message) -> SideInput | None:
-        """Understand the answer to the subscription."""
-        snapshot = read_snapshot(answer)
-        if isinstance(snapshot, ObserveRefused):
-            self._do(end, lambda copy, now: copy.give_up(snapshot.why, now))
-            return snapshot
-        return self._seen(end, answer, lambda copy, now: copy.become(snapshot, now))
-
-    def _was_read(self, end: LinkEnd, read: int, answer: Message) -> SideInput | None:
-        """Understand the answer to a read: what fails for now is tried again (SYN-17)."""
-        snapshot = read_snapshot(answer)
-        if isinstance(snapshot, ObserveRefused) and answer.code in PASSING:
-            self._do(end, lambda copy, now: copy.read_failed(read, snapshot.why, now))
-            return None
-        return self._observed(end, answer)
-
-    def changed(self, end: LinkEnd, event: Message) -> SideInput | None:
-        """Take a change of the peer's object; only its reporter's is one (I-D1).
-
-        Args:
-            end: End of the link.
-            event: The message.
-        """
-        url = end.peer_object
-        if self._signalling.shown_anew(event) is not None:
-            return self._observed(end, event)
-        if url is None or not is_below(event.from_, url):
-            return None
-        if event.type is MessageType.DELETE:
-            self._do(end, ObserverCore.delete)
-            self._forget(end, url)
-            return PeerObjectDeleted()
-        try:
-            change = read_body(event, Change)
-            check_path(change.attribute)
-        except BadMessageError:
-            return None
-        return self._seen(end, event, lambda copy, now: copy.change(change, now))
-
-    def _forget(self, end: LinkEnd, url: str) -> None:
-        self._watched.pop(f"{url}/{_CHANGES}", None)
-        end.peer_object = None
-
-    # --- reads and time ---------------------------------------------------------------------
-
-    def take_reads(self) -> list[tuple[LinkEnd, Message, Understand]]:
-        """Return the reads that became due, each once (M-41)."""
-        reads, self._reads = self._reads, []
-        return reads
-
-    def deadline(self) -> float:
-        """Return when `overdue` is to be asked; infinity: no copy waits."""
-        return min(self._waiting.values(), default=math.inf)
-
-    def overdue(self) -> list[tuple[LinkEnd, SideInput | None]]:
-        """Let the time of copies be over: what it means for their ends."""
-        now = trio.current_time()
-        due = [end for end, when in self._waiting.items() if when <= now]
-        return [(end, self._time_over(end)) for end in due]
-
-    def _time_over(self, end: LinkEnd) -> SideInput | None:
-        self._do(end, ObserverCore.time_over)
-        is_over = end.copy is not None and end.copy.state is CopyState.DELETED
-        return ObserveRefused("no snapshot came in time") if is_over else None
-
-    # --- the copy ---------------------------------------------------------------------------
-
-    def _seen(self, end: LinkEnd, source: Message, act: _OfCopy) -> SideInput | None:
-        """Do what may bring a new value, and say what the newest one means."""
-        value = self._do(end, act)
-        if value is None:
-            return None
-        data = read_connection(source, value)
-        if isinstance(data, ObserveRefused):
-            return data
-        end.seen = data
-        return self._verified(end, data)
-
-    def _verified(self, end: LinkEnd, data: ConnectionData) -> PeerObjectSeen:
-        """Return the input that an offer or answer is: unsigned until its keys are fetched.
-
-        What is believed is not verified again when only the status changes. What is not may be
-        believed later, by other keys.
-        """
-        is_answer = self._description == DescriptionType.OFFER.value
-        bond = Bond(
-            signer=end.remote,
-            reader=runtime_of(end.name),
-            object=end.peer_object or "",
-            answers=(end.own_object or "") if is_answer else "",
-            negotiation=negotiation_of(data.status),
-        )
-        described = data.connection_description
-        offered = (data.owner, described, data.candidates, data.security, bond)
-        if end.believed is not None:
-            verified, standing = end.believed
-            if verified == offered and trio.current_time() < standing.until:
-                return PeerObjectSeen(data, standing, self._guard.believed_ice(data, bond))
-        if self._guard.lacks_keys(data):
-            if end.name not in self._fetching:
-                self._fetching.add(end.name)
-                self._unverified.append((end, data))
-            return PeerObjectSeen(data)
-        found = self._guard.standing(data, bond)
-        if not isinstance(found, Believed):
-            return PeerObjectSeen(data, found)
-        end.believed = offered, found
-        return PeerObjectSeen(data, found, self._guard.believed_ice(data, bond))
-
-    def take_unverified(self) -> list[tuple[LinkEnd, ConnectionData]]:
-        """Return, each once, what needs keys that are not here to be verified."""
-        unverified, self._unverified = self._unverified, []
-        return unverified
-
-    def seen_again(self, end: LinkEnd) -> SideInput | None:
-        """Return the input that the newest value is, now that keys were fetched."""
-        self._fetching.discard(end.name)
-        if end.seen is None or end.peer_object is None:
-            return None
-        return self._verified(end, end.seen)
-
-    def _do(self, end: LinkEnd, act: _OfCopy) -> JsonObject | None:
-        """Let something happen to the copy of an end; return its value if that is new."""
-        copy = end.copy
-        if copy is None or end.peer_object is None:
-            return None
-        before = copy.version
-        act(copy, trio.current_time())
-        self._wait(end, copy.deadline())
-        return copy.data if copy.version > before else None
-
-    def _read(self, end: LinkEnd, url: str, number: int) -> None:
-        request = self._signalling.read(url)
-        self._reads.append((end, request, lambda answer: self._was_read(end, number, answer)))
-
-    def _wait(self, end: LinkEnd, until: float) -> None:
-        if until < math.inf:
-            self._waiting[end] = until
-        else:
-            self._waiting.pop(end, None)
-
-
-def _created(end: LinkEnd, answer: Message) -> SideInput:
-    created = object_created(answer)
-    if isinstance(created, ObjectCreated):
-        end.own_object = created.url
-    return created
-
-
-def _nothing(answer: Message) -> None:
-    del answer
+def _read_snapshot(answer: Message) -> Snapshot | str:
+    """Return the object that an answer brings; or why it brings none."""
+    if answer.code > LAST_SUCCESS:
+        return _why(answer)
+    try:
+        return read_body(attrs.evolve(answer, body=_value_of(answer)), Snapshot)
+    except BadMessageError as exc:
+        return exc.reason

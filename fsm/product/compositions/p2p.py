@@ -23,9 +23,8 @@ import attrs
 from typing_extensions import override
 
 from fsm.engine import Step
+from fsm.machines.p2p_connection import State as Link
 from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
 from fsm.p2p.negotiation import Role
 from fsm.product.composition import (
     Bounds,
@@ -45,7 +44,6 @@ from fsm.product.composition import (
 from fsm.product.compositions.p2p_inputs import (
     Deployed,
     Disconnect,
-    Known,
     Leave,
     Listening,
     ToRegistry,
@@ -126,18 +124,18 @@ class RegistryPlace(Host, RoutesPort):
         end, table = said.end, self.table
         stub = end if "/p2prequester/" in end else handler_of(self.runtime)
         match said.report:
-            case do.Announce(state):
+            case Link() as state:
                 table.status(stub, state.value, said.remote, end, self.now)
-            case do.AskRow():
+            case "asking for the row":
                 self.waiting.append((end, said.remote))
-            case do.Ended():
+            case "over":
                 # A handler says that a link of it is over; a requester need not.
                 if stub != end:
                     table.over(stub, end, self.now)
-            case do.Answered():
+            case "gone":
                 table.gone(end, self.now)
-            case Known(is_known):
-                table.registered(end, None if is_known else "404", self.now)
+            case "known" | "unknown" as report:
+                table.registered(end, None if report == "known" else "404", self.now)
             case report:
                 raise TypeError(report)
         self._settle()
@@ -172,15 +170,15 @@ class RegistryPlace(Host, RoutesPort):
 
     @override
     def connect(self, stub: str, handler: str) -> None:
-        self._to("requester", ToStub(stub, seen.ConnectAsked()))
+        self._to("requester", ToStub(stub, "connect"))
 
     @override
     def suspend(self, stub: str, remote: str) -> None:
-        self._to("requester", ToStub(stub, seen.YieldAsked()))
+        self._to("requester", ToStub(stub, "yield_to_peer"))
 
     @override
     def resume(self, stub: str, remote: str) -> None:
-        self._to("requester", ToStub(stub, seen.ResumeAsked()))
+        self._to("requester", ToStub(stub, "resume"))
 
     @override
     def disconnect(self, stub: str, remote: str, link: str) -> None:
@@ -192,7 +190,7 @@ class RegistryPlace(Host, RoutesPort):
         if stub == handler_of(self.runtime):
             self._to("handler", Disconnect(link))
         else:
-            self._to("requester", ToStub(stub, seen.DisconnectAsked("asked")))
+            self._to("requester", ToStub(stub, "disconnect", ("asked",)))
 
     def _answer_rows(self) -> None:
         """Answer the requester of the row, unless our request may still become live (P2P-18)."""
@@ -202,7 +200,7 @@ class RegistryPlace(Host, RoutesPort):
             if row is None or not row.is_held(handler):
                 self.waiting.remove((end, remote))
                 is_own = row is not None and row.role is Role.REQUESTER
-                self._to("handler", ToStub(end, seen.RowReported(has_own_request=is_own)))
+                self._to("handler", ToStub(end, "row_reported", (is_own,)))
 
     def _to(self, role: str, message: Hashable) -> None:
         self.send(f"{self.runtime} registry to {role}", message)

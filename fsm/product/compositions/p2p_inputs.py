@@ -3,13 +3,14 @@
 A message to a stub names the end, and with it the link, that it is for.
 """
 
-from typing import final
+from collections.abc import Hashable
+from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
+from fsm.machines.p2p_connection import State
+from fsm.p2p.link_end import LinkEnd, Loss
 from fsm.registry.resolve.port import RequesterPlan
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "Disconnect",
     "Invited",
     "Knock",
-    "Known",
     "Leave",
     "Listening",
     "Observed",
@@ -50,23 +50,33 @@ def handler_of(runtime: str) -> str:
 @final
 @attrs.frozen(slots=True)
 class ToStub:
-    """The inputs of one end of a link."""
+    """A call of the core of one end of a link.
+
+    Attributes:
+        call: Name of the method.
+        args: What it is given, without the time.
+    """
 
     end: str
-    happened: seen.SideInput
+    call: str
+    args: tuple[Hashable, ...] = ()
+
+    def give(self, core: LinkEnd, now: float) -> None:
+        """Make the call."""
+        timed = {"now": now} if self.call in _TIMED else {}
+        getattr(core, self.call)(*self.args, **timed)
 
     @override
     def __str__(self) -> str:
         """Describe it in words."""
-        return f"{type(self.happened).__name__} for {short(self.end)}"
+        return f"{self.call.replace('_', ' ')} for {short(self.end)}"
 
 
-@final
-@attrs.frozen(slots=True)
-class Known:
-    """Presence of the end that listeners are wanted for."""
-
-    is_known: bool
+_TIMED: Final = (
+    *("start", "object_created", "peer_object_seen", "link_opened", "link_lost", "connect"),
+    "time_over",
+)
+"""Calls that are given the time."""
 
 
 @final
@@ -76,22 +86,20 @@ class ToRegistry:
 
     Attributes:
         remote: The runtime at the other side.
+        report: Its state, or that it asks for the row, has ended, is gone when it is commanded, is
+            known or unknown when listeners are wanted for it.
+        why: The reason of its state.
     """
 
     end: str
     remote: str
-    report: do.SideEffect | Known
+    report: State | str
+    why: str = ""
 
     @override
     def __str__(self) -> str:
         """Describe it in words."""
-        match self.report:
-            case do.Announce(state):
-                return f"{short(self.end)} is {state}"
-            case Known(knows):
-                return f"{short(self.end)} is {'known' if knows else 'unknown'}"
-            case report:
-                return f"{type(report).__name__} of {short(self.end)}"
+        return f"{short(self.end)} is {self.report}"
 
 
 @final
@@ -158,7 +166,7 @@ class Closed:
     """A link has ended, or is not taken."""
 
     link: str
-    loss: seen.Loss = seen.Loss.BROKEN
+    loss: Loss = Loss.BROKEN
 
 
 def short(end: str) -> str:

@@ -1,13 +1,13 @@
 """The P2P stubs of a runtime, as places: their cores, their objects, and their transport links.
 
 What a stub's sync manager, dialler and listeners do is here; what travels is decided by the
-channels' names. A message to a stub says to which end of which link it is fed.
+channels' names. A message to a stub says to which end of which link it is given.
 """
 
 import math
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -16,14 +16,10 @@ from typing_extensions import override
 from fsm.engine import Step
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
-from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler import P2PHandlerCore, PerLink
-from fsm.p2p.link_end import after_the_end
-from fsm.p2p.negotiation import FIRST
+from fsm.p2p.dialling import ChannelAnswer, DialPolicy
+from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Loss, Opening
+from fsm.p2p.negotiation import FIRST, Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
-from fsm.p2p.requester import P2PRequesterCore
 from fsm.product.composition import Host, UnsafeError
 from fsm.product.compositions.p2p_inputs import (
     Closed,
@@ -31,7 +27,6 @@ from fsm.product.compositions.p2p_inputs import (
     Disconnect,
     Invited,
     Knock,
-    Known,
     Leave,
     Listening,
     Observed,
@@ -94,6 +89,7 @@ class Stubs(Host):
     """The requesters, or the handler, of a runtime.
 
     Attributes:
+        ends: Those that are at work.
         states: Of the ends that are at work.
         controllers: Of the ends of a handler.
         was_live: The ends that have been live.
@@ -109,11 +105,12 @@ class Stubs(Host):
     """
 
     number: int
-    role: str
+    role: Role
 
     def __init__(self, runtime: str) -> None:
         super().__init__()
         self.runtime = runtime
+        self.ends: dict[str, LinkEnd] = {}
         self.states: dict[str, State] = {}
         self.controllers: dict[str, str] = {}
         self.was_live: set[str] = set()
@@ -133,18 +130,42 @@ class Stubs(Host):
         self._dialled = 0
         self._listened = 0
 
-    @abstractmethod
-    def feed(self, end: str, happened: seen.SideInput) -> None:
-        """Feed the core of one end.
+    def begin(self, end: str, peer: str, offer: str = "") -> None:
+        """Begin an end.
 
         Args:
             end: Name of the end.
-            happened: The input.
+            peer: The stub at the other side.
+            offer: The object that a handler answers.
         """
+        runtime = runtime_of(peer)
+        self.remotes[end] = runtime
+        terms = LinkTerms(address(self.runtime), address(runtime), end, peer)
+        self.ends[end] = LinkEnd(terms, self.role, _POLICY, _Port(self, end), offer)
+        self.give(ToStub(end, "start"))
 
-    def peer(self, end: str) -> str:
-        """The runtime at the other side of a link."""
-        return self.remotes[end]
+    def give(self, message: ToStub) -> None:
+        """Give a message to the core of an end; an end that is over only cleans up."""
+        end = message.end
+        core = self.ends.get(end)
+        if core is None:
+            self._clean_up(message)
+            return
+        message.give(core, self.now)
+        if core.has_ended:
+            del self.ends[end]
+
+    def _clean_up(self, message: ToStub) -> None:
+        port = _Port(self, message.end)
+        match message.call, message.args:
+            case "connect" | "resume", _:
+                port.answer_command(Code.GONE)
+            case "peer_invited", (str(url), _):
+                port.answer_invitation(url, Code.GONE, "the link has ended")
+            case "link_opened", (str(link), *_):
+                port.close_link(link)
+            case _:
+                pass
 
     @abstractmethod
     def invite(self, end: str, url: str) -> None:
@@ -155,13 +176,9 @@ class Stubs(Host):
             url: Address of the object.
         """
 
-    @abstractmethod
     def core_deadline(self) -> float:
-        """Return the time at which the cores must be fed `TimePassed`."""
-
-    @abstractmethod
-    def core_time_over(self) -> None:
-        """Feed `TimePassed` to the cores that are due."""
+        """Return the time at which a core has a deadline."""
+        return min((core.deadline() for core in self.ends.values()), default=math.inf)
 
     @override
     def deadline(self) -> float:
@@ -171,9 +188,9 @@ class Stubs(Host):
     def time_over(self) -> None:
         for link in [link for link, until in self._deaf.items() if until <= self.now]:
             del self._deaf[link]
-            self._lose(link, seen.Loss.BROKEN)
-        if self.core_deadline() <= self.now:
-            self.core_time_over()
+            self._lose(link, Loss.BROKEN)
+        for end in [end for end, core in self.ends.items() if core.deadline() <= self.now]:
+            self.give(ToStub(end, "time_over"))
 
     def signal(self, runtime: str, message: Hashable) -> None:
         """Send a message by the nodes.
@@ -188,22 +205,27 @@ class Stubs(Host):
         self.send(f"{self._route(runtime)} by link", message)
 
     def _route(self, runtime: str) -> str:
-        other = "handler" if self.role == "requester" else "requester"
-        return f"{self.runtime} {self.role} to {runtime} {other}"
+        other = "handler" if self.role is Role.REQUESTER else "requester"
+        return f"{self.runtime} {self.role.value} to {runtime} {other}"
 
-    def _up(self, end: str, report: do.SideEffect | Known) -> None:
-        self.send(
-            f"{self.runtime} {self.role} to registry",
-            ToRegistry(end, address(self.peer(end)), report),
-        )
+    def up(self, end: str, report: State | str, why: str = "") -> None:
+        """Report to the registry (`ToRegistry`).
+
+        Args:
+            end: Name of the end.
+            report: The report.
+            why: The reason.
+        """
+        channel = f"{self.runtime} {self.role.value} to registry"
+        self.send(channel, ToRegistry(end, address(self.remotes[end]), report, why))
 
     # --- what happens ---------------------------------------------------------------------
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case ToStub(end, report):
-                self.feed(end, report)
+            case ToStub():
+                self.give(happened)
             case Observed(url, end):
                 self._observed(url, end)
             case Knock() | Opened() | Closed():
@@ -213,7 +235,7 @@ class Stubs(Host):
             case Leave():
                 self.is_gone = True
                 for end in list(self.states):
-                    self.feed(end, seen.DisconnectAsked("the runtime goes"))
+                    self.give(ToStub(end, "disconnect", ("the runtime goes",)))
             case _:
                 if not self.is_gone:
                     self.take_own(happened)
@@ -224,7 +246,7 @@ class Stubs(Host):
                 self._work(*self.waits.popleft())
             case "refuse":
                 _, end, _ = self.waits.popleft()
-                self.feed(end, seen.ObjectRefused("403"))
+                self.give(ToStub(end, "object_refused", ("403",)))
             case "fail":
                 self._dial_fails(next(iter(self.dials)))
             case "forge":
@@ -243,21 +265,22 @@ class Stubs(Host):
             return
         if what == "object":
             self.objects[end] = Object(ConnectionData(owner=end))
-            self.feed(end, seen.ObjectCreated(f"{end}{_OBJECT}"))
+            self.give(ToStub(end, "object_created"))
         elif negotiation == self._negotiations.get(end, FIRST):
             self._listened += 1
             at = f"11.0.0.{self.number}:{self._listened}"
             self._listening[at] = end, negotiation
-            self.feed(end, seen.CandidatesReady((Candidate("tcp", at, "00"),), negotiation))
+            candidates = (Candidate("tcp", at, "00"),)
+            self.give(ToStub(end, "candidates_ready", (candidates, negotiation)))
 
     def _observed(self, url: str, end: str) -> None:
         own = url.removesuffix(_OBJECT)
         runtime = runtime_of(end)
         if own not in self.objects:
-            self.signal(runtime, ToStub(end, seen.ObserveRefused("404")))
+            self.signal(runtime, ToStub(end, "observe_refused", ("404",)))
             return
         self.objects[own].observer = end
-        self.signal(runtime, ToStub(end, self._shown(self.objects[own])))
+        self._show(self.objects[own])
 
     # --- transport links ------------------------------------------------------------------
 
@@ -265,7 +288,7 @@ class Stubs(Host):
         match happened:
             case Knock(link, at) if at in self._listening:
                 end, negotiation = self._listening[at]
-                self._open(link, end, seen.Opening.ACCEPTED, negotiation)
+                self._open(link, end, Opening.ACCEPTED, negotiation)
             case Knock(link):
                 self._by_link(runtime_of(link), Closed(link))
             case Opened(link, end):
@@ -273,37 +296,44 @@ class Stubs(Host):
                 if dial is None:
                     self._by_link(runtime_of(end), Closed(link))
                 else:
-                    self._open(link, dial.end, seen.Opening.DIALLED, dial.negotiation)
+                    self._open(link, dial.end, Opening.DIALLED, dial.negotiation)
             case Closed(link) if link in self.dials:
                 self._dial_fails(link)
             case Closed(link, loss):
                 self._lose(link, loss)
 
-    def _open(self, link: str, end: str, opening: seen.Opening, negotiation: int) -> None:
-        runtime = self.peer(end)
+    def _open(self, link: str, end: str, opening: Opening, negotiation: int) -> None:
+        runtime = self.remotes[end]
         self.links[link] = runtime
-        if opening is seen.Opening.ACCEPTED:
+        if opening is Opening.ACCEPTED:
             self._by_link(runtime, Opened(link, end))
-        self.feed(end, seen.LinkOpened(link, opening, negotiation))
+        self.give(ToStub(end, "link_opened", (link, opening, negotiation)))
 
     def _dial_fails(self, link: str) -> None:
         dial = self.dials.pop(link)
-        self.feed(dial.end, seen.DialFailed(dial.attempt))
+        self.give(ToStub(dial.end, "dial_failed", (dial.attempt,)))
 
-    def _lose(self, link: str, loss: seen.Loss) -> None:
+    def _lose(self, link: str, loss: Loss) -> None:
         self.links.pop(link, None)
         for end in [end for end, used in self.used.items() if used == link]:
-            self.feed(end, seen.LinkLost(link, loss))
+            self.give(ToStub(end, "link_lost", (link, loss)))
 
     def _cut(self, *, is_seen: bool) -> None:
         link = next(iter(self.links))
         self._by_link(self.links.pop(link), Closed(link))
         if is_seen:
-            self._lose(link, seen.Loss.BROKEN)
+            self._lose(link, Loss.BROKEN)
         else:
             self._deaf[link] = self.now + PING_PERIOD + P2P_CONNECTION.patience(State.LIVE)
 
-    def _close(self, end: str, link: str, loss: seen.Loss) -> None:
+    def close(self, end: str, link: str, loss: Loss) -> None:
+        """End the use of a link.
+
+        Args:
+            end: Name of the end.
+            link: Name of the link.
+            loss: What its other end notices.
+        """
         if self.used.get(end) == link:
             del self.used[end]
         self._deaf.pop(link, None)
@@ -313,96 +343,41 @@ class Stubs(Host):
 
     # --- what the cores decide ------------------------------------------------------------
 
-    def do_all(self, end: str, effects: Iterable[do.SideEffect]) -> None:
-        """Execute the effects of the core of an end.
+    def dial(self, end: str, at: str, attempt: int) -> None:
+        """Dial a candidate.
 
         Args:
             end: Name of the end.
-            effects: The effects, in order.
+            at: Where the other end listens.
+            attempt: Number of the attempt.
         """
-        for effect in effects:
-            self._do(end, effect)
+        self._dialled += 1
+        link = f"{end}#{self._dialled}"
+        self.dials[link] = Dialled(end, attempt, self.negotiation(end))
+        self._by_link(self.remotes[end], Knock(link, at))
 
-    def _do(self, end: str, effect: do.SideEffect) -> None:
-        match effect:
-            case Step():
-                self._note(end, effect)
-            case do.Announce() | do.AskRow():
-                self._up(end, effect)
-            case do.Answered(code):
-                if code == Code.GONE:
-                    self._up(end, effect)
-            case do.Ended():
-                self._up(end, effect)
-                self._ended(end)
-            case do.UseLink() | do.ReleaseLink() | do.CloseLink() | do.Dial():
-                self._on_link(end, effect)
-            case _:
-                self._on_object(end, effect)
+    def negotiation(self, end: str) -> int:
+        """Return the number of the negotiation of an end."""
+        return self._negotiations.get(end, FIRST)
 
-    def _on_link(
-        self, end: str, effect: do.UseLink | do.ReleaseLink | do.CloseLink | do.Dial
-    ) -> None:
-        match effect:
-            case do.UseLink(link):
-                if end not in self.pinned:
-                    raise UnsafeError("a link is used whose peer is not believed")
-                self.used[end] = link
-            case do.ReleaseLink(link):
-                self._close(end, link, seen.Loss.BROKEN)
-            case do.CloseLink(link):
-                # An end that never used it sends no goodbye, either.
-                is_used = self.used.get(end) == link
-                self._close(end, link, seen.Loss.ORDERLY if is_used else seen.Loss.BROKEN)
-            case do.Dial(candidate, attempt):
-                self._dialled += 1
-                link = f"{end}#{self._dialled}"
-                negotiation = self._negotiations.get(end, FIRST)
-                self.dials[link] = Dialled(end, attempt, negotiation)
-                at = candidate.address if isinstance(candidate, Candidate) else candidate.sdp
-                self._by_link(self.peer(end), Knock(link, at))
+    def renew(self, end: str, negotiation: int) -> None:
+        """Begin a new negotiation.
 
-    def _on_object(self, end: str, effect: do.SideEffect) -> None:
-        match effect:
-            case do.CreateObject():
-                self.waits.append(("object", end, FIRST))
-            case do.Listen():
-                self.waits.append(("listen", end, self._negotiations.get(end, FIRST)))
-            case do.Invite():
-                self.invite(end, f"{end}{_OBJECT}")
-            case do.AnswerInvitation(url, code, why):
-                owner = url.removesuffix(_OBJECT)
-                answer = seen.InvitationAnswered(int(code), why)
-                self.signal(runtime_of(owner), ToStub(owner, answer))
-            case do.Observe(url):
-                self.signal(runtime_of(url), Observed(url, end))
-            case _:
-                self._on_value(end, effect)
+        Args:
+            end: Name of the end.
+            negotiation: Its number.
+        """
+        self._negotiations[end] = negotiation
+        self._stop(end)
 
-    def _on_value(self, end: str, effect: do.SideEffect) -> None:
-        match effect:
-            case do.Offer(candidates):
-                self._change(end, candidates=candidates, standing=_believed(end))
-            case do.Plead(status):
-                self._change(end, status=status)
-            case do.Renew(negotiation, status):
-                self._negotiations[end] = negotiation
-                self._stop(end)
-                self._change(end, candidates=(), status=status, standing=UNSIGNED)
-            case do.Pin():
-                self.pinned.add(end)
-            case do.Withdraw():
-                self._withdraw(end)
-            case _:
-                raise TypeError(effect)
-
-    def _change(
+    def change(
         self,
         end: str,
         candidates: tuple[Candidate, ...] | None = None,
         status: str | None = None,
         standing: Standing | None = None,
     ) -> None:
+        """Change the object of an end, and show it to the other side; None: as it was."""
         own = self.objects[end]
         if candidates is not None:
             own.data = attrs.evolve(own.data, candidates=candidates)
@@ -410,29 +385,31 @@ class Stubs(Host):
             own.data = attrs.evolve(own.data, status=status)
         own.standing = standing or own.standing
         if own.observer:
-            self._report(own, self._shown(own))
+            self._show(own)
 
-    def _shown(self, own: Object) -> seen.PeerObjectSeen:
-        """Return what the other side sees of an object, as its node passes it on."""
+    def _show(self, own: Object) -> None:
+        """Show an object to the other side, as its node passes it on."""
         forged, self.is_forged = self.is_forged, False
-        return seen.PeerObjectSeen(own.data, _FORGED if forged else own.standing)
+        self._report(own, "peer_object_seen", own.data, _FORGED if forged else own.standing)
 
-    def _report(self, own: Object, report: seen.SideInput) -> None:
+    def _report(self, own: Object, call: str, *args: Hashable) -> None:
         if own.observer:
-            self.signal(runtime_of(own.observer), ToStub(own.observer, report))
+            self.signal(runtime_of(own.observer), ToStub(own.observer, call, args))
 
     def _stop(self, end: str) -> None:
         """Listen no more; what is being dialled may open all the same."""
         self._listening = {at: one for at, one in self._listening.items() if one[0] != end}
 
-    def _withdraw(self, end: str) -> None:
+    def withdraw(self, end: str) -> None:
+        """Delete the object of an end; stop listening and dialling."""
         self._stop(end)
         self.dials = {link: dial for link, dial in self.dials.items() if dial.end != end}
         own = self.objects.pop(end, None)
         if own is not None:
-            self._report(own, seen.PeerObjectDeleted())
+            self._report(own, "peer_object_deleted")
 
-    def _note(self, end: str, step: Step) -> None:
+    def note(self, end: str, step: Step) -> None:
+        """Note a step of a machine of an end."""
         self.moved([step])
         if step.machine == "handler_controller":
             if end in self.states:
@@ -445,7 +422,8 @@ class Stubs(Host):
                 self.was_live.add(end)
             self.is_undone = self.is_undone or step.new == State.DISCONNECTED
 
-    def _ended(self, end: str) -> None:
+    def ended(self, end: str) -> None:
+        """Forget an end."""
         state = self.states.pop(end, None)
         if state in _AT_WORK:
             raise UnsafeError("an end that is over is still at work (I-P3, I-P4)")
@@ -469,60 +447,141 @@ class Stubs(Host):
 
 
 @final
+class _Port(LinkPort):
+    """The port of one end."""
+
+    def __init__(self, stubs: Stubs, end: str) -> None:
+        self._stubs = stubs
+        self._end = end
+
+    @override
+    def step(self, step: Step) -> None:
+        self._stubs.note(self._end, step)
+
+    @override
+    def announce(self, state: State, why: str = "") -> None:
+        self._stubs.up(self._end, state, why)
+
+    @override
+    def answer_command(self, code: Code, why: str = "") -> None:
+        if code == Code.GONE:
+            self._stubs.up(self._end, "gone")
+
+    @override
+    def ask_row(self) -> None:
+        self._stubs.up(self._end, "asking for the row")
+
+    @override
+    def create_object(self) -> None:
+        self._stubs.waits.append(("object", self._end, FIRST))
+
+    @override
+    def invite(self) -> None:
+        self._stubs.invite(self._end, f"{self._end}{_OBJECT}")
+
+    @override
+    def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
+        answer = ToStub(url.removesuffix(_OBJECT), "invitation_answered", (int(code), why))
+        self._stubs.signal(runtime_of(answer.end), answer)
+
+    @override
+    def observe(self, url: str) -> None:
+        self._stubs.signal(runtime_of(url), Observed(url, self._end))
+
+    @override
+    def pin(self, peer: Believed) -> None:
+        self._stubs.pinned.add(self._end)
+
+    @override
+    def listen(self, offer: str | None = None) -> None:
+        self._stubs.waits.append(("listen", self._end, self._stubs.negotiation(self._end)))
+
+    @override
+    def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
+        self._stubs.change(self._end, candidates, standing=_believed(self._end))
+
+    @override
+    def trickle(self, candidate: str, host: str | None = None) -> None:
+        raise TypeError(candidate)
+
+    @override
+    def hear_ice(self, candidate: str) -> None:
+        raise TypeError(candidate)
+
+    @override
+    def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
+        at = candidate.address if isinstance(candidate, Candidate) else candidate.sdp
+        self._stubs.dial(self._end, at, attempt)
+
+    @override
+    def request_dial(self, status: str) -> None:
+        self._stubs.change(self._end, status=status)
+
+    @override
+    def renew(self, negotiation: int, status: str) -> None:
+        self._stubs.renew(self._end, negotiation)
+        self._stubs.change(self._end, (), status, UNSIGNED)
+
+    @override
+    def use_link(self, link: str) -> None:
+        if self._end not in self._stubs.pinned:
+            raise UnsafeError("a link is used whose peer is not believed")
+        self._stubs.used[self._end] = link
+
+    @override
+    def release_link(self, link: str) -> None:
+        self._stubs.close(self._end, link, Loss.BROKEN)
+
+    @override
+    def close_link(self, link: str) -> None:
+        # An end that never used it sends no goodbye, either.
+        is_used = self._stubs.used.get(self._end) == link
+        self._stubs.close(self._end, link, Loss.ORDERLY if is_used else Loss.BROKEN)
+
+    @override
+    def withdraw(self) -> None:
+        self._stubs.withdraw(self._end)
+
+    @override
+    def end(self) -> None:
+        self._stubs.up(self._end, "over")
+        self._stubs.ended(self._end)
+
+
+@final
 class RequesterPlace(Stubs):
     """The requesters of a runtime, each for one attempt."""
 
-    role = "requester"
+    role = Role.REQUESTER
 
     def __init__(self, runtime: str) -> None:
         super().__init__(runtime)
         self.number = 1 + 2 * "abc".index(runtime)
-        self._cores: dict[str, P2PRequesterCore] = {}
 
     @override
     def take_own(self, happened: Hashable) -> None:
         match happened:
             case Deployed(end, plan):
-                own = address(self.runtime)
-                terms = seen.LinkTerms(own, plan.remote, end, plan.handler)
-                self.remotes[end] = runtime_of(plan.remote)
-                self._cores[end] = P2PRequesterCore(terms, _POLICY)
-                self.feed(end, seen.Started())
+                self.begin(end, plan.handler)
             case _:
                 raise TypeError(happened)
 
     @override
-    def feed(self, end: str, happened: seen.SideInput) -> None:
-        core = self._cores.get(end)
-        self.do_all(end, after_the_end(happened) if core is None else core.feed(happened, self.now))
-        if core is not None and core.has_ended:
-            self._cores.pop(end, None)
-
-    @override
     def invite(self, end: str, url: str) -> None:
-        self.signal(self.peer(end), Invited(url, end))
-
-    @override
-    def core_deadline(self) -> float:
-        return min((core.deadline() for core in self._cores.values()), default=math.inf)
-
-    @override
-    def core_time_over(self) -> None:
-        for end in [end for end, core in self._cores.items() if core.deadline() <= self.now]:
-            self.feed(end, seen.TimePassed())
+        self.signal(self.remotes[end], Invited(url, end))
 
 
 @final
 class HandlerPlace(Stubs):
     """The handler of a runtime."""
 
-    role = "handler"
+    role = Role.HANDLER
 
     def __init__(self, runtime: str) -> None:
         super().__init__(runtime)
         self.number = 2 + 2 * "abc".index(runtime)
         self._requesters: dict[str, str] = {}
-        self._core = P2PHandlerCore(address(runtime), handler_of(runtime), _POLICY)
+        self._minted = 0
 
     @override
     def take_own(self, happened: Hashable) -> None:
@@ -530,38 +589,25 @@ class HandlerPlace(Stubs):
             case Invited(url, requester):
                 self._invited(url, requester)
             case Listening(end):
-                self._up(end, Known(is_known=end in self.states))
+                self.up(end, "known" if end in self.states else "unknown")
             case Disconnect(named):
-                self._do_per_link(self._core.disconnect((named,), "asked", self.now))
+                self._disconnect(named, "asked")
             case _:
                 raise TypeError(happened)
 
     def _invited(self, url: str, requester: str) -> None:
-        remote = runtime_of(requester)
-        effects = self._core.invited(url, requester, address(remote), self.now)
-        for each in effects:
-            if each.link not in self.remotes:
-                self.remotes[each.link], self._requesters[each.link] = remote, requester
-        self._do_per_link(effects)
+        """Begin an end; an older one of the same runtime is closed first."""
+        self._disconnect(address(runtime_of(requester)), "the requester asks for a new link")
+        self._minted += 1
+        end = f"{handler_of(self.runtime)}/conn/{self._minted}"
+        self._requesters[end] = requester
+        self.begin(end, requester, url)
 
-    @override
-    def feed(self, end: str, happened: seen.SideInput) -> None:
-        self._do_per_link(self._core.feed(end, happened, self.now))
-
-    def _do_per_link(self, effects: Iterable[PerLink]) -> None:
-        for each in effects:
-            self.do_all(each.link, [each.effect])
+    def _disconnect(self, named: str, why: str) -> None:
+        for end in [one for one in self.ends if named in {one, address(self.remotes[one])}]:
+            self.give(ToStub(end, "disconnect", (why,)))
 
     @override
     def invite(self, end: str, url: str) -> None:
-        requester = self._requesters[end]
-        source = handler_of(self.runtime)
-        self.signal(runtime_of(requester), ToStub(requester, seen.PeerInvited(url, source)))
-
-    @override
-    def core_deadline(self) -> float:
-        return self._core.deadline()
-
-    @override
-    def core_time_over(self) -> None:
-        self._do_per_link(self._core.time_passed(self.now))
+        args = url, handler_of(self.runtime)
+        self.signal(self.remotes[end], ToStub(self._requesters[end], "peer_invited", args))

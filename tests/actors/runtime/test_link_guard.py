@@ -22,14 +22,15 @@ from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.link_guard import Beliefs, Bond, LinkGuard, _covered
 from actors.runtime.own_identity import OwnIdentity
-from actors.runtime.p2p.link import LinkEnd
-from actors.runtime.p2p.signalling import LinkObjects
 from actors.runtime.stubs.credentials import GivenToken
+from fsm.p2p.link_end import LinkEnd
 from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.node import SESSION_LIFE
 from tests.support.catalogues import keys_of
+from tests.support.link_calls import RecordingPort
+from tests.support.lone_end import lone_end
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.issuer import ISSUER, Issuer
 
@@ -319,24 +320,30 @@ def verifications(monkeypatch):
 
 def observer(guard, data):
     """Alice's end of a link to Bob, which observes his answer."""
-    end = LinkEnd(f"{RA}/p2prequester/1", RB, f"{RB}/p2phandler/1", guard.tls())
+    config = SimpleNamespace(runtime=RA)
+    context = SimpleNamespace(url=f"{RA}/p2prequester/1", config=config, guard=lambda: guard)
+    context.tracer = None
+    end = lone_end(context, RB, f"{RB}/p2phandler/1")
     end.own_object, end.peer_object, end.seen = BOND.answers, BOND.object, data
-    objects = LinkObjects(None, "offer", SimpleNamespace(tracer=None, guard=lambda: guard))
-    return end, objects
+    return end
 
 
-def seen_with(objects, end, **changed):
+def seen_with(end, **changed):
     end.seen = attrs.evolve(end.seen, **changed)
-    return objects.seen_again(end).standing
+    terms, end.core = end.core.terms, RecordingPort(LinkEnd)
+    end.core.terms = terms
+    end.see_again()
+    (seen,) = end.core.take()
+    return seen.standing
 
 
 async def test_what_is_believed_is_verified_once(verifications, autojump_clock):
     key = make_key("EdDSA", "of-b")
     guard = alice(foreign_keys={"b.ex": keys_of(key)})
-    end, objects = observer(guard, shown_by(stated(key)))
-    standing = seen_with(objects, end)
+    end = observer(guard, shown_by(stated(key)))
+    standing = seen_with(end)
     assert isinstance(standing, Believed)
-    assert seen_with(objects, end, status="unreachable-1") is standing
+    assert seen_with(end, status="unreachable-1") is standing
     assert len(verifications) == 1
     security = end.seen.security
     for changed in (
@@ -347,19 +354,19 @@ async def test_what_is_believed_is_verified_once(verifications, autojump_clock):
         {"security": attrs.evolve(security, statement=None)},
     ):
         held = end.seen
-        assert isinstance(seen_with(objects, end, **changed), Distrusted)
+        assert isinstance(seen_with(end, **changed), Distrusted)
         end.seen = held
-    assert seen_with(objects, end) is standing
+    assert seen_with(end) is standing
     end.own_object = "connection://a.ex/2"
-    assert isinstance(seen_with(objects, end), Distrusted)
+    assert isinstance(seen_with(end), Distrusted)
     end.own_object = BOND.answers
     await trio.sleep(500)
-    assert isinstance(seen_with(objects, end), Distrusted)
+    assert isinstance(seen_with(end), Distrusted)
 
 
 async def test_what_is_not_believed_is_verified_again(autojump_clock):
     key, known = make_key("EdDSA", "of-b"), {}
-    end, objects = observer(alice(foreign_keys=known), shown_by(stated(key)))
-    assert isinstance(seen_with(objects, end), Distrusted)
+    end = observer(alice(foreign_keys=known), shown_by(stated(key)))
+    assert isinstance(seen_with(end), Distrusted)
     known["b.ex"] = keys_of(key)
-    assert isinstance(seen_with(objects, end), Believed)
+    assert isinstance(seen_with(end), Believed)

@@ -5,14 +5,13 @@ import pytest
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy
-from fsm.p2p.handler import P2PControllerCore
+from fsm.p2p.link_end import LinkTerms, Loss, Opening
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
-from fsm.p2p.requester import P2PRequesterCore
+from fsm.p2p.negotiation import Role
 from specs.bodies.sync import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
+from tests.support.link_calls import ToldEnd, asks, is_asked, tell
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -23,8 +22,8 @@ TCP = Candidate("tcp", "11.0.0.1:1", "00")
 PUBLIC, PRIVATE, NEAR = (
     f"candidate:1 1 udp 1 {host} 9 typ host" for host in ("11.0.0.1", "10.0.0.1", "127.0.0.1")
 )
-OPENED = seen.LinkOpened("L1", seen.Opening.DIALLED)
-LOST = seen.LinkLost("L1", seen.Loss.BROKEN)
+OPENED = tell.link_opened("L1", Opening.DIALLED)
+LOST = tell.link_lost("L1", Loss.BROKEN)
 
 
 def offer(sdp="offer 1", status="", *candidates):
@@ -35,20 +34,28 @@ def answer(sdp="answer 1", status="", *candidates):
     return believed(ConnectionData(PH, status, ConnectionDescription("answer", sdp), candidates))
 
 
+def with_ice(seen, ice):
+    return tell.peer_object_seen(seen.data, seen.standing, ice)
+
+
 def fed(core, *inputs):
-    effects = [core.feed(happened, 0.0) for happened in inputs][-1]
-    return [each for each in effects if not isinstance(each, Step | do.Pin | do.Announce)]
+    effects = [core.tell(happened, 0.0) for happened in inputs][-1]
+    return [
+        each
+        for each in effects
+        if not (isinstance(each, Step) or is_asked(each, "pin", "announce"))
+    ]
 
 
 def requester(policy=POLICY):
-    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), policy)
-    fed(core, seen.Started(), seen.ObjectCreated(C1), seen.PeerInvited(C2, PH))
+    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, policy)
+    fed(core, tell.start(), tell.object_created(), tell.peer_invited(C2, PH))
     return core
 
 
 def handler():
-    core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
-    fed(core, seen.Started(), seen.RowReported(has_own_request=False))
+    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    fed(core, tell.start(), tell.row_reported(has_own_request=False))
     return core
 
 
@@ -60,31 +67,33 @@ def live_requester(*candidates):
 
 
 def test_a_requester_offers_a_channel_and_a_handler_answers_what_is_offered():
-    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
-    assert fed(core, seen.Started(), seen.ObjectCreated(C1))[0] == do.Listen()
-    assert fed(core, seen.CandidatesReady((TCP,), sdp="offer 1")) == [do.Offer((TCP,), "offer 1")]
+    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    assert fed(core, tell.start(), tell.object_created())[0] == asks.listen()
+    assert fed(core, tell.candidates_ready((TCP,), sdp="offer 1")) == [
+        asks.offer((TCP,), "offer 1")
+    ]
     other = handler()
-    assert fed(other, offer()) == [do.CreateObject()]
-    assert fed(other, seen.ObjectCreated(C2))[0] == do.Listen("offer 1")
+    assert fed(other, offer()) == [asks.create_object()]
+    assert fed(other, tell.object_created())[0] == asks.listen("offer 1")
 
 
 def test_an_answer_is_dialled_once_and_first_where_it_is_the_best_kind():
     core = requester()
-    assert fed(core, answer("answer 1", "", TCP)) == [do.Dial(ChannelAnswer("answer 1"), 1)]
-    assert fed(core, seen.DialFailed(1)) == [do.Dial(TCP, 2)]
-    fed(core, seen.LinkOpened("L1", seen.Opening.DIALLED), LOST)
-    assert fed(core, seen.ConnectAsked())[1:] == [do.Dial(TCP, 3)]
+    assert fed(core, answer("answer 1", "", TCP)) == [asks.dial(ChannelAnswer("answer 1"), 1)]
+    assert fed(core, tell.dial_failed(1)) == [asks.dial(TCP, 2)]
+    fed(core, tell.link_opened("L1", Opening.DIALLED), LOST)
+    assert fed(core, tell.connect())[1:] == [asks.dial(TCP, 3)]
 
 
 def test_an_answer_is_dialled_last_where_another_kind_is_better():
     core = requester(attrs.evolve(POLICY, kinds=("tcp", "webrtc")))
-    assert fed(core, answer("answer 1", "", TCP)) == [do.Dial(TCP, 1)]
-    assert fed(core, seen.DialFailed(1)) == [do.Dial(ChannelAnswer("answer 1"), 2)]
+    assert fed(core, answer("answer 1", "", TCP)) == [asks.dial(TCP, 1)]
+    assert fed(core, tell.dial_failed(1)) == [asks.dial(ChannelAnswer("answer 1"), 2)]
 
 
 def test_an_end_without_data_channels_dials_no_answer():
     core = requester(DialPolicy(("tcp",)))
-    assert fed(core, answer()) == [do.Plead("unreachable-1")]
+    assert fed(core, answer()) == [asks.request_dial("unreachable-1")]
 
 
 def test_another_answer_in_the_same_negotiation_changes_nothing():
@@ -98,18 +107,20 @@ def test_a_lost_channel_is_negotiated_anew_at_once_if_nothing_else_is_known():
     """t8: there is nothing to dial in place."""
     core = live_requester()
     fed(core, LOST)
-    effects = fed(core, seen.ConnectAsked())
-    assert effects[1:] == [do.Renew(2, "negotiation-2"), do.Listen()]
+    effects = fed(core, tell.connect())
+    assert effects[1:] == [asks.renew(2, "negotiation-2"), asks.listen()]
     assert core.state is State.IN_PROGRESS
-    assert fed(core, answer("answer 2", "negotiation-2")) == [do.Dial(ChannelAnswer("answer 2"), 2)]
+    assert fed(core, answer("answer 2", "negotiation-2")) == [
+        asks.dial(ChannelAnswer("answer 2"), 2)
+    ]
 
 
 def test_a_handler_answers_the_new_offer_and_not_the_old_one():
     core = handler()
-    fed(core, offer(), seen.ObjectCreated(C2), OPENED, LOST)
-    void = seen.PeerObjectSeen(ConnectionData(PQ, "negotiation-2"))
-    assert fed(core, void) == [do.Renew(2, "negotiation-2")]
-    assert fed(core, offer("offer 2", "negotiation-2")) == [do.Listen("offer 2")]
+    fed(core, offer(), tell.object_created(), OPENED, LOST)
+    void = tell.peer_object_seen(ConnectionData(PQ, "negotiation-2"))
+    assert fed(core, void) == [asks.renew(2, "negotiation-2")]
+    assert fed(core, offer("offer 2", "negotiation-2")) == [asks.listen("offer 2")]
     assert fed(core, offer("offer 2", "negotiation-2")) == []
 
 
@@ -132,38 +143,38 @@ NAMED = LinkPolicy(P2pUse.NEVER, (PeerPolicy("b.ex", P2pUse.WHENEVER_POSSIBLE),)
     ],
 )
 def test_an_address_is_offered_to_those_who_may_know_it(candidate, policy, is_offered):
-    trickled = fed(requester(policy), seen.IceFound(candidate))
+    trickled = fed(requester(policy), tell.ice_found(candidate))
     proof = policy.ice_proof(candidate)
-    assert trickled == ([do.Trickle(candidate, proof)] if is_offered else [])
+    assert trickled == ([asks.trickle(candidate, proof)] if is_offered else [])
     assert (proof is not None) is (candidate == NEAR and policy.machine is not None)
 
 
 def test_candidates_are_offered_each_once_and_not_without_end():
     core = requester()
     many = [PUBLIC.replace(" 9 ", f" {port} ") for port in range(1, 99)]
-    offered = [fed(core, seen.IceFound(one)) for one in (*many, *many)]
+    offered = [fed(core, tell.ice_found(one)) for one in (*many, *many)]
     assert sum(map(len, offered)) == MAX_ICE_CANDIDATES
 
 
 def test_candidates_of_a_negotiation_that_is_over_are_not_offered():
     core = live_requester()
-    fed(core, LOST, seen.ConnectAsked())
-    assert fed(core, seen.IceFound(PUBLIC, 1)) == []
-    assert fed(core, seen.IceFound(PUBLIC, 2)) == [do.Trickle(PUBLIC)]
+    fed(core, LOST, tell.connect())
+    assert fed(core, tell.ice_found(PUBLIC, 1)) == []
+    assert fed(core, tell.ice_found(PUBLIC, 2)) == [asks.trickle(PUBLIC)]
 
 
 def test_a_candidate_is_tried_once_in_each_negotiation():
     ice = (IceCandidate(PUBLIC, "s"), IceCandidate(PRIVATE, "s"))
     core = requester()
-    first = attrs.evolve(answer(), ice=ice)
-    assert do.HearIce(PUBLIC) in fed(core, first)
+    first = with_ice(answer(), ice)
+    assert asks.hear_ice(PUBLIC) in fed(core, first)
     assert fed(core, first) == []
-    fed(core, OPENED, LOST, seen.ConnectAsked())
-    again = attrs.evolve(answer("answer 2", "negotiation-2"), ice=ice)
-    assert do.HearIce(PUBLIC) in fed(core, again)
+    fed(core, OPENED, LOST, tell.connect())
+    again = with_ice(answer("answer 2", "negotiation-2"), ice)
+    assert asks.hear_ice(PUBLIC) in fed(core, again)
 
 
 def test_candidates_of_an_end_that_is_not_believed_are_not_tried():
     core = handler()
-    unsigned = seen.PeerObjectSeen(offer().data, ice=(IceCandidate(PUBLIC, "s"),))
+    unsigned = tell.peer_object_seen(offer().data, ice=(IceCandidate(PUBLIC, "s"),))
     assert fed(core, unsigned) == []

@@ -4,19 +4,19 @@ import pytest
 
 from fsm.engine import Step
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler import P2PHandlerCore
+from fsm.p2p.link_end import LinkTerms, Loss, Opening
+from fsm.p2p.negotiation import Role
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
+from tests.support.link_calls import ToldEnd, asks, is_asked, tell
 from tests.support.p2p_objects import believed
 from tests.support.trace.table_edges import declared, edges, states
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 OFFER = believed(ConnectionData(f"{MIDDLE}/p2prequester/1"))
-ACCEPTED, DIALLED = seen.Opening.ACCEPTED, seen.Opening.DIALLED
+ACCEPTED, DIALLED = Opening.ACCEPTED, Opening.DIALLED
 
 
 class Handler:
@@ -24,7 +24,8 @@ class Handler:
 
     def __init__(self, own=SMALL, remote=MIDDLE):
         self.url = f"{own}/p2phandler/1"
-        self.core = P2PHandlerCore(own, self.url, DialPolicy(("tcp",)))
+        self.own = own
+        self.ends = {}
         self.remote = remote
         self.now = 0.0
         self.effects = []
@@ -35,28 +36,28 @@ class Handler:
         return [effect for effect in self.effects if isinstance(effect, Step)]
 
     def keep(self, effects):
-        reported = [each.effect for each in effects]
-        self.effects += reported
-        return reported
+        self.effects += effects
+        return effects
 
     def invited(self, number=1):
-        requester = f"{self.remote}/p2prequester/{number}"
-        return self.keep(self.core.invited(f"{requester}/offer", requester, self.remote, self.now))
+        requester, link = f"{self.remote}/p2prequester/1", f"{self.url}/conn/{number}"
+        terms = LinkTerms(self.own, self.remote, link, requester)
+        offer = f"{requester}/offer"
+        self.ends[number] = ToldEnd(terms, Role.HANDLER, DialPolicy(("tcp",)), offer)
+        return self.feed(tell.start(), link=number)
 
     def feed(self, *inputs, link=1):
-        name = f"{self.url}/conn/{link}"
-        return [
-            effect for each in inputs for effect in self.keep(self.core.feed(name, each, self.now))
-        ]
+        end = self.ends[link]
+        return [effect for each in inputs for effect in self.keep(end.tell(each, self.now))]
 
     def wait(self):
-        self.now = self.core.deadline()
-        return self.keep(self.core.time_passed(self.now))
+        self.now = self.ends[1].deadline()
+        return self.feed(tell.time_over())
 
 
-ROW, OWN_ROW = seen.RowReported(has_own_request=False), seen.RowReported(has_own_request=True)
+ROW, OWN_ROW = tell.row_reported(has_own_request=False), tell.row_reported(has_own_request=True)
 TO_ANSWERING = (ROW, OFFER)
-TO_OPEN = (*TO_ANSWERING, seen.ObjectCreated("answer"), seen.LinkOpened("L1", ACCEPTED))
+TO_OPEN = (*TO_ANSWERING, tell.object_created(), tell.link_opened("L1", ACCEPTED))
 
 
 def fed(*inputs, own=SMALL):
@@ -87,7 +88,7 @@ def reported_twice():
 
 def closed_by_the_registry_before_the_row_is_reported():
     """Simultaneous open in the other order: the registry's command comes before its answer."""
-    return fed(seen.DisconnectAsked("simultaneous open"), OWN_ROW)
+    return fed(tell.disconnect("simultaneous open"), OWN_ROW)
 
 
 def answering():
@@ -95,7 +96,7 @@ def answering():
 
 
 def object_refused():
-    return fed(*TO_ANSWERING, seen.ObjectRefused("no"))
+    return fed(*TO_ANSWERING, tell.object_refused("no"))
 
 
 def offer_not_seen():
@@ -105,13 +106,13 @@ def offer_not_seen():
 
 
 def link_did_not_open():
-    handler = fed(*TO_ANSWERING, seen.ObjectCreated("answer"))
+    handler = fed(*TO_ANSWERING, tell.object_created())
     handler.wait()
     return handler
 
 
 def offer_withdrawn():
-    return fed(ROW, seen.PeerObjectDeleted())
+    return fed(ROW, tell.peer_object_deleted())
 
 
 def offer_seen_again():
@@ -123,25 +124,25 @@ def opened():
 
 
 def lost_and_back():
-    return fed(*TO_OPEN, seen.LinkLost("L1", seen.Loss.BROKEN), seen.LinkOpened("L2", ACCEPTED))
+    return fed(*TO_OPEN, tell.link_lost("L1", Loss.BROKEN), tell.link_opened("L2", ACCEPTED))
 
 
 def replaced_by_the_peer():
-    return fed(*TO_OPEN, seen.LinkOpened("L2", ACCEPTED))
+    return fed(*TO_OPEN, tell.link_opened("L2", ACCEPTED))
 
 
 def lost_for_good():
-    handler = fed(*TO_OPEN, seen.LinkLost("L1", seen.Loss.BROKEN))
+    handler = fed(*TO_OPEN, tell.link_lost("L1", Loss.BROKEN))
     handler.wait()
     return handler
 
 
 def goodbye():
-    return fed(*TO_OPEN, seen.LinkLost("L1", seen.Loss.ORDERLY), seen.TimePassed())
+    return fed(*TO_OPEN, tell.link_lost("L1", Loss.ORDERLY), tell.time_over())
 
 
 def disconnected():
-    return fed(*TO_OPEN, seen.DisconnectAsked("asked"), seen.DisconnectAsked("again"))
+    return fed(*TO_OPEN, tell.disconnect("asked"), tell.disconnect("again"))
 
 
 # fmt: off
@@ -196,44 +197,26 @@ def test_these_are_all_paths_of_a_controller():
 def test_an_invitation_is_refused_only_if_our_own_request_wins(own, row, code):
     """P2P-27, I-P20: every case of the guards."""
     handler = Handler(own)
-    answers = [each for each in handler.feed(row) if isinstance(each, do.AnswerInvitation)]
+    answers = [each for each in handler.feed(row) if is_asked(each, "answer_invitation")]
     assert [each.code for each in answers] == [code]
 
 
 def test_a_refused_invitation_ends_the_link_and_says_so():
     handler = Handler()
     effects = [each for each in handler.feed(OWN_ROW) if not isinstance(each, Step)]
-    assert [type(each) for each in effects] == [
-        do.AnswerInvitation,
-        do.Announce,
-        do.Withdraw,
-        do.Ended,
+    assert [each.name for each in effects] == [
+        "answer_invitation",
+        "announce",
+        "withdraw",
+        "end",
     ]
-    assert not handler.core.knows(f"{handler.url}/conn/1")
-
-
-def test_a_requester_that_asks_again_closes_its_old_controller_first():
-    """I-P8: one controller per requester, though they share the stub."""
-    handler = fed(*TO_OPEN)
-    handler.invited(2)
-    reported = states(HANDLER_CONTROLLER, handler.steps)
-    assert reported == {
-        f"{handler.url}/conn/1": "observing observing answering open closed",
-        f"{handler.url}/conn/2": "observing",
-    }
-    closed, begun = (
-        handler.steps.index(step)
-        for step in handler.steps
-        if step.machine == HANDLER_CONTROLLER.name
-        and (step.new == "closed" or "conn/2" in step.key)
-    )
-    assert closed < begun
+    assert handler.ends[1].has_ended
 
 
 def test_two_requesters_have_a_controller_each():
     handler = fed(*TO_OPEN)
     handler.remote = GREAT
-    handler.invited()
+    handler.invited(2)
     handler.feed(OWN_ROW, link=2)
     reported = states(HANDLER_CONTROLLER, handler.steps)
     assert reported[f"{handler.url}/conn/1"].endswith("open")
@@ -246,19 +229,19 @@ def test_two_requesters_have_a_controller_each():
 def test_an_answer_leaves_no_more_time_than_the_set_up_had():
     handler = fed(ROW)
     handler.now = P2P_TIMEOUT - 1.0
-    handler.feed(OFFER, seen.ObjectCreated("answer"))
-    assert handler.core.deadline() == P2P_TIMEOUT
+    handler.feed(OFFER, tell.object_created())
+    assert handler.ends[1].deadline() == P2P_TIMEOUT
 
 
 def test_an_invitation_that_is_not_answered_in_time_is_refused():
     handler = Handler()
-    assert do.AnswerInvitation(f"{MIDDLE}/p2prequester/1/offer", Code.CONFLICT, "timeout") in (
+    assert asks.answer_invitation(f"{MIDDLE}/p2prequester/1/offer", Code.CONFLICT, "timeout") in (
         handler.wait()
     )
 
 
 def test_an_open_link_has_no_deadline_and_a_lost_one_its_own():
     handler = fed(*TO_OPEN)
-    assert handler.core.deadline() == float("inf")
-    handler.feed(seen.LinkLost("L1", seen.Loss.BROKEN))
-    assert handler.core.deadline() == SESSION_IDLE
+    assert handler.ends[1].deadline() == float("inf")
+    handler.feed(tell.link_lost("L1", Loss.BROKEN))
+    assert handler.ends[1].deadline() == SESSION_IDLE

@@ -8,13 +8,13 @@ from fsm.machines import handler_controller
 from fsm.machines.handler_controller import State as Handling
 from fsm.machines.p2p_connection import State
 from fsm.p2p import link_end as p2p_side
-from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler import P2PControllerCore
-from fsm.p2p.requester import P2PRequesterCore
+from fsm.p2p.link_end import LinkTerms
+from fsm.p2p.negotiation import Role
 from fsm.p2p.transfer import P2PTransferCore
 from specs.bodies.sync import ConnectionData
 from specs.limits import protocol as limits
+from tests.support.link_calls import ToldEnd, tell
 from tests.support.p2p_objects import believed
 from tests.support.runtime.registry_core import (
     HB,
@@ -36,17 +36,17 @@ START = 3.0
 
 
 def end(core, *inputs):
-    for happened in (seen.Started(), *inputs):
-        core.feed(happened, START)
+    for happened in (tell.start(), *inputs):
+        core.tell(happened, START)
     return core.deadline() - START
 
 
 def requester(*inputs):
-    return end(P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY), *inputs)
+    return end(ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY), *inputs)
 
 
 def controller(*inputs):
-    return end(P2PControllerCore(seen.LinkTerms(RA, RB, PC, PQ), "offer", POLICY), *inputs)
+    return end(ToldEnd(LinkTerms(RA, RB, PC, PQ), Role.HANDLER, POLICY, "offer"), *inputs)
 
 
 def pinged():
@@ -63,8 +63,8 @@ def record_asked_for():
     return registry.core.deadline() - START
 
 
-ROW, OFFER = seen.RowReported(has_own_request=False), believed(ConnectionData(PQ))
-OWN = seen.ObjectCreated("own")
+ROW, OFFER = tell.row_reported(has_own_request=False), believed(ConnectionData(PQ))
+OWN = tell.object_created()
 
 
 def planned():
@@ -84,7 +84,7 @@ def yielding():
 WAITS = [
     ("p2p_connection",     "created",     requester),
     ("p2p_connection",     "in-progress", lambda: requester(OWN)),
-    ("p2p_connection",     "yielding",    lambda: requester(OWN, seen.YieldAsked())),
+    ("p2p_connection",     "yielding",    lambda: requester(OWN, tell.yield_to_peer())),
     ("p2p_connection",     "live",        pinged),
     ("handler_controller", "observing",   controller),
     ("handler_controller", "observing",   lambda: controller(ROW)),
@@ -167,7 +167,7 @@ def test_later_steps_prolong_no_deadline():
 
 
 def test_an_object_that_comes_late_prolongs_nothing():
-    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
-    core.feed(seen.Started(), START)
-    core.feed(OWN, START + 1.0)
+    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    core.tell(tell.start(), START)
+    core.tell(OWN, START + 1.0)
     assert core.deadline() == START + limits.P2P_TIMEOUT

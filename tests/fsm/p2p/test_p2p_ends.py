@@ -6,14 +6,13 @@ import pytest
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPlan, DialPolicy
-from fsm.p2p.handler import P2PControllerCore
-from fsm.p2p.requester import P2PRequesterCore
+from fsm.p2p.link_end import LinkTerms, Loss, Opening
+from fsm.p2p.negotiation import Role
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
+from tests.support.link_calls import ToldEnd, asks, is_asked, tell
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -25,40 +24,40 @@ LATER = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT + 1.0
 """When nothing that was dialled before can still open."""
 
 DIALLING = "link_dialling"
-DIALLED, ACCEPTED = seen.Opening.DIALLED, seen.Opening.ACCEPTED
+DIALLED, ACCEPTED = Opening.DIALLED, Opening.ACCEPTED
 OFFER = believed(ConnectionData(PQ))
 
 
 def requester():
-    return P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
+    return ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
 
 
 def controller():
-    return P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
+    return ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
 
 
 def fed(core, *inputs, now=0.0):
     """Feed a core; what the last input leads to, of the steps only those of the connection."""
     for happened in inputs[:-1]:
-        core.feed(happened, now)
-    return [each for each in core.feed(inputs[-1], now) if not is_beside_the_connection(each)]
+        core.tell(happened, now)
+    return [each for each in core.tell(inputs[-1], now) if not is_beside_the_connection(each)]
 
 
 def is_beside_the_connection(effect):
     is_other = isinstance(effect, Step) and effect.machine != "p2p_connection"
-    return is_other or isinstance(effect, do.Pin)
+    return is_other or is_asked(effect, "pin")
 
 
 TO_PROGRESS = {
-    requester: (seen.Started(), seen.ObjectCreated(C1)),
+    requester: (tell.start(), tell.object_created()),
     controller: (
-        seen.Started(),
-        seen.RowReported(has_own_request=False),
+        tell.start(),
+        tell.row_reported(has_own_request=False),
         OFFER,
-        seen.ObjectCreated(C2),
+        tell.object_created(),
     ),
 }
-ANSWERED = {requester: (seen.PeerInvited(C2, PH), believed(ConnectionData(PH))), controller: ()}
+ANSWERED = {requester: (tell.peer_invited(C2, PH), believed(ConnectionData(PH))), controller: ()}
 """What lets an end in progress know whose its peer is, where it does not yet."""
 
 BOTH = pytest.mark.parametrize("make", [requester, controller])
@@ -66,7 +65,7 @@ BOTH = pytest.mark.parametrize("make", [requester, controller])
 
 def live(make):
     core = make()
-    fed(core, *TO_PROGRESS[make], *ANSWERED[make], seen.LinkOpened("L1", ACCEPTED))
+    fed(core, *TO_PROGRESS[make], *ANSWERED[make], tell.link_opened("L1", ACCEPTED))
     assert core.state is State.LIVE
     return core
 
@@ -74,7 +73,7 @@ def live(make):
 @BOTH
 def test_a_refused_object_fails_from_created(make):
     core = make()
-    fed(core, *TO_PROGRESS[make][:-1], seen.ObjectRefused("no"))
+    fed(core, *TO_PROGRESS[make][:-1], tell.object_refused("no"))
     assert core.state is State.FAILED
     assert core.has_ended
 
@@ -82,26 +81,26 @@ def test_a_refused_object_fails_from_created(make):
 @BOTH
 def test_a_refused_invitation_fails_from_in_progress(make):
     core = make()
-    effects = fed(core, *TO_PROGRESS[make], seen.InvitationAnswered(409, "simultaneous open"))
+    effects = fed(core, *TO_PROGRESS[make], tell.invitation_answered(409, "simultaneous open"))
     assert effects[1:] == [
-        do.Announce(State.FAILED, "simultaneous open"),
-        do.Withdraw(),
-        do.Ended(),
+        asks.announce(State.FAILED, "simultaneous open"),
+        asks.withdraw(),
+        asks.end(),
     ]
 
 
 @BOTH
 def test_a_refused_observation_fails_also_without_a_reason(make):
     core = make()
-    fed(core, *TO_PROGRESS[make], seen.ObserveRefused(""))
+    fed(core, *TO_PROGRESS[make], tell.observe_refused(""))
     assert core.state is State.FAILED
 
 
 @BOTH
-@pytest.mark.parametrize("late", [seen.InvitationAnswered(408), seen.ObserveRefused("late")])
+@pytest.mark.parametrize("late", [tell.invitation_answered(408), tell.observe_refused("late")])
 def test_a_refusal_that_comes_late_harms_no_live_link(make, late):
     core = live(make)
-    assert core.feed(late, 1.0) == []
+    assert core.tell(late, 1.0) == []
     assert core.state is State.LIVE
 
 
@@ -110,34 +109,34 @@ def test_the_time_for_a_set_up_is_bounded(make):
     core = make()
     fed(core, *TO_PROGRESS[make])
     assert core.deadline() == P2P_TIMEOUT
-    assert core.feed(seen.TimePassed(), P2P_TIMEOUT / 2) == []
-    core.feed(seen.TimePassed(), P2P_TIMEOUT)
+    assert core.tell(tell.time_over(), P2P_TIMEOUT / 2) == []
+    core.tell(tell.time_over(), P2P_TIMEOUT)
     assert core.state is State.FAILED
 
 
 @BOTH
 def test_a_lost_link_is_not_waited_for_without_end(make):
     core = live(make)
-    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN), 1.0)
+    core.tell(tell.link_lost("L1", Loss.BROKEN), 1.0)
     assert core.deadline() == 1.0 + SESSION_IDLE
-    assert fed(core, seen.TimePassed(), now=core.deadline()) == [do.Withdraw(), do.Ended()]
+    assert fed(core, tell.time_over(), now=core.deadline()) == [asks.withdraw(), asks.end()]
     assert core.state is State.DISCONNECTED
 
 
 @BOTH
 def test_a_link_that_the_peer_opened_anew_replaces_the_one_we_believed_in(make):
     core = live(make)
-    effects = core.feed(seen.LinkOpened("L2", ACCEPTED), LATER)
-    reported = [effect.state for effect in effects if isinstance(effect, do.Announce)]
+    effects = core.tell(tell.link_opened("L2", ACCEPTED), LATER)
+    reported = [effect.state for effect in effects if is_asked(effect, "announce")]
     assert reported == [State.DISCONNECTED, State.LIVE]
-    links = [each for each in effects if isinstance(each, do.ReleaseLink | do.UseLink)]
-    assert links == [do.ReleaseLink("L1"), do.UseLink("L2")]
+    links = [each for each in effects if is_asked(each, "release_link", "use_link")]
+    assert links == [asks.release_link("L1"), asks.use_link("L2")]
 
 
 @BOTH
 def test_a_second_link_that_we_dialled_is_closed(make):
     core = live(make)
-    assert core.feed(seen.LinkOpened("L2", DIALLED), LATER) == [do.CloseLink("L2")]
+    assert core.tell(tell.link_opened("L2", DIALLED), LATER) == [asks.close_link("L2")]
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "reversed"])
@@ -145,38 +144,38 @@ def test_a_second_link_that_we_dialled_is_closed(make):
 def test_of_two_links_that_cross_both_ends_keep_the_one_the_requester_dialled(make, is_reversed):
     """I-P6: whatever order they open in; else each end closes what the other keeps."""
     core = live(make)
-    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN), 1.0)
+    core.tell(tell.link_lost("L1", Loss.BROKEN), 1.0)
     by_requester = DIALLED if make is requester else ACCEPTED
     by_handler = ACCEPTED if make is requester else DIALLED
-    opened = [seen.LinkOpened("kept", by_requester), seen.LinkOpened("closed", by_handler)]
+    opened = [tell.link_opened("kept", by_requester), tell.link_opened("closed", by_handler)]
 
-    effects = [core.feed(each, 2.0) for each in (reversed(opened) if is_reversed else opened)]
+    effects = [core.tell(each, 2.0) for each in (reversed(opened) if is_reversed else opened)]
 
-    last = do.UseLink("kept") if is_reversed else do.CloseLink("closed")
+    last = asks.use_link("kept") if is_reversed else asks.close_link("closed")
     assert last in effects[-1]
     assert core.state is State.LIVE
-    assert core.feed(seen.LinkLost("closed", seen.Loss.BROKEN), 3.0) == []
+    assert core.tell(tell.link_lost("closed", Loss.BROKEN), 3.0) == []
 
 
 @BOTH
 def test_a_goodbye_of_the_peer_ends_the_link(make):
     core = live(make)
-    effects = fed(core, seen.LinkLost("L1", seen.Loss.ORDERLY), now=1.0)
-    assert effects[-2:] == [do.Withdraw(), do.Ended()]
+    effects = fed(core, tell.link_lost("L1", Loss.ORDERLY), now=1.0)
+    assert effects[-2:] == [asks.withdraw(), asks.end()]
     assert core.state is State.DISCONNECTED
 
 
 @BOTH
 def test_closing_a_live_link_says_goodbye_and_answers(make):
-    effects = fed(live(make), seen.DisconnectAsked("asked"), now=1.0)
-    assert do.CloseLink("L1") in effects
-    assert effects[-1] == do.Answered(Code.OK)
+    effects = fed(live(make), tell.disconnect("asked"), now=1.0)
+    assert asks.close_link("L1") in effects
+    assert effects[-1] == asks.answer_command(Code.OK)
 
 
 @BOTH
 def test_the_loss_of_another_link_is_no_matter(make):
     core = live(make)
-    assert core.feed(seen.LinkLost("L0", seen.Loss.BROKEN), 1.0) == []
+    assert core.tell(tell.link_lost("L0", Loss.BROKEN), 1.0) == []
     assert core.state is State.LIVE
 
 
@@ -184,44 +183,44 @@ def test_the_loss_of_another_link_is_no_matter(make):
 @pytest.mark.parametrize(
     ("late", "effects"),
     [
-        (seen.ConnectAsked(), [do.Answered(Code.GONE, "the link has ended")]),
-        (seen.DisconnectAsked(""), [do.Answered(Code.OK)]),
-        (seen.ObjectCreated(C1), [do.Withdraw()]),
-        (seen.LinkOpened("L9", ACCEPTED), [do.CloseLink("L9")]),
-        (seen.PeerInvited(C2, PH), [do.AnswerInvitation(C2, Code.GONE, "the link has ended")]),
-        (seen.TimePassed(), []),
+        (tell.connect(), [asks.answer_command(Code.GONE, "the link has ended")]),
+        (tell.disconnect(""), [asks.answer_command(Code.OK)]),
+        (tell.object_created(), [asks.withdraw()]),
+        (tell.link_opened("L9", ACCEPTED), [asks.close_link("L9")]),
+        (tell.peer_invited(C2, PH), [asks.answer_invitation(C2, Code.GONE, "the link has ended")]),
+        (tell.time_over(), []),
         (OFFER, []),
     ],
 )
 def test_after_the_end_nothing_is_left_lying_about(make, late, effects):
     core = make()
-    fed(core, *TO_PROGRESS[make], seen.DisconnectAsked("asked"))
-    assert core.feed(late, 1.0) == effects
+    fed(core, *TO_PROGRESS[make], tell.disconnect("asked"))
+    assert core.tell(late, 1.0) == effects
 
 
 def test_a_requester_reconnects_only_what_is_lost():
     core = live(requester)
-    assert core.feed(seen.ConnectAsked(), 1.0) == [do.Answered(Code.ACCEPTED, "reconnecting")]
+    assert core.tell(tell.connect(), 1.0) == [asks.answer_command(Code.ACCEPTED, "reconnecting")]
 
 
 def test_a_requester_accepts_one_answer_object_of_the_handler_it_invited():
     core = requester()
     fed(core, *TO_PROGRESS[requester])
-    refused = core.feed(seen.PeerInvited(C2, f"{RB}/p2phandler/9"), 0.0)
+    refused = core.tell(tell.peer_invited(C2, f"{RB}/p2phandler/9"), 0.0)
     assert [effect.code for effect in refused] == [Code.FORBIDDEN]
-    assert core.feed(seen.PeerInvited(C2, PH), 0.0)[-1] == do.Observe(C2)
-    again = core.feed(seen.PeerInvited("connection://b.ex/c9", PH), 0.0)
+    assert core.tell(tell.peer_invited(C2, PH), 0.0)[-1] == asks.observe(C2)
+    again = core.tell(tell.peer_invited("connection://b.ex/c9", PH), 0.0)
     assert [effect.code for effect in again] == [Code.CONFLICT]
 
 
 def test_a_requester_pleads_once_a_round_and_fails_when_the_handler_cannot_dial_either():
     core = requester()
     offered = believed(ConnectionData(PH, "", None, (TCP,)))
-    fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH))
-    assert fed(core, offered) == [do.Dial(TCP, 1)]
-    assert fed(core, seen.DialFailed(1)) == [do.Plead("unreachable-1")]
-    assert fed(core, seen.DialFailed(1)) == []
-    core.feed(believed(ConnectionData(PH, "unreachable-1", None, (TCP,))), 0.0)
+    fed(core, *TO_PROGRESS[requester], tell.peer_invited(C2, PH))
+    assert fed(core, offered) == [asks.dial(TCP, 1)]
+    assert fed(core, tell.dial_failed(1)) == [asks.request_dial("unreachable-1")]
+    assert fed(core, tell.dial_failed(1)) == []
+    core.tell(believed(ConnectionData(PH, "unreachable-1", None, (TCP,))), 0.0)
     assert core.state is State.FAILED
 
 
@@ -231,14 +230,14 @@ def test_a_handler_dials_only_when_asked_to_and_says_when_nothing_opens():
     fed(core, *TO_PROGRESS[controller])
     assert fed(core, believed(held)) == []
     pleading = believed(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
-    assert fed(core, pleading) == [do.Dial(TCP, 1)]
+    assert fed(core, pleading) == [asks.dial(TCP, 1)]
     assert fed(core, pleading) == []
-    assert fed(core, seen.DialFailed(1)) == [do.Plead("unreachable-1")]
+    assert fed(core, tell.dial_failed(1)) == [asks.request_dial("unreachable-1")]
 
 
 def dial_steps(core, *inputs):
     """The steps of the dialling of a core while it is fed."""
-    effects = [effect for happened in inputs for effect in core.feed(happened, 0.0)]
+    effects = [effect for happened in inputs for effect in core.tell(happened, 0.0)]
     return [each for each in effects if isinstance(each, Step) and each.machine == DIALLING]
 
 
@@ -249,11 +248,11 @@ def dialled(core, *inputs):
 
 def test_these_are_all_paths_of_a_dialling_end():
     """No row of the table is without use, and no step without a row."""
-    over, lost = seen.DisconnectAsked("closing"), seen.LinkLost("L1", seen.Loss.BROKEN)
+    over, lost = tell.disconnect("closing"), tell.link_lost("L1", Loss.BROKEN)
     opened, failed, connect = (
-        seen.LinkOpened("L1", ACCEPTED),
-        seen.DialFailed(1),
-        seen.ConnectAsked(),
+        tell.link_opened("L1", ACCEPTED),
+        tell.dial_failed(1),
+        tell.connect(),
     )
     asked = (*TO_PROGRESS[requester], *ANSWERED[requester])
     offered = believed(ConnectionData(PH, "", None, (TCP,)))
@@ -269,9 +268,9 @@ def test_these_are_all_paths_of_a_dialling_end():
         for last in ((over,), (opened, over), (opened, lost, connect, connect))
         for step in dial_steps(requester(), *asked, *tail, *last)
     ]
-    taken += dial_steps(requester(), *asked, offered, failed, after, seen.DialFailed(2))
+    taken += dial_steps(requester(), *asked, offered, failed, after, tell.dial_failed(2))
     taken += dial_steps(
-        requester(), *asked, offered, failed, opened, lost, connect, seen.DialFailed(2), connect
+        requester(), *asked, offered, failed, opened, lost, connect, tell.dial_failed(2), connect
     )
     taken += dial_steps(requester(), over)
     taken += dial_steps(controller(), *TO_PROGRESS[controller], *pleas, failed)
@@ -284,42 +283,42 @@ def test_a_requester_dials_from_the_beginning_and_late_candidates_after_its_plea
     offered = believed(ConnectionData(PH, "", None, (TCP,)))
     late = attrs.evolve(TCP, address="11.0.0.1:2")
     after = believed(ConnectionData(PH, "", None, (TCP, late)))
-    tried = (seen.PeerInvited(C2, PH), offered, seen.DialFailed(1), after, seen.DialFailed(2))
-    ended = seen.DisconnectAsked("closing")
+    tried = (tell.peer_invited(C2, PH), offered, tell.dial_failed(1), after, tell.dial_failed(2))
+    ended = tell.disconnect("closing")
     steps = dialled(requester(), *TO_PROGRESS[requester], *tried, ended)
     assert steps == ["ready", "dialling", "ready", "pleaded", "dialling-late", "pleaded", "ended"]
 
 
 def test_a_handler_dials_in_the_round_of_a_plea_and_is_idle_again():
     pleading = believed(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
-    steps = dialled(controller(), *TO_PROGRESS[controller], pleading, seen.DialFailed(1))
+    steps = dialled(controller(), *TO_PROGRESS[controller], pleading, tell.dial_failed(1))
     assert steps == ["idle", "ready", "dialling", "ready", "idle"]
 
 
 @BOTH
 def test_an_end_dials_nothing_while_its_link_is_live(make):
-    opened = (*ANSWERED[make], seen.LinkOpened("L1", ACCEPTED))
+    opened = (*ANSWERED[make], tell.link_opened("L1", ACCEPTED))
     steps = dialled(make(), *TO_PROGRESS[make], *opened)
     assert steps[-1] == "idle"
 
 
 def test_a_handler_leaves_reconnecting_to_the_requester():
-    (answer,) = live(controller).feed(seen.ConnectAsked(), 1.0)
+    (answer,) = live(controller).tell(tell.connect(), 1.0)
     assert answer.code is Code.FORBIDDEN
 
 
 def test_a_handler_answers_an_invitation_once():
     core = controller()
-    fed(core, seen.Started(), seen.RowReported(has_own_request=False))
-    assert core.feed(seen.RowReported(has_own_request=True), 0.0) == []
-    (answer,) = core.feed(seen.PeerInvited(C1, PQ), 0.0)
+    fed(core, tell.start(), tell.row_reported(has_own_request=False))
+    assert core.tell(tell.row_reported(has_own_request=True), 0.0) == []
+    (answer,) = core.tell(tell.peer_invited(C1, PQ), 0.0)
     assert answer.code is Code.CONFLICT
 
 
 def test_a_handler_that_gives_up_early_refuses_the_invitation():
     core = controller()
-    effects = fed(core, seen.Started(), seen.DisconnectAsked("closing"))
-    assert effects[0] == do.AnswerInvitation(C1, Code.CONFLICT, "closing")
+    effects = fed(core, tell.start(), tell.disconnect("closing"))
+    assert effects[0] == asks.answer_invitation(C1, Code.CONFLICT, "closing")
 
 
 def test_candidates_are_dialled_by_policy_and_unix_only_on_the_same_machine():
@@ -347,66 +346,66 @@ def test_an_unknown_machine_is_never_the_same():
 
 # ---- a simultaneous open (P2P-27, I-P20)
 
-SEEN = (seen.PeerInvited(C2, PH), believed(ConnectionData(PC, candidates=(TCP,))))
+SEEN = (tell.peer_invited(C2, PH), believed(ConnectionData(PC, candidates=(TCP,))))
 
 
 def yielding():
     """A requester that was dialling when it was ordered to yield."""
     core = requester()
-    fed(core, *TO_PROGRESS[requester], *SEEN, seen.YieldAsked())
+    fed(core, *TO_PROGRESS[requester], *SEEN, tell.yield_to_peer())
     assert core.state is State.YIELDING
     return core
 
 
 def states_of(effects):
-    return [effect.state for effect in effects if isinstance(effect, do.Announce)]
+    return [effect.state for effect in effects if is_asked(effect, "announce")]
 
 
 def test_a_requester_that_yields_dials_nothing_and_hangs_up_what_opens():
     core = yielding()
-    assert fed(core, seen.DialFailed(1)) == []
+    assert fed(core, tell.dial_failed(1)) == []
     assert fed(core, SEEN[1]) == []
-    assert fed(core, seen.LinkOpened("L1", DIALLED)) == [do.CloseLink("L1")]
+    assert fed(core, tell.link_opened("L1", DIALLED)) == [asks.close_link("L1")]
     assert core.deadline() == P2P_TIMEOUT
 
 
 def test_a_requester_that_yields_goes_on_where_it_was():
     core = yielding()
-    effects = fed(core, seen.ResumeAsked())
+    effects = fed(core, tell.resume())
     assert states_of(effects) == [State.IN_PROGRESS]
-    assert effects[-1] == do.Dial(TCP, 2)
+    assert effects[-1] == asks.dial(TCP, 2)
     assert core.deadline() == P2P_TIMEOUT
-    fed(core, seen.LinkOpened("L1", DIALLED))
+    fed(core, tell.link_opened("L1", DIALLED))
     assert core.state is State.LIVE
 
 
 YIELDED_ENDS = [
-    seen.DisconnectAsked("asked"),
-    seen.InvitationAnswered(409, "409"),
-    seen.PeerObjectDeleted(),
+    tell.disconnect("asked"),
+    tell.invitation_answered(409, "409"),
+    tell.peer_object_deleted(),
 ]
 
 
-@pytest.mark.parametrize("end", YIELDED_ENDS, ids=lambda end: type(end).__name__)
+@pytest.mark.parametrize("end", YIELDED_ENDS, ids=lambda end: end.name)
 def test_a_requester_that_yields_fails_when_the_other_link_has_won(end):
     core = yielding()
     effects = fed(core, end)
     assert core.state is State.FAILED
     if end in YIELDED_ENDS[:2]:
-        assert next(one.why for one in effects if isinstance(one, do.Announce)).startswith("409")
+        assert next(one.why for one in effects if is_asked(one, "announce")).startswith("409")
 
 
 def test_a_requester_that_yields_does_not_wait_for_ever():
     core = yielding()
-    fed(core, seen.TimePassed(), now=P2P_TIMEOUT)
+    fed(core, tell.time_over(), now=P2P_TIMEOUT)
     assert core.state is State.FAILED
 
 
 def test_a_requester_without_an_object_has_nothing_to_wait_with():
     core = requester()
-    effects = fed(core, seen.Started(), seen.YieldAsked())
+    effects = fed(core, tell.start(), tell.yield_to_peer())
     assert states_of(effects) == [State.FAILED]
-    assert do.Answered(Code.OK) in effects
+    assert asks.answer_command(Code.OK) in effects
 
 
 @pytest.mark.parametrize("number", [2, 1])
@@ -415,34 +414,34 @@ def test_a_stale_order_to_yield_changes_nothing(number):
     if number == 2:
         core = requester()
         fed(core, *TO_PROGRESS[requester])
-    (answer,) = fed(core, seen.YieldAsked(number))
+    (answer,) = fed(core, tell.yield_to_peer(number))
     assert answer.code == Code.CONFLICT
-    (answer,) = fed(core, seen.ResumeAsked(number))
+    (answer,) = fed(core, tell.resume(number))
     assert answer.code == Code.CONFLICT
 
 
 def test_a_stale_order_to_go_on_allows_no_second_plea():
     core = requester()
     offered = believed(ConnectionData(PH, "", None, (TCP,)))
-    fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH), offered, seen.DialFailed(1))
-    (answer,) = core.feed(seen.ResumeAsked(), 0.0)
+    fed(core, *TO_PROGRESS[requester], tell.peer_invited(C2, PH), offered, tell.dial_failed(1))
+    (answer,) = core.tell(tell.resume(), 0.0)
     assert answer.code == Code.CONFLICT
 
 
 def test_a_second_order_to_yield_is_followed_already():
-    assert fed(yielding(), seen.YieldAsked()) == [do.Answered(Code.OK)]
+    assert fed(yielding(), tell.yield_to_peer()) == [asks.answer_command(Code.OK)]
 
 
 def test_a_requester_that_has_ended_cannot_go_on():
     core = yielding()
-    fed(core, seen.TimePassed(), now=P2P_TIMEOUT)
-    (answer,) = fed(core, seen.ResumeAsked())
+    fed(core, tell.time_over(), now=P2P_TIMEOUT)
+    (answer,) = fed(core, tell.resume())
     assert answer.code == Code.GONE
 
 
 def test_only_requesters_yield():
     core = controller()
     fed(core, *TO_PROGRESS[controller])
-    for order in (seen.YieldAsked(), seen.ResumeAsked()):
+    for order in (tell.yield_to_peer(), tell.resume()):
         (answer,) = fed(core, order)
         assert answer.code == Code.FORBIDDEN

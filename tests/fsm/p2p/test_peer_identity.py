@@ -4,10 +4,9 @@ import attrs
 import pytest
 
 from fsm.machines.p2p_connection import State
-from fsm.p2p import link_io as do
-from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler import P2PControllerCore
+from fsm.p2p.link_end import LinkTerms, Loss, Opening
+from fsm.p2p.negotiation import Role
 from fsm.p2p.peer_identity import (
     UNSIGNED,
     Believed,
@@ -16,10 +15,10 @@ from fsm.p2p.peer_identity import (
     Vouching,
     standing_of,
 )
-from fsm.p2p.requester import P2PRequesterCore
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.protocol import P2P_TIMEOUT
+from tests.support.link_calls import ToldEnd, asks, is_asked, tell
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -102,13 +101,13 @@ def test_the_reason_says_who_has_to_vouch_and_why_that_fails():
 
 
 def requester():
-    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
-    return core, [seen.Started(), seen.ObjectCreated(C1), seen.PeerInvited(C2, PH)], PH
+    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    return core, [tell.start(), tell.object_created(), tell.peer_invited(C2, PH)], PH
 
 
 def controller():
-    core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
-    return core, [seen.Started(), seen.RowReported(has_own_request=False)], PQ
+    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    return core, [tell.start(), tell.row_reported(has_own_request=False)], PQ
 
 
 BOTH = pytest.mark.parametrize("make", [requester, controller])
@@ -121,7 +120,7 @@ def data(owner, status=""):
 def begun(make):
     core, inputs, owner = make()
     for one in inputs:
-        core.feed(one, 0.0)
+        core.tell(one, 0.0)
     return core, owner
 
 
@@ -129,10 +128,10 @@ def live(make, standing=None):
     """An end with a live link to its peer, which it believes."""
     core, owner = begun(make)
     shown_now = believed(data(owner))
-    core.feed(attrs.evolve(shown_now, standing=standing or shown_now.standing), 0.0)
+    core.tell(tell.peer_object_seen(shown_now.data, standing or shown_now.standing), 0.0)
     if make is controller:
-        core.feed(seen.ObjectCreated(C2), 0.0)
-    core.feed(seen.LinkOpened("L1", seen.Opening.ACCEPTED), 0.0)
+        core.tell(tell.object_created(), 0.0)
+    core.tell(tell.link_opened("L1", Opening.ACCEPTED), 0.0)
     assert core.state is State.LIVE
     return core, owner
 
@@ -143,44 +142,44 @@ UNTIL = Believed(SenderIdentity(RB, BOB, DOMAIN), "der", 50.0)
 @BOTH
 def test_nothing_counts_before_it_is_signed(make):
     core, owner = begun(make)
-    assert core.feed(seen.PeerObjectSeen(data(owner), UNSIGNED), 0.0) == []
-    assert core.feed(seen.LinkOpened("L1", seen.Opening.ACCEPTED), 0.0) == [do.CloseLink("L1")]
+    assert core.tell(tell.peer_object_seen(data(owner), UNSIGNED), 0.0) == []
+    assert core.tell(tell.link_opened("L1", Opening.ACCEPTED), 0.0) == [asks.close_link("L1")]
 
 
 @BOTH
 def test_the_certificate_is_pinned_before_anything_is_dialled_or_answered(make):
     core, owner = begun(make)
-    effects = core.feed(believed(data(owner)), 0.0)
-    assert isinstance(effects[0], do.Pin)
+    effects = core.tell(believed(data(owner)), 0.0)
+    assert is_asked(effects[0], "pin")
     assert len(effects) > 1
-    again = core.feed(believed(data(owner)), 0.0)
-    assert not [one for one in again if isinstance(one, do.Pin)]
+    again = core.tell(believed(data(owner)), 0.0)
+    assert not [one for one in again if is_asked(one, "pin")]
 
 
 @BOTH
 def test_a_peer_that_is_not_believed_fails_the_set_up_with_the_reason(make):
     core, owner = begun(make)
-    effects = core.feed(seen.PeerObjectSeen(data(owner), Distrusted("no domain")), 0.0)
+    effects = core.tell(tell.peer_object_seen(data(owner), Distrusted("no domain")), 0.0)
     assert core.state is State.FAILED
     assert core.has_ended
-    assert do.Announce(State.FAILED, "no domain") in effects
-    assert not [one for one in effects if isinstance(one, do.Dial | do.Pin)]
+    assert asks.announce(State.FAILED, "no domain") in effects
+    assert not [one for one in effects if is_asked(one, "dial", "pin")]
 
 
 @BOTH
 def test_a_set_up_without_a_signature_says_so_at_its_end(make):
     core, owner = begun(make)
-    core.feed(seen.PeerObjectSeen(data(owner), UNSIGNED), 0.0)
-    effects = core.feed(seen.TimePassed(), P2P_TIMEOUT)
-    (announced,) = [one for one in effects if isinstance(one, do.Announce)]
-    assert announced == do.Announce(State.FAILED, "timeout: the peer has signed nothing")
+    core.tell(tell.peer_object_seen(data(owner), UNSIGNED), 0.0)
+    effects = core.tell(tell.time_over(), P2P_TIMEOUT)
+    (announced,) = [one for one in effects if is_asked(one, "announce")]
+    assert announced == asks.announce(State.FAILED, "timeout: the peer has signed nothing")
 
 
 @BOTH
 @pytest.mark.parametrize("standing", [UNSIGNED, Distrusted("altered")])
 def test_a_live_link_stands_whatever_is_shown_by_the_node(make, standing):
     core, owner = live(make)
-    assert core.feed(seen.PeerObjectSeen(data(owner), standing), 1.0) == []
+    assert core.tell(tell.peer_object_seen(data(owner), standing), 1.0) == []
     assert core.state is State.LIVE
 
 
@@ -191,30 +190,31 @@ STRANGERS = [UNSIGNED, Distrusted("forged"), Believed(SenderIdentity(RA), "anoth
 @pytest.mark.parametrize("number", [2, 999_999_999])
 def test_a_live_link_is_renewed_only_by_its_peer(standing, number):
     core, owner = live(controller)
-    anew = seen.PeerObjectSeen(data(owner, f"negotiation-{number}"), standing)
-    assert core.feed(anew, 1.0) == []
-    effects = core.feed(believed(data(owner, "negotiation-2")), 1.0)
-    assert do.Renew(2, "negotiation-2") in effects
+    anew = tell.peer_object_seen(data(owner, f"negotiation-{number}"), standing)
+    assert core.tell(anew, 1.0) == []
+    effects = core.tell(believed(data(owner, "negotiation-2")), 1.0)
+    assert asks.renew(2, "negotiation-2") in effects
     assert core.state is State.IN_PROGRESS
 
 
 def test_a_lost_link_is_renewed_at_once_but_by_the_next_offer_only():
     core, owner = live(controller)
-    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN, "gone"), 1.0)
-    assert core.feed(seen.PeerObjectSeen(data(owner, "negotiation-3"), UNSIGNED), 1.0) == []
-    effects = core.feed(seen.PeerObjectSeen(data(owner, "negotiation-2"), UNSIGNED), 1.0)
-    assert do.Renew(2, "negotiation-2") in effects
+    core.tell(tell.link_lost("L1", Loss.BROKEN, "gone"), 1.0)
+    assert core.tell(tell.peer_object_seen(data(owner, "negotiation-3"), UNSIGNED), 1.0) == []
+    effects = core.tell(tell.peer_object_seen(data(owner, "negotiation-2"), UNSIGNED), 1.0)
+    assert asks.renew(2, "negotiation-2") in effects
 
 
 @BOTH
 def test_another_certificate_is_not_accepted_for_the_same_link(make):
     core, owner = begun(make)
     first = believed(data(owner))
-    core.feed(first, 0.0)
-    other = attrs.evolve(first, standing=attrs.evolve(first.standing, certificate="another"))
-    effects = core.feed(other, 0.0)
+    core.tell(first, 0.0)
+    another = attrs.evolve(first.standing, certificate="another")
+    other = tell.peer_object_seen(first.data, another)
+    effects = core.tell(other, 0.0)
     assert core.state is State.FAILED
-    assert not [one for one in effects if isinstance(one, do.Pin)]
+    assert not [one for one in effects if is_asked(one, "pin")]
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_an_end_is_known_by_a_certificate_that_it_has_named_before(first, second
 def test_a_link_ends_when_nobody_vouches_for_the_peer_any_more(make):
     core, _ = live(make, UNTIL)
     assert core.deadline() == 50.0
-    effects = core.feed(seen.TimePassed(), 50.0)
-    assert do.CloseLink("L1") in effects
+    effects = core.tell(tell.time_over(), 50.0)
+    assert asks.close_link("L1") in effects
     assert core.has_ended
 
 
@@ -251,12 +251,12 @@ def test_a_link_ends_when_nobody_vouches_for_the_peer_any_more(make):
 def test_a_newer_statement_lets_a_live_link_last(make):
     core, owner = live(make, UNTIL)
     newer = attrs.evolve(UNTIL, until=90.0)
-    assert core.feed(seen.PeerObjectSeen(data(owner), newer), 2.0) == [do.Pin(newer)]
+    assert core.tell(tell.peer_object_seen(data(owner), newer), 2.0) == [asks.pin(newer)]
     assert core.deadline() == 90.0
 
 
 def test_an_offer_of_an_earlier_negotiation_is_void():
     core, owner = live(controller)
-    core.feed(believed(data(owner, "negotiation-2")), 1.0)
-    dialled = core.feed(believed(data(owner, "unreachable-1")), 1.0)
+    core.tell(believed(data(owner, "negotiation-2")), 1.0)
+    dialled = core.tell(believed(data(owner, "unreachable-1")), 1.0)
     assert dialled == []

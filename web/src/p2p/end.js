@@ -1,6 +1,6 @@
 /**
- * One end of a direct link, as a core without input or output: `fsm/p2p/link_end.py`,
- * `requester.py` and `handler.py` explain it. Its only kind of link is a data channel.
+ * One end of a direct link, as a core without input or output: `fsm/p2p/link_end.py`
+ * explains it. Its only kind of link is a data channel.
  */
 
 import { beginning, isPlea, negotiationOf, plea } from "./negotiation.js";
@@ -125,9 +125,7 @@ export class LinkEnd {
    */
   feed(input, now) {
     if (this.hasEnded) return afterTheEnd(input);
-    const effects = this.#feed(input, now);
-    if (this.hasEnded && this.#life && !this.#life.mayEnd) effects.push(this.#moveLife("over", now));
-    return effects;
+    return this.#feed(input, now);
   }
 
   /**
@@ -514,7 +512,9 @@ export class LinkEnd {
   /** @returns {Effect[]} */
   #end() {
     this.#until = this.#lifeUntil = Infinity;
-    return [this.#dialling.step("end"), { do: "withdraw" }, { do: "ended" }];
+    const effects = [this.#dialling.step("end")];
+    if (this.#life && !this.#life.mayEnd) effects.push(this.#life.step("over"));
+    return [...effects, { do: "withdraw" }, { do: "ended" }];
   }
 }
 

@@ -13,14 +13,15 @@ import trio
 from actors.keys.certificate import make_channel_certificate
 from actors.runtime.link_guard import Bond, LinkGuard
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkSide
-from fsm.p2p.link_io import HearIce, LinkTerms
+from fsm.p2p.link_end import LinkTerms
 from fsm.p2p.negotiation import Role
 from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.sdp import Description, read_description, write_description
 from specs.bodies.sync import ConnectionData, ConnectionDescription, IceCandidate
 from specs.limits.webrtc import MAX_ICE_CANDIDATES, MAX_SDP
+from tests.support.link_calls import ToldEnd, is_asked, tell
 from tests.support.malicious_node import Attack, victims
+from tests.support.p2p_objects import believed
 from tests.support.runtime.domain import DOMAIN
 from transports.bodies import write_body
 from transports.link import Kind
@@ -202,10 +203,14 @@ def test_the_description_of_an_end_is_no_answer():
 def tried(*candidates: str) -> list[str]:
     """Return the candidates of a peer that are tried by a runtime that names nobody."""
     terms = LinkTerms(BOB, ALICE, f"{BOB}/p2phandler/1/conn/1", f"{ALICE}/p2prequester/1")
-    side = LinkSide(terms, Role.HANDLER, DialPolicy(("webrtc",), b"of this machine"))
-    effects = side.hear_ice(IceCandidate(one, "s") for one in candidates)
-    assert all(isinstance(effect, HearIce) for effect in effects)
-    return [effect.candidate for effect in effects]
+    policy = DialPolicy(("webrtc",), b"of this machine")
+    end = ToldEnd(terms, Role.HANDLER, policy, "connection://b.example/c1")
+    end.tell(tell.start(), 0.0)
+    end.tell(tell.row_reported(has_own_request=False), 0.0)
+    seen = believed(ConnectionData(f"{ALICE}/p2prequester/1"))
+    ice = tuple(IceCandidate(one, "s") for one in candidates)
+    asked = end.tell(tell.peer_object_seen(seen.data, seen.standing, ice), 0.0)
+    return [each.candidate for each in asked if is_asked(each, "hear_ice")]
 
 
 def at(host: str, port: int = 9, protocol: str = "udp", kind: str = "host") -> str:

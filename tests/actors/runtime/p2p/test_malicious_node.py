@@ -14,7 +14,7 @@ from actors.catalogue.trust_file import IssuerTrust, Trust
 from actors.keys.base64url import read_base64url
 from actors.keys.key_set import read_keys
 from actors.runtime.link_guard import Bond, LinkGuard
-from actors.runtime.p2p import stub as p2p_stub
+from actors.runtime.p2p import signalling
 from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
 from fsm.p2p.dialling import DialPolicy
@@ -40,7 +40,7 @@ def ends(monkeypatch):
         made.append((use.stub, link))
         return link
 
-    monkeypatch.setattr(p2p_stub, "P2PLink", make)
+    monkeypatch.setattr(signalling, "P2PLink", make)
     return made
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from actors.runtime.p2p import stub as p2p_stub
+from actors.runtime.p2p import signalling
 from actors.runtime.p2p.link import P2PLink
 from fsm.judge.trace_line import read_record
 from fsm.judge.verdict import judge_run
@@ -63,7 +63,7 @@ def ends(monkeypatch):
         made.append((use.stub, link))
         return link
 
-    monkeypatch.setattr(p2p_stub, "P2PLink", make)
+    monkeypatch.setattr(signalling, "P2PLink", make)
     return made
 
 
@@ -369,7 +369,7 @@ def test_only_senders_of_the_peer_are_accepted_in_any_spelling(data, monkeypatch
         made.append((use.stub, link := P2PLink(proven, use)))
         return link
 
-    monkeypatch.setattr(p2p_stub, "P2PLink", make)
+    monkeypatch.setattr(signalling, "P2PLink", make)
 
     async def main():
         async with attack(DomainOptions(), made, role) as it:

@@ -19,14 +19,13 @@ from actors.runtime.p2p.handshake import (
     open_candidates,
     welcome,
 )
-from actors.runtime.p2p.link import LinkEnd, LinkUse, P2PLink
-from actors.runtime.p2p.signalling import Signalling
-from actors.runtime.p2p.stub import LinkWork
+from actors.runtime.p2p.link import LinkUse, P2PLink
+from actors.runtime.p2p.link_work import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_io import Dial, Loss
+from fsm.p2p.link_end import Loss
 from fsm.sync.value.value import changed
-from specs.bodies.sync import Candidate, ChangeObject, ConnectionData, LinkSecurity
+from specs.bodies.sync import Candidate, ChangeObject
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_FRAME_BYTES, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
@@ -34,6 +33,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
 from tests.support.link_tls import own_tls, peer_tls
+from tests.support.lone_end import lone_end
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
 from transports.bodies import read_body
@@ -250,7 +250,7 @@ async def test_a_cut_link_owes_exactly_what_was_not_acknowledged(autojump_clock)
         pair.cut()
         await trio.sleep(1)
         assert [each.id for each in pair.dialler.link.owed()] == [11]
-        assert [lost.loss for _, lost in ends] == [Loss.BROKEN, Loss.BROKEN]
+        assert [loss for _, (loss, _) in ends] == [Loss.BROKEN, Loss.BROKEN]
 
 
 async def test_goodbye_delivers_what_waits_and_is_no_break(autojump_clock):
@@ -261,15 +261,15 @@ async def test_goodbye_delivers_what_waits_and_is_no_break(autojump_clock):
         await trio.sleep(1)
         assert len(pair.listener.port.posted) == 10
         assert pair.dialler.link.owed() == []
-        losses = {which.port.url: lost.loss for which, lost in ends}
+        losses = {which.port.url: loss for which, (loss, _) in ends}
         assert losses[PC] is Loss.ORDERLY
 
 
 async def test_a_peer_that_went_silent_is_given_up(autojump_clock):
     async with offered_pair(Kind.TCP) as pair:
         began = trio.current_time()
-        lost = await pair.dialler.link.run()
-        assert lost.loss is Loss.BROKEN
+        loss, _ = await pair.dialler.link.run()
+        assert loss is Loss.BROKEN
         assert trio.current_time() - began <= PING_PERIOD + PONG_TIMEOUT + 1
 
 
@@ -312,10 +312,10 @@ async def test_a_frame_over_the_limit_ends_the_link_with_the_code_that_says_so()
         with trio.fail_after(10), pytest.raises(LinkBrokenError) as broken:
             await read_on(dialled.pipe)
         await dialled.pipe.aclose()
-    ((ours, lost),) = proven
+    ((ours, (loss, why)),) = proven
     assert broken.value.close_reason is CloseReason.TOO_LARGE
-    assert lost.loss is Loss.BROKEN
-    assert "larger than" in lost.why
+    assert loss is Loss.BROKEN
+    assert "larger than" in why
     assert ours.counters.drops == {DropReason.MALFORMED: 1}
 
 
@@ -386,7 +386,7 @@ async def test_a_link_takes_so_many_messages_and_no_more_until_it_has_written(au
 # ---- what a new negotiation leaves of the one before
 
 
-def signalling_of(url):
+def reporting_end(url):
     reported = (
         KeepingPort(url),
         offering(Kind.TCP),
@@ -395,24 +395,29 @@ def signalling_of(url):
         IdSource(),
         bytes,
     )
-    return Signalling(StubContext(url, *reported, Counters()))
+    end = lone_end(StubContext(url, *reported, Counters()), RB, PC)
+    end.own_object = OBJECT
+    return end, reported[0]
 
 
-def test_candidates_are_added_to_those_that_are_there():
+async def test_candidates_are_added_to_those_that_are_there():
     """P2P-12: whoever sees one change sees what it adds, and keeps the others."""
-    value, signalling = {"candidates": []}, signalling_of(PQ)
+    value, (end, port) = {"candidates": []}, reporting_end(PQ)
     for name in ("1", "2"):
-        added = ConnectionData(PQ, candidates=(Candidate("tcp", f"127.0.0.1:{name}", "00"),))
-        written, _ = signalling.offer(OBJECT, added, LinkSecurity("k", "s", "c"))
+        end.offer((Candidate("tcp", f"127.0.0.1:{name}", "00"),))
+        await end.perform()
+        written, _ = port.posted[-2:]
         value = changed(value, read_body(written, ChangeObject))
     assert [one["address"][-1] for one in value["candidates"]] == ["1", "2"]
 
 
 async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_clock):
-    signalling = signalling_of(PQ)
+    end, port = reporting_end(PQ)
     value = {"status": "unreachable-1", "owner": PQ, "candidates": [{"address": "old"}]}
     value["security"] = {"key": "old"}
-    void = signalling.offer_anew(OBJECT, "negotiation-2", "offer")
+    end.renew(2, "negotiation-2")
+    await end.perform()
+    (void,) = port.posted
     value = changed(value, read_body(void, ChangeObject))
     assert (value["status"], value["candidates"]) == ("negotiation-2", [])
     assert "security" not in value
@@ -426,12 +431,13 @@ async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_cl
     async def never_taken(_):
         await trio.sleep_forever()
 
-    held = LinkEnd(PQ, RB, PC, own_tls())
-    work = LinkWork(StubContext(PQ, *reported, Counters()), POLICY, held, never_taken)
+    context = StubContext(PQ, *reported, Counters())
+    core = lone_end(context, RB, PC).core
+    work = LinkWork(context, POLICY, core, own_tls(), never_taken)
     async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(work.run)
-            work.do(Dial(offered.candidate, 1))
+            work.dial(offered.candidate, 1)
             pipe = await offered.listener.accept()
             proven = await welcome(pipe, offered.candidate.secret, meeting.tls, random)
             work.cancel()

@@ -11,12 +11,11 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.link_guard import Bond, LinkGuard
-from actors.runtime.p2p import handler as p2p_handler
-from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink
-from actors.runtime.p2p.link import LinkProven
+from actors.runtime.p2p.link_work import LinkProven
+from actors.runtime.p2p.stub import P2PHandler, P2PRequester
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.p2p.link_io import Opening
+from fsm.p2p.link_end import Opening
 from fsm.p2p.negotiation import negotiation_of
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.errors import SpecError
@@ -94,11 +93,11 @@ def requester_context():
 
 
 def requester():
-    return running(p2p_requester.activate, requester_context())
+    return running(P2PRequester, requester_context())
 
 
 def handler():
-    return running(p2p_handler.activate, context(PH, StubConfig(RB, "b.ex", kinds=(Kind.TCP,))))
+    return running(P2PHandler, context(PH, StubConfig(RB, "b.ex", kinds=(Kind.TCP,))))
 
 
 def data(status="", *candidates):
@@ -134,7 +133,7 @@ def codes(messages):
 def test_a_requester_must_know_its_peer(config):
     """RES-08."""
     with pytest.raises(SpecError):
-        p2p_requester.activate(context(PQ, config))
+        P2PRequester(context(PQ, config))
 
 
 async def test_a_requester_begins_with_its_status_and_its_object(autojump_clock):
@@ -220,6 +219,15 @@ async def test_an_object_that_comes_too_late_is_deleted(autojump_clock):
         assert (deleted.type, deleted.body) == (MessageType.DELETE, {"resource": C1})
 
 
+async def test_an_invitation_that_comes_after_the_end_is_answered(autojump_clock):
+    async with requester() as stub:
+        await stub.answer(200, resource=C1)
+        await stub.tell(EXECUTE, f"{RA}/registry", PQ, method="disconnect", params=[RB])
+        invitation = {"source": PH, "schema": "s", "value": {}}
+        posted = await stub.tell(CREATE, f"{C2}/subscription", PQ, **invitation)
+        assert codes(posted) == [Code.GONE]
+
+
 async def test_messages_come_back_from_a_stub_that_is_not_live(autojump_clock):
     async with requester() as stub:
         await stub.tell(CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1")
@@ -298,6 +306,14 @@ async def test_the_same_requester_again_gets_a_new_link_and_the_old_one_is_close
         reported = [(m.body["value"], m.body["link"][-1]) for m in posted if m.is_event]
         assert reported == [("failed", "1"), ("created", "2")]
         assert codes(posted) == [409]
+        steps = [(step.key[-1], step.new) for step in controllers(stub)]
+        assert steps == [("1", "observing"), ("1", "closed"), ("2", "observing")]
+
+
+def controllers(stub):
+    """The steps of the controllers of a handler."""
+    facts = stub.context.tracer.facts
+    return [fact for fact in facts if fact.machine == "handler_controller"]
 
 
 async def invited_by(stub, runtime):
@@ -399,13 +415,13 @@ async def test_a_crashed_stub_leaves_no_history_open(autojump_clock):
 
 
 async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
-    stub = p2p_requester.activate(requester_context())
+    stub = P2PRequester(requester_context())
     network = stub.context.network
     async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:
         pipe = await network.dial(Kind.TCP, listener.address)
         stub.me = Unread()
 
-        await stub._hear(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
+        await stub.report(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
         await stub.stop()
 
         with pytest.raises(LinkClosedError):

@@ -17,14 +17,15 @@ from actors.keys.certificate import make_certificate
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import dial_candidate
-from actors.runtime.p2p.link import Happened, LinkEnd, LinkProven
-from actors.runtime.p2p.stub import LinkWork
+from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_io import Listen
+from fsm.p2p.link_end import LinkEnd, LinkTerms
+from fsm.p2p.negotiation import FIRST
 from specs.bodies.sync import Candidate
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
+from tests.support.link_calls import RecordingPort
 from tests.support.link_tls import own_tls, peer_tls
 from tests.support.runtime.domain import P2P_KINDS
 from tests.support.runtime.p2p_bus import KeepingPort
@@ -35,6 +36,7 @@ from transports.link import Kind
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
 
+RA = "hyperty-runtime://a.ex/ra"
 PQ, PC = "hyperty-runtime://a.ex/ra/p2prequester/1", "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
 RB = "hyperty-runtime://b.ex/rb"
 MACHINE = b"one machine"
@@ -99,27 +101,30 @@ class Door:
 
 @asynccontextmanager
 async def open_door(network_of, kind):
-    reported, held = Growing(), LinkEnd(PQ, RB, PC, own_tls())
+    reported = Growing()
     ready = trio.Event()
 
     async def tell(what):
         reported.append(what)
-        if isinstance(what, Happened):
+        if isinstance(what, EndEvent):
             ready.set()
 
     async with network_of() as network:
         config = StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=(kind,))
         parts = (KeepingPort(PQ), config, network, MemoryTracer(), IdSource(), entropy())
-        work = LinkWork(
-            StubContext(PQ, *parts, Counters()), DialPolicy((kind.value,), MACHINE), held, tell
-        )
+        context = StubContext(PQ, *parts, Counters())
+        policy, core = DialPolicy((kind.value,), MACHINE), RecordingPort(LinkEnd)
+        core.terms, core.negotiation = LinkTerms(RA, RB, PQ, PC), FIRST
+        work = LinkWork(context, policy, core, own_tls(), tell)
         door = Door(network, kind, None, reported)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(work.run)
-                work.do(Listen())
+                work.listen()
                 await ready.wait()
-                (door.candidate,) = reported.pop().what.candidates
+                reported.pop().tell()
+                (ready_now,) = core.take()
+                (door.candidate,) = ready_now.candidates
                 yield door
                 nursery.cancel_scope.cancel()
         finally:

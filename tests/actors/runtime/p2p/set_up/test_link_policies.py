@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from fsm.judge.trace_line import Verdict
-from fsm.p2p import handler as handler_quota
+from fsm.p2p import handler_quota
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from specs.message import MessageType

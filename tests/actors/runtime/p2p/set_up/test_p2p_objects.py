@@ -9,7 +9,7 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.runtime.p2p import requester as p2p_requester
+from actors.runtime.p2p.stub import P2PRequester
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.limits.protocol import P2P_TIMEOUT, READ_PAUSE
 from specs.message import Message, MessageType
@@ -68,7 +68,7 @@ async def observing():
     parts = (KeepingPort(PQ), config, MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
     reported = StubContext(PQ, *parts, Counters())
     async with open_supervisor("test") as supervisor:
-        make = lambda: p2p_requester.activate(reported)  # noqa: E731 - one word less to name
+        make = lambda: P2PRequester(reported)  # noqa: E731 - one word less to name
         stub = Stub(await supervisor.start_child(ChildSpec(PQ, make)), reported)
         await trio.testing.wait_all_tasks_blocked()
         await stub.answer(stub.asked(MessageType.CREATE)[-1], 200, resource=C1)

@@ -1,0 +1,19 @@
+"""An end of a direct link whose stub does not run."""
+
+from types import SimpleNamespace
+
+from actors.runtime.p2p.signalling import EndHost
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.link_end import LinkTerms
+from fsm.p2p.negotiation import Role
+
+
+def lone_end(context, remote, peer, role=Role.REQUESTER):
+    stub = SimpleNamespace(
+        context=context,
+        policy=DialPolicy(()),
+        report=None,
+        kinds_left_out=set(),
+        spawn=lambda *_: None,
+    )
+    return EndHost(stub, LinkTerms(context.config.runtime, remote, context.url, peer), role)
