@@ -64,9 +64,7 @@ from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, Regi
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync.context import (
-    AllocatedAddresses,
     DataSchemas,
-    RegisteredObjects,
     SyncContext,
     SyncMessage,
 )
@@ -455,8 +453,8 @@ async def _sync_manager(
         runtime=config.runtime,
         domain=config.domain,
         bus=CorePort(f"{config.runtime}/sm", helpers.bus),
-        addresses=AllocatedAddresses(helpers.allocation),
-        records=RegisteredObjects(helpers.registrar),
+        allocation=helpers.allocation,
+        registrar=helpers.registrar,
         ids=config.ids,
         tracer=plan.tracer,
         registry=helpers.registry,

@@ -35,7 +35,6 @@ __all__ = [
     "LeasesCore",
     "RenewalsCore",
     "RepeatTimes",
-    "RepeatedChange",
     "RepeatsCore",
 ]
 
@@ -226,15 +225,6 @@ class RenewalsCore:
 
 
 @final
-@attrs.frozen(slots=True)
-class RepeatedChange:
-    """Publish this change of an object again."""
-
-    url: str
-    change: Change
-
-
-@final
 @attrs.define(slots=True)
 class _Rest:
     """What is repeated of one object, since it is new.
@@ -372,8 +362,8 @@ class RepeatsCore:
         """Return when `due` is to be asked; infinity: never."""
         return self._times.deadline()
 
-    def due(self, now: float, is_observed: IsObserved) -> RepeatedChange | None:
-        """Take the change to repeat now; None: none is due.
+    def due(self, now: float, is_observed: IsObserved) -> tuple[str, Change] | None:
+        """Take an object and its change to repeat now; None: none is due.
 
         Args:
             now: Seconds on the host's clock.
@@ -386,4 +376,4 @@ class RepeatsCore:
         last.left -= 1
         if last.left <= 0:
             self.forget(url)
-        return RepeatedChange(url, last.change)
+        return url, last.change

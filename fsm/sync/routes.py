@@ -11,29 +11,11 @@ One move is made at a time, and the new route is there before the old one is giv
 reporter goes by the last request it got, so where that is in doubt the request is repeated.
 """
 
+from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, final
 
-import attrs
-
-__all__ = [
-    "KeepIn",
-    "LinksReach",
-    "MoveTo",
-    "Moving",
-    "ObserverRoute",
-    "RouteEffect",
-    "RuntimeRoutes",
-    "SendOut",
-]
-
-
-@final
-@attrs.frozen(slots=True)
-class MoveTo:
-    """An effect: route the changes by this link; None: by the node. The host then calls `moved`."""
-
-    link: str | None
+__all__ = ["Moving", "ObserverRoute", "RoutesPort", "RuntimeRoutes"]
 
 
 @final
@@ -54,11 +36,15 @@ class Moving(Enum):
 class ObserverRoute:
     """The route of one object's changes.
 
+    Args:
+        move: Has the changes routed by a link; None: by the node. The host then calls `moved`.
+
     Attributes:
         used: The link by which they come; None: they come by the node.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, move: Callable[[str | None], None]) -> None:
+        self._request_move: Final = move
         self.used: str | None = None
         self._is_open = False
         self._link: str | None = None
@@ -86,7 +72,7 @@ class ObserverRoute:
         """Return whether an observer wants the object, and has not left."""
         return observer in self._preferences
 
-    def prefer(self, observer: str, *, p2p: bool | None) -> list[MoveTo]:
+    def prefer(self, observer: str, *, p2p: bool | None) -> None:
         """Note the preference of an observer.
 
         Args:
@@ -94,14 +80,14 @@ class ObserverRoute:
             p2p: True: by a link only; False: by the node only; None: by any route.
         """
         self._preferences[observer] = p2p
-        return self._move()
+        self._move()
 
-    def left(self, observer: str) -> list[MoveTo]:
+    def left(self, observer: str) -> None:
         """Note that an observer has left."""
         self._preferences.pop(observer, None)
-        return self._move()
+        self._move()
 
-    def opened(self, link: str | None, barred: str | None = None) -> list[MoveTo]:
+    def opened(self, link: str | None, barred: str | None = None) -> None:
         """Note by which route the first observer subscribed.
 
         Args:
@@ -110,18 +96,18 @@ class ObserverRoute:
         """
         self._is_open, self.used, self._link = True, link, link or barred
         self._barred = barred
-        return self._move()
+        self._move()
 
-    def asked(self, link: str | None) -> list[MoveTo]:
+    def asked(self, link: str | None) -> None:
         """Note that another observer subscribed by a route, and was answered.
 
         If that is not the route in use, the reporter's end may use it now. During a move it is not
         known which of the two requests reached the reporter last.
         """
         self._is_unsure = self._is_unsure or self._is_moving or link != self.used
-        return self._move()
+        self._move()
 
-    def link_is(self, link: str | None) -> list[MoveTo]:
+    def link_is(self, link: str | None) -> None:
         """Note which live link leads to the reporter's runtime; None: none does.
 
         A link that goes during a move to it, and is back before the end of the move, was lost at
@@ -131,9 +117,9 @@ class ObserverRoute:
             self._barred = None
             self._is_unsure = self._is_unsure or self._is_moving
         self._link = link
-        return self._move()
+        self._move()
 
-    def moved(self, link: str | None, how: Moving) -> list[MoveTo]:
+    def moved(self, link: str | None, how: Moving) -> None:
         """Note how a move ended; changes in the meantime may cause the next one.
 
         Args:
@@ -146,46 +132,31 @@ class ObserverRoute:
         elif link is not None:
             self._barred = link
             self._is_unsure = self._is_unsure or how is Moving.UNSURE
-        return self._move()
+        self._move()
 
-    def _move(self) -> list[MoveTo]:
+    def _move(self) -> None:
         if self._is_moving or not self._is_open:
-            return []
+            return
         aim = self._link if self.may_use_links and self._link != self._barred else None
-        if aim == self.used and not self._is_unsure:
-            return []
-        self._is_moving, self._is_unsure = True, False
-        return [MoveTo(aim)]
+        if aim != self.used or self._is_unsure:
+            self._is_moving, self._is_unsure = True, False
+            self._request_move(aim)
 
 
-@final
-@attrs.frozen(slots=True)
-class SendOut:
-    """Send the changes of an object over a link, too."""
+class RoutesPort(Protocol):
+    """What the routes to observers ask of their host; no method calls them."""
 
-    url: str
-    link: str
+    def add_link(self, url: str, link: str) -> None:
+        """Send the changes of an object over a link, too."""
 
+    def remove_link(self, url: str, link: str) -> None:
+        """Send the changes of an object over that link no longer."""
 
-@final
-@attrs.frozen(slots=True)
-class KeepIn:
-    """Send the changes of an object over that link no longer."""
+    def set_reached(self, url: str, *, is_all: bool) -> None:
+        """Note whether links reach all runtimes with observers of an object.
 
-    url: str
-    link: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LinksReach:
-    """Whether links reach all runtimes with observers: then the node need not hear of children."""
-
-    url: str
-    is_all: bool
-
-
-RouteEffect: TypeAlias = SendOut | KeepIn | LinksReach
+        Then the node need not hear of its children.
+        """
 
 
 @final
@@ -193,10 +164,12 @@ class RuntimeRoutes:
     """The links to the observers of all objects of a runtime.
 
     Args:
+        port: The host.
         runtime: Address of the runtime; its own observers need no route.
     """
 
-    def __init__(self, runtime: str = "") -> None:
+    def __init__(self, port: RoutesPort, runtime: str = "") -> None:
+        self._port: Final = port
         self._runtime = runtime
         self._asked: Final[dict[str, dict[str, str]]] = {}
         self._used: Final[dict[str, dict[str, str]]] = {}
@@ -215,7 +188,7 @@ class RuntimeRoutes:
         else:
             self._asked.setdefault(url, {})[runtime] = link
 
-    def counts(self, url: str, runtime: str) -> list[RouteEffect]:
+    def counts(self, url: str, runtime: str) -> None:
         """Use the route of the last subscription for a runtime, which has an active observer.
 
         Args:
@@ -224,14 +197,13 @@ class RuntimeRoutes:
         """
         there, wanted = self._used.setdefault(url, {}), self._asked.get(url, {}).get(runtime)
         used = there.pop(runtime, None)
-        effects: list[RouteEffect] = []
         if wanted is not None:
             there[runtime] = wanted
-        if used != wanted:
-            effects += [KeepIn(url, used)] if used is not None else []
-            effects += [SendOut(url, wanted)] if wanted is not None else []
+        if used is not None and used != wanted:
+            self._port.remove_link(url, used)
+        if wanted is not None and used != wanted:
+            self._port.add_link(url, wanted)
         self._tidy(url)
-        return effects
 
     def direct(self, url: str) -> frozenset[str]:
         """Return the runtimes that get the changes of an object by a link."""
@@ -241,8 +213,8 @@ class RuntimeRoutes:
         """Return whether a runtime has subscribed to an object by a link."""
         return url in self._asked or url in self._used or url in self._all_reached
 
-    def reach(self, url: str, active: tuple[str, ...]) -> list[RouteEffect]:
-        """Return what changes about the links reaching all observers.
+    def reach(self, url: str, active: tuple[str, ...]) -> None:
+        """Note whether links reach all observers.
 
         Args:
             url: Address of the object.
@@ -250,17 +222,14 @@ class RuntimeRoutes:
         """
         direct = self.direct(url)
         is_all = bool(direct) and direct.issuperset(one for one in active if one != self._runtime)
-        if is_all == (url in self._all_reached):
-            return []
-        if is_all:
-            self._all_reached.add(url)
-        else:
-            self._all_reached.discard(url)
-        return [LinksReach(url, is_all)]
+        self._set_reached(url, is_all=is_all)
 
-    def left(
-        self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()
-    ) -> list[RouteEffect]:
+    def _set_reached(self, url: str, *, is_all: bool) -> None:
+        if is_all != (url in self._all_reached):
+            (self._all_reached.add if is_all else self._all_reached.discard)(url)
+            self._port.set_reached(url, is_all=is_all)
+
+    def left(self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()) -> None:
         """Note which runtimes still have observers of an object, or requests for it.
 
         Args:
@@ -271,40 +240,35 @@ class RuntimeRoutes:
         asked, used = self._asked.get(url, {}), self._used.get(url, {})
         for one in [one for one in asked if one not in {*active, *asking}]:
             del asked[one]
-        ended: list[RouteEffect] = [
-            KeepIn(url, used.pop(one)) for one in tuple(used) if one not in active
-        ]
+        for one in [one for one in used if one not in active]:
+            self._port.remove_link(url, used.pop(one))
         self._tidy(url)
-        return ended
 
-    def forget(self, url: str) -> list[RouteEffect]:
+    def forget(self, url: str) -> None:
         """Note that an object is gone."""
-        return [*self.left(url, ()), *self.reach(url, ())]
+        self.left(url, ())
+        self.reach(url, ())
 
     def _tidy(self, url: str) -> None:
         for table in (self._asked, self._used):
             if url in table and not table[url]:
                 del table[url]
 
-    def link_is(self, runtime: str, link: str | None) -> list[RouteEffect]:
+    def link_is(self, runtime: str, link: str | None) -> None:
         """Note which link leads to a runtime now.
 
         Args:
             runtime: Address of the runtime.
             link: The link; None: none does.
         """
-        ended: list[RouteEffect] = []
         for url in sorted({*self._asked, *self._used}):
             asked, used = self._asked.get(url, {}), self._used.get(url, {})
             if asked.get(runtime, link) != link:
                 del asked[runtime]
             if used.get(runtime, link) != link:
-                ended.append(KeepIn(url, used.pop(runtime)))
-                if url in self._all_reached:
-                    self._all_reached.discard(url)
-                    ended.append(LinksReach(url, is_all=False))
+                self._port.remove_link(url, used.pop(runtime))
+                self._set_reached(url, is_all=False)
             self._tidy(url)
-        return ended
 
     def watched(self) -> frozenset[str]:
         """Return the runtimes whose links matter."""

@@ -328,7 +328,7 @@ class ObjectWorld:
 
     def time_over(self):
         while (again := self.repeats.due(self.now, lambda _: self.reporter.observers)) is not None:
-            self._send(again.change)
+            self._send(again[1])
         for side in self.sides:
             if side.is_there:
                 self.at_copy(side, ("time_over",))

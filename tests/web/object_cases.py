@@ -18,7 +18,7 @@ from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.sync import children as kids
 from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
-from fsm.sync.routes import Moving, ObserverRoute, RuntimeRoutes
+from fsm.sync.routes import Moving
 from fsm.sync.value.value import (
     can_be_set,
     changed,
@@ -34,6 +34,7 @@ from specs.message import Message, MessageType
 from tests.support import lone_report
 from tests.support.children_world import lone_children, told_children
 from tests.support.lone_copy import CopyPort, lone_copy, told, without_steps
+from tests.support.lone_routes import LoneRuntimeRoutes, lone_observer_route
 from transports.bodies import write_body
 
 Case = dict[str, Any]
@@ -501,14 +502,14 @@ def repeats(random: Random) -> Case:
             case _:
                 observed = random.sample(urls, random.randrange(1, 4))
                 found = core.due(now, lambda one, all_=observed: one in all_)
-                said = found and {"url": found.url, "change": plain(found.change)}
+                said = found and {"url": found[0], "change": plain(found[1])}
                 tape.note("repeated", [now, observed], said)
         tape.note("deadline", [], core.deadline())
     return tape.case
 
 
 def observer_routes(random: Random) -> Case:
-    tape, core = Tape("ObserverRoute"), ObserverRoute()
+    tape, core = Tape("ObserverRoute"), lone_observer_route()
     links = [None, "link/1", "link/2"]
     moves: list[Any] = []
     for number in range(40):
@@ -518,24 +519,24 @@ def observer_routes(random: Random) -> Case:
             case 0 | 1:
                 p2p = random.choice([True, False, None, None])
                 found = core.prefer(who, p2p=p2p)
-                tape.note("prefer", [who, p2p], found)
+                tape.note("prefer", [who, p2p], _moves(found))
             case 2:
                 found = core.left(who)
-                tape.note("left", [who], found)
+                tape.note("left", [who], _moves(found))
             case 3 if number < 10:
                 barred = random.choice(links)
                 found = core.opened(link, barred)
-                tape.note("opened", [link, barred], found)
+                tape.note("opened", [link, barred], _moves(found))
             case 4:
                 found = core.asked(link)
-                tape.note("asked", [link], found)
+                tape.note("asked", [link], _moves(found))
             case 5:
                 found = core.link_is(link)
-                tape.note("linkIs", [link], found)
+                tape.note("linkIs", [link], _moves(found))
             case _ if moves:
                 aim, how = moves.pop(), random.choice(list(Moving))
-                found = core.moved(aim.link, how)
-                tape.note("moved", [aim.link, how.name.lower()], found)
+                found = core.moved(aim, how)
+                tape.note("moved", [aim, how.name.lower()], _moves(found))
             case _:
                 pass
         moves += found
@@ -546,8 +547,18 @@ def observer_routes(random: Random) -> Case:
     return tape.case
 
 
+def _moves(found: list[Any]) -> list[Any]:
+    return [{"do": "move-to", "link": link} for link in found]
+
+
+def _route_effects(asked: list[Any]) -> list[Any]:
+    names = {"add_link": "send-out", "remove_link": "keep-in"}
+    links = [one for one in asked if one[0] in names]
+    return [{"do": names[name], "url": url, "link": link} for name, url, link in links]
+
+
 def runtime_routes(random: Random) -> Case:
-    tape, core = Tape("RuntimeRoutes"), RuntimeRoutes()
+    tape, core = Tape("RuntimeRoutes"), LoneRuntimeRoutes()
     urls, links = [URL, "comm://a.example/2"], [None, "link/1", "link/2"]
     for _ in range(40):
         url, runtime, link = random.choice(urls), random.choice(RUNTIMES), random.choice(links)
@@ -556,13 +567,15 @@ def runtime_routes(random: Random) -> Case:
                 core.asked(url, runtime, link)
                 tape.note("asked", [url, runtime, link], None)
             case 1:
-                tape.note("counts", [url, runtime], core.counts(url, runtime))
+                tape.note("counts", [url, runtime], _route_effects(core.counts(url, runtime)))
             case 2:
                 active = tuple(random.sample(RUNTIMES, random.randrange(3)))
                 asking = tuple(random.sample(RUNTIMES, random.randrange(3)))
-                tape.note("left", [url, active, asking], core.left(url, active, asking))
+                tape.note(
+                    "left", [url, active, asking], _route_effects(core.left(url, active, asking))
+                )
             case _:
-                tape.note("linkIs", [runtime, link], core.link_is(runtime, link))
+                tape.note("linkIs", [runtime, link], _route_effects(core.link_is(runtime, link)))
         tape.note("direct", [url], core.direct(url))
         tape.note("isUsed", [url], core.is_used(url))
     return tape.case

@@ -26,12 +26,12 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.messages import Turn
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.registry.allocation import AddressAllocation, AllocationError
-from actors.runtime.registry.registrations import Registrar, RegistrationError
+from actors.runtime.registry.allocation import AddressAllocation
+from actors.runtime.registry.registrations import Registrar
 from actors.runtime.registry.registry import Registry
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from fsm.effects import Refused, RowChanged
+from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.resolve.config import Topology
 from specs.addresses.address import (
@@ -42,7 +42,6 @@ from specs.addresses.address import (
     runtime_of,
     scheme_of,
 )
-from specs.bodies.registry import Record
 from specs.bodies.sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
@@ -55,7 +54,6 @@ from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 
 __all__ = [
-    "AllocatedAddresses",
     "ComponentLeft",
     "DataSchemas",
     "Job",
@@ -64,7 +62,6 @@ __all__ = [
     "ObjectsView",
     "ObjectsWanted",
     "PathsForgotten",
-    "RegisteredObjects",
     "Spawn",
     "SyncContext",
     "SyncMessage",
@@ -114,56 +111,6 @@ _CODES: Final = frozenset(Code)
 
 
 @final
-class RegisteredObjects:
-    """Registers data objects in the domain registry, by the registrar of the runtime."""
-
-    def __init__(self, registrar: Registrar) -> None:
-        self._registrar = registrar
-
-    async def register(self, record: Record) -> Refused | None:
-        """Register an object and keep its record alive; None: it is registered."""
-        try:
-            await self._registrar.register(record)
-        except RegistrationError as error:
-            return Refused(code_in_use(error.code), str(error))
-        except ActorStoppedError:
-            return Refused(Code.GONE, "the runtime has closed")
-        return None
-
-    async def unregister(self, url: str) -> None:
-        """Set a record to disconnected. Idempotent."""
-        # What cannot be reported now, the node notes when the session ends (REG-09).
-        with suppress(ActorStoppedError):
-            await self._registrar.unregister(url)
-
-
-@final
-class AllocatedAddresses:
-    """Allocates addresses of data objects, by the address allocation of the runtime."""
-
-    def __init__(self, allocation: AddressAllocation) -> None:
-        self._allocation = allocation
-
-    async def allocate(self, scheme: str) -> str | Refused:
-        """Return a new address of a scheme; or why there is none, with the code of the node."""
-        try:
-            (address,) = await self._allocation.allocate(scheme, 1)
-        except AllocationError as error:
-            return Refused(code_in_use(error.code), str(error))
-        except BadMessageError as error:
-            return Refused(Code.BAD_BACKEND, f"no address: {error.reason}")
-        except ActorStoppedError:
-            return Refused(Code.GONE, "the runtime has closed")
-        return address
-
-    async def free(self, address: str) -> None:
-        """Free an address. Idempotent."""
-        # What the node does not take back now, it takes when the session ends (I-A7).
-        with suppress(AllocationError, ActorStoppedError):
-            await self._allocation.free((address,))
-
-
-@final
 @attrs.frozen(slots=True)
 class SyncContext:
     """All that the sync manager may use.
@@ -173,6 +120,8 @@ class SyncContext:
         domain: Its domain, at whose node reporter paths are set.
         topology: Whose node paths to objects of other domains are set at.
         bus: Its handle on the Message BUS; the handle's address is its own.
+        allocation: Allocates the addresses of data objects.
+        registrar: Registers them in the domain registry.
         registry: Announces to other runtimes what is reported here, and hears its status events.
         counters: Where messages that end here are counted.
         schemas: What values must obey.
@@ -185,8 +134,8 @@ class SyncContext:
     runtime: str
     domain: str
     bus: CorePort
-    addresses: AllocatedAddresses
-    records: RegisteredObjects
+    allocation: AddressAllocation
+    registrar: Registrar
     ids: IdSource
     tracer: Tracer
     registry: Registry

@@ -13,7 +13,7 @@ from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
 from actors.runtime.sync.registration import SUBSCRIPTION, published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
-from fsm.sync.routes import MoveTo, Moving, ObserverRoute
+from fsm.sync.routes import Moving, ObserverRoute
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.sync import Subscription
@@ -97,8 +97,8 @@ class ObserverPaths:
             observer: Address of the observer.
             p2p: Whether a direct link is wanted; None: if there is one.
         """
-        route = self._routes.setdefault(url, ObserverRoute())
-        self._move(url, route.prefer(observer, p2p=False if is_p2p_part(url) else p2p))
+        route = self._routes.setdefault(url, ObserverRoute(partial(self._move, url)))
+        route.prefer(observer, p2p=False if is_p2p_part(url) else p2p)
 
     def on_left(self, url: str, observer: str) -> None:
         """Note that an observer is gone.
@@ -109,7 +109,7 @@ class ObserverPaths:
         """
         route = self._routes.get(url)
         if route is not None:
-            self._move(url, route.left(observer))
+            route.left(observer)
 
     async def open(self, url: str, observer: str) -> Opened:
         """Ask for the first observer: by the live link there is, else by the node.
@@ -147,9 +147,9 @@ class ObserverPaths:
         if route is None:
             return
         if not by.is_first:
-            self._move(url, route.asked(by.link))
+            route.asked(by.link)
             return
-        self._move(url, route.opened(by.link, by.barred))
+        route.opened(by.link, by.barred)
         self._set_child_path(url, route.used)
         if not is_p2p_part(url):
             self._watches.watch(url, by.link or by.barred, is_wanted=route.wants_link)
@@ -240,13 +240,12 @@ class ObserverPaths:
         """Note that another link leads to where an object is reported, or none."""
         route = self._routes.get(url)
         if route is not None:
-            self._move(url, route.link_is(link))
+            route.link_is(link)
 
-    def _move(self, url: str, moves: list[MoveTo]) -> None:
+    def _move(self, url: str, link: str | None) -> None:
         route = self._routes[url]
-        for move in moves:
-            job = self._to_node if move.link is None else partial(self._to_link, link=move.link)
-            self._spawn(partial(job, url, route))
+        to_link = partial(self._to_link, url, route)
+        self._spawn(partial(self._to_node, url, route) if link is None else partial(to_link, link))
 
     def _set_event_link(self, url: str, link: str | None) -> None:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
@@ -294,7 +293,7 @@ class ObserverPaths:
     def _on_moved(self, url: str, route: ObserverRoute, link: str | None, how: Moving) -> None:
         """Take it how a move ended; one of an object that was left means nothing."""
         if self._routes.get(url) is route:
-            self._move(url, route.moved(link, how))
+            route.moved(link, how)
             self._set_child_path(url, route.used)
 
     def forget(self, url: str) -> None:

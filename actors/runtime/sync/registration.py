@@ -10,13 +10,17 @@ many that waited in a line at the node would be given up before its answer comes
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 import trio
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.runtime.registry.allocation import AllocationError
+from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.sync.context import SyncContext, code_in_use
 from fsm.effects import Refused
 from specs.addresses.address import (
@@ -51,6 +55,7 @@ __all__ = [
 
 _log = get_logger("actors.runtime")
 
+_CLOSED: Final = "the runtime has closed"
 _LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
 """Answers that say: the address is another's now."""
 
@@ -209,13 +214,20 @@ class ObjectRegistrations:
             wanted: The requested object.
         """
         context = self._context
-        url = await context.addresses.allocate(scheme_for(wanted.schema, request.from_))
-        if isinstance(url, Refused):
-            context.refuse(request, url.code, url.why)
+        try:
+            (url,) = await context.allocation.allocate(scheme_for(wanted.schema, request.from_), 1)
+        except AllocationError as error:
+            context.refuse(request, code_in_use(error.code), str(error))
+            return None
+        except BadMessageError as error:
+            context.refuse(request, Code.BAD_BACKEND, f"no address: {error.reason}")
+            return None
+        except ActorStoppedError:
+            context.refuse(request, Code.GONE, _CLOSED)
             return None
         answer = await context.bus.request(self._path(MessageType.SUBSCRIBE, url))
         if answer.code > LAST_SUCCESS:
-            await context.addresses.free(url)
+            await self._free(url)
             why = f"no path to the object: {reason_in(answer)}"
             context.refuse(request, code_in_use(answer.code), why)
             return None
@@ -250,17 +262,22 @@ class ObjectRegistrations:
         """
         if scheme_of(created.reporter) == RUNTIME_SCHEME:
             return None
-        return await self._context.records.register(
-            Record(
-                created.url,
-                created.runtime,
-                reporter=created.reporter,
-                schema=created.schema,
-                name=created.name,
-                resources=created.resources,
-                data_schemes=(scheme_of(created.url),),
-            )
+        record = Record(
+            created.url,
+            created.runtime,
+            reporter=created.reporter,
+            schema=created.schema,
+            name=created.name,
+            resources=created.resources,
+            data_schemes=(scheme_of(created.url),),
         )
+        try:
+            await self._context.registrar.register(record)
+        except RegistrationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except ActorStoppedError:
+            return Refused(Code.GONE, _CLOSED)
+        return None
 
     async def _ask(self, url: str) -> Message:
         """Claim an object, and set its paths; return the first refusal, or the last answer."""
@@ -280,11 +297,18 @@ class ObjectRegistrations:
         """
         self.renewals.forget(url)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
-        await self._context.records.unregister(url)
+        # What cannot be reported now, the node notes when the session ends (REG-09).
+        with suppress(ActorStoppedError):
+            await self._context.registrar.unregister(url)
         self._context.bus.unlisten(status_of(url), self._context.registry.listener)
         for address in (f"{url}/{SUBSCRIPTION}", url):
             self._context.bus.close_address(address, listener)
-        await self._context.addresses.free(url)
+        await self._free(url)
+
+    async def _free(self, url: str) -> None:
+        # What the node does not take back now, it takes when the session ends (I-A7).
+        with suppress(AllocationError, ActorStoppedError):
+            await self._context.allocation.free((url,))
 
     def _path(self, kind: MessageType, url: str) -> Message:
         paths = (url, f"{url}/{SUBSCRIPTION}", *children_addresses(url))

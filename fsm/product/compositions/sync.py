@@ -151,7 +151,7 @@ class ReporterPlace(Host):
             self.core.expire(observer)
         again = self._repeats.due(self.now, lambda _: self.is_observed)
         if again is not None:
-            self.send(CHANGES, Sent("changed", again.change.version))
+            self.send(CHANGES, Sent("changed", again[1].version))
 
     @override
     def take(self, happened: Hashable) -> None:

@@ -439,7 +439,7 @@ class BothEnds(RuleBasedStateMachine):
             self.now = min(until, self.copy.deadline(), self.repeats.deadline())
             repeated = self.repeats.due(self.now, lambda _: True)
             if repeated is not None and not self.are_repeats_lost:
-                self.take(("change", repeated.change))
+                self.take(("change", repeated[1]))
             self.take(("time_over",))
             while self.answers:
                 self.take(self.answers.pop(0))

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.sync.leases import RepeatedChange, RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from specs.bodies.sync import Change, DataObject
 from specs.limits.protocol import MESSAGE_RATE, P2P_TIMEOUT
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
@@ -39,7 +39,7 @@ def reported(core, until, is_observed=is_always_observed):
     while (now := core.deadline()) <= until:
         repeated = core.due(now, is_observed)
         if repeated is not None:
-            said.append((now, repeated.url, repeated.change.version))
+            said.append((now, repeated[0], repeated[1].version))
     return said
 
 
@@ -58,7 +58,7 @@ def test_the_last_change_is_said_again_at_pauses_that_double_up_to_a_bound():
 def test_a_repeat_is_the_same_change():
     core = RepeatsCore()
     published(core)
-    assert core.due(REPEAT_FIRST, is_always_observed) == RepeatedChange(URL, change())
+    assert core.due(REPEAT_FIRST, is_always_observed) == (URL, change())
 
 
 def test_a_new_change_ends_the_repeats_of_the_one_before():
@@ -165,10 +165,10 @@ class Repeating(RuleBasedStateMachine):
     def ask(self):
         repeated = self.core.due(self.now, self.observed.__contains__)
         if repeated is not None:
-            assert repeated.url in self.observed
-            assert repeated.change.version == self.versions[repeated.url]
+            assert repeated[0] in self.observed
+            assert repeated[1].version == self.versions[repeated[0]]
             assert self.now - self.last_repeat > REPEAT_SPACING - 1e-9
-            self.last_repeat = self.since[repeated.url] = self.now
+            self.last_repeat = self.since[repeated[0]] = self.now
 
     @invariant()
     def no_observer_waits_longer_than_the_longest_pause(self):

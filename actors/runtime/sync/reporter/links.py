@@ -7,14 +7,14 @@ is sent to the node (401).
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 
 from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext, observer_of
 from actors.runtime.sync.registration import published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
 from fsm.sync.reporter import ReportedObject
-from fsm.sync.routes import KeepIn, LinksReach, RouteEffect, RuntimeRoutes, SendOut
+from fsm.sync.routes import RuntimeRoutes
 from specs.addresses.address import runtime_of
 from specs.child import children_addresses
 from specs.limits.sync import MAX_WITNESSED
@@ -42,7 +42,7 @@ class ObserverLinks:
     def __init__(self, context: SyncContext, spawn: Spawn) -> None:
         self._context = context
         self._spawn = spawn
-        self._routes = RuntimeRoutes(context.runtime)
+        self._routes = RuntimeRoutes(self, context.runtime)
         self._watches = LinkWatches(context.registry, spawn, self._on_link)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looks = 0
@@ -121,38 +121,40 @@ class ObserverLinks:
         if not self._routes.is_used(url):
             return
         active = reported.runtimes
-        effects = self._routes.left(url, active, reported.asking)
+        self._routes.left(url, active, reported.asking)
         for runtime in active:
-            effects += self._routes.counts(url, runtime)
-        self._perform([*effects, *self._routes.reach(url, active)])
+            self._routes.counts(url, runtime)
+        self._routes.reach(url, active)
+        self._unwatch()
 
     def _on_link(self, runtime: str, link: str | None) -> None:
         """Note that another link leads to a runtime, or none: it asks anew."""
-        self._perform(self._routes.link_is(runtime, link))
+        self._routes.link_is(runtime, link)
+        self._unwatch()
 
     def forget(self, url: str) -> None:
         """Note that an object is gone."""
-        self._perform(self._routes.forget(url))
+        self._routes.forget(url)
+        self._unwatch()
 
-    def _perform(self, effects: list[RouteEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, LinksReach):
-                path = Elsewhere.NOWHERE if effect.is_all else Elsewhere.BY_NODE
-                for address in children_addresses(effect.url):
-                    self._context.bus.set_child_path(address, path)
-            else:
-                self._branch(effect)
+    def _unwatch(self) -> None:
         for runtime in set(self._watches.watched()) - self._routes.watched():
             self._watches.unwatch(runtime)
 
-    def _branch(self, effect: SendOut | KeepIn) -> None:
-        """Have what an object publishes go out by a link, too, or no longer."""
-        bus = self._context.bus
-        for address in published_addresses(effect.url):
-            match effect:
-                case SendOut(_, link):
-                    bus.add_link(address, link)
-                case KeepIn(_, link):
-                    bus.remove_link(address, link)
-                case _:
-                    assert_never(effect)
+    # --- the port of the routes
+
+    def add_link(self, url: str, link: str) -> None:
+        """Have what an object publishes go out by a link, too."""
+        for address in published_addresses(url):
+            self._context.bus.add_link(address, link)
+
+    def remove_link(self, url: str, link: str) -> None:
+        """Have what an object publishes go out by that link no longer."""
+        for address in published_addresses(url):
+            self._context.bus.remove_link(address, link)
+
+    def set_reached(self, url: str, *, is_all: bool) -> None:
+        """Have what is said of children go to the node, unless links reach all."""
+        for address in children_addresses(url):
+            path = Elsewhere.NOWHERE if is_all else Elsewhere.BY_NODE
+            self._context.bus.set_child_path(address, path)

@@ -479,7 +479,8 @@ class ReportedObjects:
             self._objects[url].settle()
         repeated = self.repeats.due(now, self._is_observed)
         if repeated is not None:
-            self._objects[repeated.url].repeat(repeated.change)
+            url, change = repeated
+            self._objects[url].repeat(change)
 
     # --- begin ------------------------------------------------------------------------------
 

@@ -3,29 +3,30 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.routes import MoveTo, Moving, ObserverRoute
+from fsm.sync.routes import Moving
+from tests.support.lone_routes import lone_observer_route
 
 HB, HC, L1, L2 = "hyperty://b.ex/b", "hyperty://b.ex/c", "link/1", "link/2"
 
 
 def opened(link=None, barred=None, p2p=None):
-    way = ObserverRoute()
+    way = lone_observer_route()
     assert way.prefer(HB, p2p=p2p) == []
     assert way.opened(link, barred) == []
     return way
 
 
 def test_nothing_moves_before_the_first_observer_is_in():
-    way = ObserverRoute()
+    way = lone_observer_route()
     way.prefer(HB, p2p=None)
     assert way.link_is(L1) == []
     assert way.opened(None) == []
-    assert way.link_is(L1) == [MoveTo(L1)]
+    assert way.link_is(L1) == [L1]
 
 
 def test_a_link_that_comes_to_be_live_is_taken():
     way = opened()
-    assert way.link_is(L1) == [MoveTo(L1)]
+    assert way.link_is(L1) == [L1]
     assert way.used is None
     assert way.moved(L1, Moving.DONE) == []
     assert way.used == L1
@@ -33,7 +34,7 @@ def test_a_link_that_comes_to_be_live_is_taken():
 
 def test_a_link_that_is_lost_is_left():
     way = opened(L1)
-    assert way.link_is(None) == [MoveTo(None)]
+    assert way.link_is(None) == [None]
     assert way.moved(None, Moving.DONE) == []
     assert way.used is None
 
@@ -42,7 +43,7 @@ def test_a_link_lost_during_the_move_to_it_is_left_as_soon_as_the_move_has_ended
     way = opened()
     way.link_is(L1)
     assert way.link_is(None) == []
-    assert way.moved(L1, Moving.DONE) == [MoveTo(None)]
+    assert way.moved(L1, Moving.DONE) == [None]
 
 
 def test_a_link_by_which_one_is_refused_is_not_tried_again():
@@ -50,21 +51,21 @@ def test_a_link_by_which_one_is_refused_is_not_tried_again():
     way.link_is(L1)
     assert way.moved(L1, Moving.REFUSED) == []
     assert way.link_is(L1) == []
-    assert way.link_is(L2) == [MoveTo(L2)]
+    assert way.link_is(L2) == [L2]
     assert opened(None, barred=L1).link_is(L1) == []
 
 
 def test_where_the_reporters_end_may_go_by_the_link_it_is_asked_by_the_node_again():
     way = opened()
     way.link_is(L1)
-    assert way.moved(L1, Moving.UNSURE) == [MoveTo(None)]
+    assert way.moved(L1, Moving.UNSURE) == [None]
     assert way.moved(None, Moving.DONE) == []
 
 
 def test_an_observer_by_another_path_than_the_used_one_has_it_subscribed_again():
     way = opened(L1)
     assert way.asked(L1) == []
-    assert way.asked(None) == [MoveTo(L1)]
+    assert way.asked(None) == [L1]
 
 
 def test_an_observer_that_joins_during_a_move_has_the_new_path_subscribed_again():
@@ -72,7 +73,7 @@ def test_an_observer_that_joins_during_a_move_has_the_new_path_subscribed_again(
     way = opened()
     way.link_is(L1)
     assert way.asked(None) == []
-    assert way.moved(L1, Moving.DONE) == [MoveTo(L1)]
+    assert way.moved(L1, Moving.DONE) == [L1]
     assert way.moved(L1, Moving.DONE) == []
 
 
@@ -81,14 +82,14 @@ def test_a_link_that_returns_during_the_move_to_it_is_subscribed_over_again():
     way.link_is(L1)
     way.link_is(None)
     way.link_is(L1)
-    assert way.moved(L1, Moving.DONE) == [MoveTo(L1)]
+    assert way.moved(L1, Moving.DONE) == [L1]
 
 
 def test_an_observer_that_wants_no_link_keeps_all_from_it_while_it_is_here():
     way = opened(L1)
-    assert way.prefer(HC, p2p=False) == [MoveTo(None)]
+    assert way.prefer(HC, p2p=False) == [None]
     assert way.moved(None, Moving.DONE) == []
-    assert way.left(HC) == [MoveTo(L1)]
+    assert way.left(HC) == [L1]
 
 
 def test_a_link_is_set_up_only_for_observers_that_want_one():
@@ -145,8 +146,8 @@ class Observed:
 
     def reached(self, _):
         """What a move asks has come to the reporter's end; nothing comes by a dead link."""
-        if self.under_way and self.under_way[0].link in {None, self.link}:
-            self.reporters, self.is_reached = self.under_way[0].link, True
+        if self.under_way and self.under_way[0] in {None, self.link}:
+            self.reporters, self.is_reached = self.under_way[0], True
         return []
 
     def moved(self, how):
@@ -156,13 +157,13 @@ class Observed:
             self.reached(None)
         move, is_reached = self.under_way.pop(), self.is_reached
         self.is_reached = False
-        if move.link is None:
+        if move is None:
             self.reporters = None
             # A path at a node can always be had in the end.
             return self.way.moved(None, Moving.DONE)
         if is_reached is (how is Moving.DONE):
-            return self.way.moved(move.link, how)
-        return self.way.moved(move.link, Moving.UNSURE)
+            return self.way.moved(move, how)
+        return self.way.moved(move, Moving.UNSURE)
 
 
 @given(NEWS)
