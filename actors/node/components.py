@@ -23,7 +23,7 @@ from fsm.registry import allocation
 from fsm.registry.addresses import ENTROPY
 from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
-from fsm.sync.subscriptions import Subscribe, Unsubscribe, entity_of
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of
 from specs.bodies.link import Path
 from specs.bodies.object import CutPath, PathRequest, path_class
@@ -209,7 +209,8 @@ class PathService(LocalService):
             case MessageType.SUBSCRIBE, Path():
                 return self._subscribe(body.resources, by)
             case MessageType.UNSUBSCRIBE, Path():
-                return self._tables.follow(Unsubscribe(by, body.resources))
+                self._tables.subscriptions.unsubscribe(by, body.resources)
+                return None
             case other, _:
                 raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
 
@@ -246,7 +247,7 @@ class PathService(LocalService):
         outcome = self._tables.own(Claim(by, claims))
         if isinstance(outcome, Refused):
             return outcome
-        return self._tables.follow(Subscribe(by, resources, frozenset(asking)))
+        return self._tables.subscriptions.subscribe(by, resources, frozenset(asking))
 
     def _is_published(self, resource: str) -> bool:
         """Return whether the owner of an address subscribes to that address (REG-12)."""

@@ -57,7 +57,6 @@ from fsm.engine import Step
 from fsm.limits.user_shares import user_of
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import OutboundMessage
-from fsm.sync.subscriptions import Unsubscribe
 from specs.addresses.address import domain_of, is_node, message_node, subscription_manager
 from specs.bodies.link import Path
 from specs.limits.foreign_code import FOREIGN_YIELD
@@ -566,7 +565,7 @@ class OnwardPathService(LocalService):
             return answer
         resources = read_body(message, Path).resources
         fresh = tuple(one for one in resources if one not in known)
-        give_up = partial(self._tables.follow, Unsubscribe(by, fresh))
+        give_up = partial(self._tables.subscriptions.unsubscribe, by, fresh)
         return self._onward.subscribe(message, by, resources, give_up)
 
 

@@ -17,9 +17,8 @@ from fsm.registry.addresses import AddressMint
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
-from fsm.sync import subscriptions
 from fsm.sync.consents import ConsentCore
-from fsm.sync.subscriptions import SubscriptionCore
+from fsm.sync.subscriptions import SubscriptionCore, entity_of
 from specs.addresses import address
 from specs.identity import Identity
 from specs.limits.bus import REMEMBERED
@@ -93,8 +92,8 @@ class TableWatcher(ABC):
 class Tables:
     """The owners of addresses, and the subscriptions.
 
-    Owned by the bus's task; only `own`, `follow`, `heed`, `came` and `release` change
-    anything, and every change is traced there.
+    Owned by the bus's task; only `own`, `heed`, `came`, `release` and the
+    subscriptions change anything, and every change is traced there.
 
     Attributes:
         watcher: Is told of each change of a row; None: this is the only node of its domain.
@@ -124,7 +123,7 @@ class Tables:
         self._has_lost_paths = False
         self.mint = rules.mint
         self.allocation = AllocationCore(rules.mint, user_of)
-        self.subscriptions = SubscriptionCore(user_of)
+        self.subscriptions = SubscriptionCore(self, user_of)
         self.rights = NodeRights(
             addresses.domain,
             self.allocation,
@@ -137,7 +136,7 @@ class Tables:
             addresses.domain, self.rights, self.subscriptions, parts, self.elsewhere
         )
         self.remembered = RememberedRouting(self.routing, parts)
-        self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
+        self._consents = ConsentCore(self.subscriptions, self.rights.owner_of)
         self._trace = trace
 
     def heed(self, message: Message, by: str, now: float) -> None:
@@ -148,9 +147,7 @@ class Tables:
             by: Address of the sending runtime.
             now: Current time, in seconds.
         """
-        verdict = self._consents.passed(message, by, now)
-        if verdict is not None:
-            self.follow(verdict)
+        self._consents.passed(message, by, now)
 
     def is_elsewhere(self, runtime: str) -> bool:
         """Return whether a runtime has its session at another node of the domain."""
@@ -170,7 +167,7 @@ class Tables:
         elif is_expired:
             self.lapse(entity, runtime, observer)
         else:
-            self.follow(subscriptions.Withdrawn(entity, runtime, observer))
+            self.subscriptions.withdraw(entity, runtime, observer)
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
         """End the lease of an observer that has not renewed it; others there may be asking.
@@ -180,9 +177,10 @@ class Tables:
             runtime: Address of the runtime.
             observer: Address of the observer.
         """
-        is_asking = self._consents.is_asking(entity, runtime)
-        over = subscriptions.Withdrawn if is_asking else subscriptions.Lapsed
-        self.follow(over(entity, runtime, observer))
+        if self._consents.is_asking(entity, runtime):
+            self.subscriptions.withdraw(entity, runtime, observer)
+        else:
+            self.subscriptions.lapse(entity, runtime, observer)
 
     def came(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime that has a session have all that is below its address.
@@ -223,7 +221,7 @@ class Tables:
                     self._changed(effect)
                 case allocation.Freed(addresses):
                     for one in addresses:
-                        self.follow(subscriptions.AddressGone(one))
+                        self.subscriptions.remove_address(one)
                 case allocation.Taken(addresses):
                     self._taken(addresses)
                 case allocation.Allocated() | Refused():
@@ -237,30 +235,29 @@ class Tables:
         self.own(happened)
         if old is not None and old != new:
             paths = self.subscriptions.resources_of(old)
-            ended = tuple(one for one in paths if subscriptions.entity_of(one) == address)
-            self.follow(subscriptions.Unsubscribe(old, ended))
+            ended = tuple(one for one in paths if entity_of(one) == address)
+            self.subscriptions.unsubscribe(old, ended)
 
     def _taken(self, addresses: tuple[str, ...]) -> None:
         """Deliver to the subscribers of objects whose owner is never asked for consent."""
         for one in addresses:
             if self.rights.is_open(one):
-                self.follow(subscriptions.Opened(one))
+                self.subscriptions.open(one)
 
-    def follow(self, happened: subscriptions.Input) -> Refused | None:
-        """Change subscribers of paths."""
-        refusal = None
-        effects = self.subscriptions.feed(happened, 0.0)
+    # --- the port of the subscriptions
+
+    def step(self, step: Step) -> None:
+        """Trace a step of a path."""
+        self._trace.step(step)
+
+    def path_changed(self, row: RowChanged) -> None:
+        """Trace a path, and tell the other nodes of the domain."""
+        self._changed(row)
+        self._has_lost_paths |= row.op is Op.DEL
+
+    def forget_routes(self) -> None:
+        """Forget the routes of messages that were remembered."""
         self.remembered.forget()
-        for effect in effects:
-            match effect:
-                case Step():
-                    self._trace.step(effect)
-                case RowChanged(op):
-                    self._changed(effect)
-                    self._has_lost_paths |= op is Op.DEL
-                case Refused():
-                    refusal = effect
-        return refusal
 
     def _changed(self, row: RowChanged) -> None:
         self._trace.row(row)
@@ -274,7 +271,7 @@ class Tables:
             runtime: Address of the runtime.
         """
         self._consents.gone(runtime)
-        self.follow(subscriptions.RuntimeGone(runtime))
+        self.subscriptions.remove_runtime(runtime)
 
     def has_lost_paths(self) -> bool:
         """Return whether a path was removed since this was asked last."""
@@ -290,7 +287,7 @@ class Tables:
         """
         self._forms.pop(runtime, None)
         self._consents.gone(runtime)
-        self.follow(subscriptions.RuntimeGone(runtime))
+        self.subscriptions.remove_runtime(runtime)
         for one in self.allocation.owned_by(runtime):
-            self.follow(subscriptions.AddressGone(one))
+            self.subscriptions.remove_address(one)
         self.own(allocation.Release(runtime, why))

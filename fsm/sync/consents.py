@@ -10,19 +10,18 @@ contains the object, which an owner sends to observers only, and an id that two 
 counts for neither.
 """
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 import attrs
 
-from fsm.sync.subscriptions import Consented, Declined, Withdrawn, entity_of
+from fsm.sync.subscriptions import entity_of
 from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 
-__all__ = ["HEEDED", "ConsentCore", "Verdict"]
+__all__ = ["HEEDED", "ConsentCore", "ConsentPort"]
 
 HEEDED: Final = frozenset(
     {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ, MessageType.RESPONSE}
@@ -36,7 +35,21 @@ _NO: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Co
 _Key: TypeAlias = tuple[str, str, int]
 """Sender, receiver and id of a request."""
 
-Verdict: TypeAlias = Consented | Declined | Withdrawn
+
+class ConsentPort(Protocol):
+    """The table of paths; no method calls the core."""
+
+    def observes(self, runtime: str, entity: str) -> bool:
+        """Return whether a runtime has a path on an object that needs consent."""
+
+    def consent(self, entity: str, runtime: str, observer: str) -> None:
+        """The owner of an object consented to an observer in a runtime."""
+
+    def decline(self, entity: str, runtime: str, observer: str) -> None:
+        """The owner refused."""
+
+    def withdraw(self, entity: str, runtime: str, observer: str) -> None:
+        """The observer left, or was expelled."""
 
 
 @final
@@ -56,14 +69,12 @@ class ConsentCore:
     """The requests for consent that are under way through one node.
 
     Args:
-        observes: Returns whether a runtime has a path on an object that needs consent.
+        port: The table of paths.
         owner_of: Returns the owner of an address, if any.
     """
 
-    def __init__(
-        self, observes: Callable[[str, str], bool], owner_of: Callable[[str], str | None]
-    ) -> None:
-        self._observes = observes
+    def __init__(self, port: ConsentPort, owner_of: Callable[[str], str | None]) -> None:
+        self._port = port
         self._owner_of = owner_of
         self._asked: OrderedDict[_Key, _Asked] = OrderedDict()
         self._of: dict[str, dict[_Key, None]] = {}
@@ -71,11 +82,7 @@ class ConsentCore:
     def __len__(self) -> int:
         return len(self._asked)
 
-    def deadline(self) -> float:
-        """Return infinity: late requests are forgotten when others come."""
-        return math.inf
-
-    def passed(self, message: Message, by: str, now: float) -> Verdict | None:
+    def passed(self, message: Message, by: str, now: float) -> None:
         """Read a message of a verb in `HEEDED` that is about to be routed.
 
         Args:
@@ -84,15 +91,14 @@ class ConsentCore:
             now: Seconds on the host's clock.
         """
         match message.type:
-            case MessageType.RESPONSE:
-                return self._answered(message, by, now) if self._asked else None
+            case MessageType.RESPONSE if self._asked:
+                self._answered(message, by, now)
             case MessageType.UNSUBSCRIBE:
-                return self._left(message, by)
+                self._left(message, by)
             case MessageType.SUBSCRIBE | MessageType.READ:
                 self._note(message, by, now)
-                return None
             case _:
-                return None
+                pass
 
     def is_asking(self, entity: str, runtime: str) -> bool:
         """Return whether a runtime waits for the consent of an object's owner.
@@ -110,7 +116,7 @@ class ConsentCore:
 
     def _note(self, message: Message, by: str, now: float) -> None:
         entity = _object_in(message.to)
-        if entity is None or not self._observes(by, entity):
+        if entity is None or not self._port.observes(by, entity):
             return
         if message.type is MessageType.READ and "attribute" in message.body:
             # An attribute that is absent is answered 404, too, and may be an object.
@@ -130,24 +136,23 @@ class ConsentCore:
         self._asked[key] = asked
         self._asked.move_to_end(key)
 
-    def _answered(self, answer: Message, by: str, now: float) -> Verdict | None:
+    def _answered(self, answer: Message, by: str, now: float) -> None:
         key = (answer.to, answer.from_, answer.id)
         asked = self._asked.get(key)
         if asked is None or now >= asked.until or self._owner_of(asked.entity) != by:
-            return None
+            return
         if not answer.is_final:
             self._asked[key] = attrs.evolve(asked, until=now + REPLY_TIMEOUT)
             self._asked.move_to_end(key)
-            return None
+            return
         is_yes = answer.code <= LAST_SUCCESS
         if is_yes and not isinstance(answer.body.get("value"), dict):
-            return None
+            return
         self._forget(key)
         if is_yes:
-            return Consented(asked.entity, asked.runtime, asked.observer)
-        if self._is_no(asked, answer):
-            return Declined(asked.entity, asked.runtime, asked.observer)
-        return None
+            self._port.consent(asked.entity, asked.runtime, asked.observer)
+        elif self._is_no(asked, answer):
+            self._port.decline(asked.entity, asked.runtime, asked.observer)
 
     def _is_no(self, asked: _Asked, answer: Message) -> bool:
         """Return whether a refusal is final: other requests of the runtime may be under way.
@@ -160,16 +165,16 @@ class ConsentCore:
             return False
         return not self.is_asking(asked.entity, asked.runtime)
 
-    def _left(self, message: Message, by: str) -> Verdict | None:
+    def _left(self, message: Message, by: str) -> None:
         entity = _object_in(message.to)
-        if entity is not None and self._observes(by, entity):
-            return Withdrawn(entity, by, _observer(message))
+        if entity is not None and self._port.observes(by, entity):
+            self._port.withdraw(entity, by, _observer(message))
+            return
         expelled = _expelled_from(message)
         if expelled is not None and self._owner_of(expelled) == by:
             runtime = self._owner_of(message.to)
             if runtime is not None and runtime != by:
-                return Withdrawn(entity_of(expelled), runtime, _shut_out(message))
-        return None
+                self._port.withdraw(entity_of(expelled), runtime, _shut_out(message))
 
     def _forget_late(self, now: float) -> None:
         while self._asked and next(iter(self._asked.values())).until <= now:

@@ -11,12 +11,9 @@ of the runtime (S3, T4); with the last observer it is held again. The owner's co
 holds for all paths of the runtime on that object, also for those that follow.
 """
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from sys import intern
-from typing import Final, TypeAlias, TypeVar, assert_never, final
-
-import attrs
+from typing import Final, Protocol, TypeAlias, TypeVar, final
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
@@ -33,24 +30,7 @@ from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = [
-    "AddressGone",
-    "Consent",
-    "Consented",
-    "Declined",
-    "Effect",
-    "Ending",
-    "Input",
-    "Lapsed",
-    "Observers",
-    "Opened",
-    "RuntimeGone",
-    "Subscribe",
-    "SubscriptionCore",
-    "Unsubscribe",
-    "Withdrawn",
-    "entity_of",
-]
+__all__ = ["Observers", "PathsPort", "SubscriptionCore", "entity_of"]
 
 Observers: TypeAlias = str | tuple[str, ...] | None
 """The observers that the owner consented to: one, several; None: the path needs no consent."""
@@ -88,99 +68,18 @@ def entity_of(address: str) -> str:
     return "/".join(address.split("/", _ENTITY_SLASHES)[:_ENTITY_SLASHES])
 
 
-@final
-@attrs.frozen(slots=True)
-class Subscribe:
-    """Deliver messages to `resources` to `runtime` as well; all or none.
+class PathsPort(Protocol):
+    """What the table of paths asks of its host; no method calls the table."""
 
-    Attributes:
-        asking: Those of them whose owner has to consent first.
-    """
+    def step(self, step: Step) -> None:
+        """Trace a step of a path."""
 
-    runtime: str
-    resources: tuple[str, ...]
-    asking: frozenset[str] = frozenset()
+    def path_changed(self, row: RowChanged) -> None:
+        """Trace that a path came or went."""
 
+    def forget_routes(self) -> None:
+        """Forget what was concluded from the table: it has changed."""
 
-@final
-@attrs.frozen(slots=True)
-class Unsubscribe:
-    """No longer deliver messages to `resources` to `runtime`."""
-
-    runtime: str
-    resources: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class Consented:
-    """The owner of an object consented to an observer in `runtime`."""
-
-    entity: str
-    runtime: str
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Declined:
-    """The owner of an object refused an observer in `runtime`."""
-
-    entity: str
-    runtime: str
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Withdrawn:
-    """An observer that lives in `runtime` left, or was expelled (M-43, M-45)."""
-
-    entity: str
-    runtime: str
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Lapsed:
-    """The lease of an observer in `runtime` is over."""
-
-    entity: str
-    runtime: str
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Opened:
-    """An object has a new owner that is never asked for consent."""
-
-    entity: str
-
-
-@final
-@attrs.frozen(slots=True)
-class RuntimeGone:
-    """The session of `runtime` is over (I-M4)."""
-
-    runtime: str
-
-
-@final
-@attrs.frozen(slots=True)
-class AddressGone:
-    """An address was released: messages to it or below are delivered no more (MN-12)."""
-
-    address: str
-
-
-Consent: TypeAlias = Consented | Declined | Withdrawn | Lapsed | Opened
-Ending: TypeAlias = Unsubscribe | RuntimeGone | AddressGone
-
-Input: TypeAlias = Subscribe | Consent | Ending
-
-Effect: TypeAlias = Step | RowChanged | Refused
 
 _OF_REGISTRY: Final = "/registration"
 """The resource of reports on a record; there are reports when the address has no owner, too."""
@@ -191,10 +90,12 @@ class SubscriptionCore:
     """The subscription table of one node.
 
     Args:
+        port: The host.
         user_of: Returns the user of a runtime: all sessions of one user share its limits.
     """
 
-    def __init__(self, user_of: Callable[[str], str] = own_user) -> None:
+    def __init__(self, port: PathsPort, user_of: Callable[[str], str] = own_user) -> None:
+        self._port = port
         self._paths = _PathTable(UserShares("paths", _EACH, _TOGETHER, user_of))
 
     def subscribers(self, resource: str) -> Collection[str]:
@@ -253,92 +154,58 @@ class SubscriptionCore:
     def __len__(self) -> int:
         return len(self._paths)
 
-    def deadline(self) -> float:
-        """Return infinity: paths live as long as sessions, and no time passes for them."""
-        return math.inf
-
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
-
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock; not used.
-        """
-        del now
-        match happened:
-            case Subscribe():
-                return self._subscribe(happened)
-            case Unsubscribe() | RuntimeGone() | AddressGone():
-                return list(self._end(happened))
-            case _:
-                return list(self._consent(happened))
-
-    def _consent(self, happened: Consent) -> Iterator[Effect]:
-        match happened:
-            case Consented(entity, runtime, observer):
-                yield from self._admit(entity, runtime, observer)
-            case Declined(entity, runtime, observer):
-                yield from self._refuse(entity, runtime, observer, Trigger.REFUSE)
-            case Lapsed(entity, runtime, observer):
-                yield from self._refuse(entity, runtime, observer, Trigger.EXPIRE)
-            case Withdrawn(entity, runtime, observer):
-                yield from self._withdraw(entity, runtime, observer)
-            case Opened(entity):
-                yield from self._open(entity)
-            case _:
-                assert_never(happened)
-
     # ---- set and removed
 
-    def _subscribe(self, request: Subscribe) -> list[Effect]:
-        held = self._paths.of(request.runtime)
-        fresh = [one for one in dict.fromkeys(request.resources) if one not in held]
-        refusal = self.refusal(request.runtime, request.resources)
+    def subscribe(
+        self, runtime: str, resources: Collection[str], asking: Collection[str] = ()
+    ) -> Refused | None:
+        """Deliver messages to `resources` to a runtime as well; all or none.
+
+        A path that needs consent has it already if a path beside it has.
+
+        Args:
+            runtime: Address of the runtime.
+            resources: The addresses.
+            asking: Those of them whose owner has to consent first.
+        """
+        held = self._paths.of(runtime)
+        fresh = [one for one in dict.fromkeys(resources) if one not in held]
+        refusal = self.refusal(runtime, resources)
         if refusal is not None:
-            return [refusal]
-        return [
-            effect
-            for resource in fresh
-            for effect in (
-                self._ask(resource, request.runtime)
-                if resource in request.asking
-                else self._add(resource, request.runtime, Trigger.SUBSCRIBE, None)
-            )
-        ]
+            return refusal
+        for resource in fresh:
+            is_asking = resource in asking
+            observers = self._consents(runtime, entity_of(resource)) if is_asking else None
+            trigger = Trigger.HOLD if is_asking and observers is None else Trigger.SUBSCRIBE
+            step = Entity(NODE_SUBSCRIPTION, _key(resource, runtime)).step(trigger)
+            self._paths.put(resource, runtime, State(step.new), observers)
+            self._port.step(step)
+            self._port.path_changed(_row(Op.ADD, resource, runtime))
+        self._port.forget_routes()
+        return None
 
-    def _ask(self, resource: str, runtime: str) -> tuple[Step, RowChanged]:
-        """Set a path that needs consent; it has it already if a path beside it has."""
-        observers = self._consents(runtime, entity_of(resource))
-        trigger = Trigger.HOLD if observers is None else Trigger.SUBSCRIBE
-        return self._add(resource, runtime, trigger, observers)
+    def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
+        """No longer deliver messages to `resources` to a runtime."""
+        mine = self._paths.of(runtime)
+        pairs = [(one, runtime) for one in dict.fromkeys(resources) if one in mine]
+        self._remove(pairs, Trigger.UNSUBSCRIBE)
 
-    def _add(
-        self, resource: str, runtime: str, trigger: Trigger, observers: Observers
-    ) -> tuple[Step, RowChanged]:
-        step = Entity(NODE_SUBSCRIPTION, _key(resource, runtime)).step(trigger)
-        self._paths.put(resource, runtime, State(step.new), observers)
-        return step, _row(Op.ADD, resource, runtime)
+    def remove_runtime(self, runtime: str) -> None:
+        """Remove the paths of a runtime, whose session is over (I-M4)."""
+        pairs = [(one, runtime) for one in self.resources_of(runtime)]
+        self._remove(pairs, Trigger.SESSION_OVER)
 
-    def _end(self, ended: Ending) -> Iterator[Effect]:
-        match ended:
-            case Unsubscribe(runtime, resources):
-                mine = self._paths.of(runtime)
-                pairs = [(one, runtime) for one in dict.fromkeys(resources) if one in mine]
-                yield from self._remove(pairs, Trigger.UNSUBSCRIBE)
-            case RuntimeGone(runtime):
-                pairs = [(one, runtime) for one in self.resources_of(runtime)]
-                yield from self._remove(pairs, Trigger.SESSION_OVER)
-            case AddressGone(address):
-                pairs = list(self._at_or_below(address))
-                yield from self._remove(pairs, Trigger.ADDRESS_RELEASED)
-            case _:
-                assert_never(ended)
+    def remove_address(self, address: str) -> None:
+        """Deliver messages to a released address or below no more (MN-12)."""
+        self._remove(list(self._at_or_below(address)), Trigger.ADDRESS_RELEASED)
 
-    def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> Iterator[Effect]:
+    def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> None:
         for resource, runtime in pairs:
-            yield self._recalled(resource, runtime).step(trigger)
+            step = self._recalled(resource, runtime).step(trigger)
             self._paths.take_out(resource, runtime)
-            yield _row(Op.DEL, resource, runtime)
+            self._port.step(step)
+            self._port.path_changed(_row(Op.DEL, resource, runtime))
+        self._port.forget_routes()
 
     def _at_or_below(self, address: str) -> Iterator[tuple[str, str]]:
         for resource in self._paths.parts(entity_of(address)):
@@ -350,38 +217,50 @@ class SubscriptionCore:
     def _goes_with(resource: str, address: str) -> bool:
         return resource.startswith(f"{address}/") and not resource.endswith(_OF_REGISTRY)
 
-    # ---- consent
+    # ---- consent of the owner of an object to an observer in a runtime
 
-    def _admit(self, entity: str, runtime: str, observer: str) -> Iterator[Effect]:
+    def consent(self, entity: str, runtime: str, observer: str) -> None:
+        """The owner consented."""
         observer = intern(observer)
         for resource, state in self._paths.on(runtime, entity):
             if state is State.HELD:
-                yield self._turn(resource, runtime, Trigger.CONSENT, observer)
+                self._turn(resource, runtime, Trigger.CONSENT, observer)
             else:
                 known = self._paths.active(resource)[runtime]
                 self._paths.agree(resource, runtime, _joined(known, observer))
+        self._port.forget_routes()
 
-    def _refuse(
-        self, entity: str, runtime: str, observer: str, trigger: Trigger
-    ) -> Iterator[Effect]:
-        yield from self._withdraw(entity, runtime, observer)
+    def decline(self, entity: str, runtime: str, observer: str) -> None:
+        """The owner refused."""
+        self._refuse(entity, runtime, observer, Trigger.REFUSE)
+
+    def lapse(self, entity: str, runtime: str, observer: str) -> None:
+        """The lease of the observer is over."""
+        self._refuse(entity, runtime, observer, Trigger.EXPIRE)
+
+    def _refuse(self, entity: str, runtime: str, observer: str, trigger: Trigger) -> None:
+        self.withdraw(entity, runtime, observer)
         paths = self._paths.on(runtime, entity)
         held = [(resource, runtime) for resource, state in paths if state is State.HELD]
-        yield from self._remove(held, trigger)
+        self._remove(held, trigger)
 
-    def _withdraw(self, entity: str, runtime: str, observer: str) -> Iterator[Effect]:
+    def withdraw(self, entity: str, runtime: str, observer: str) -> None:
+        """The observer left, or was expelled (M-43, M-45)."""
         for resource, state in self._paths.on(runtime, entity):
             known = self._paths.active(resource)[runtime] if state is State.ACTIVE else None
             if known is not None:
                 left = _without(known, observer)
                 self._paths.agree(resource, runtime, left)
                 if left is None:
-                    yield self._turn(resource, runtime, Trigger.WITHDRAW, None)
+                    self._turn(resource, runtime, Trigger.WITHDRAW, None)
+        self._port.forget_routes()
 
-    def _open(self, entity: str) -> Iterator[Effect]:
+    def open(self, entity: str) -> None:
+        """Deliver to all that wait: the object has a new owner that is never asked."""
         for resource in tuple(self._paths.parts(entity)):
             for runtime in tuple(self._paths.held(resource)):
-                yield self._turn(resource, runtime, Trigger.CONSENT, None)
+                self._turn(resource, runtime, Trigger.CONSENT, None)
+        self._port.forget_routes()
 
     def _consents(self, runtime: str, entity: str) -> Observers:
         """Return what holds already for other paths of a runtime on an entity."""
@@ -395,10 +274,10 @@ class SubscriptionCore:
         state = self._paths.state(resource, runtime)
         return Entity.recalled(NODE_SUBSCRIPTION, _key(resource, runtime), state)
 
-    def _turn(self, resource: str, runtime: str, trigger: Trigger, observers: Observers) -> Step:
+    def _turn(self, resource: str, runtime: str, trigger: Trigger, observers: Observers) -> None:
         step = self._recalled(resource, runtime).step(trigger)
         self._paths.turn(resource, runtime, State(step.new), observers)
-        return step
+        self._port.step(step)
 
 
 _EACH: Final = Share(USER_PATHS, USER_PATH_BYTES)

@@ -103,6 +103,8 @@ class Port:
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         method = getattr(self._port, name)
+        if name in _QUERIES:
+            return method
 
         def call(*args: object, **named: object) -> object:
             given = _arguments(method, args, named, self._ids)

@@ -80,7 +80,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-1"),
     "session": Defect(StubClientCore, "feed", _loses("heard"), "seed-plain-4"),
     "node links": Defect(NodeSessionCore, "feed", _loses("close_asked"), "seed-plain-4"),
-    "node tables": Defect(SubscriptionCore, "feed", _loses("withdrawn"), "seed-plain-4"),
+    "node tables": Defect(SubscriptionCore, "withdraw", _nothing, "seed-plain-4"),
     "group": Defect(RowsCore, "feed", _loses("written"), "seed-group-1001"),
 }
 

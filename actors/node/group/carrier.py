@@ -22,7 +22,6 @@ from fsm.group.membership import MembershipCore
 from fsm.limits.user_shares import Share, UserQueue, user_of
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.consents import HEEDED
-from fsm.sync.subscriptions import Withdrawn
 from specs.addresses.address import domain_of
 from specs.identity import READ
 from specs.limits.node import CARRIED_HOPS, CARRIED_MESSAGES, CARRIED_WAITING
@@ -262,7 +261,7 @@ class Carrier(MessageCarrier):
         if is_expired:
             self._tables.lapse(entity, runtime, observer)
         else:
-            self._tables.follow(Withdrawn(entity, runtime, observer))
+            self._tables.subscriptions.withdraw(entity, runtime, observer)
 
     def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
         """Give a message to local sessions; its sender was admitted at the node that sent it."""

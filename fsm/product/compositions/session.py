@@ -22,6 +22,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.effects import RowChanged
+from fsm.engine import Step
 from fsm.machines.session import State as SessionState
 from fsm.machines.stub_connection import LinkState, State
 from fsm.product.composition import (
@@ -46,7 +48,6 @@ from fsm.session import stub_client_io as at_stub
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.possession import Challenges
 from fsm.session.stub_client import StubClientCore
-from fsm.sync import subscriptions
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.bodies.word import SessionMethod
 from specs.jsonvalue import JsonObject
@@ -260,7 +261,7 @@ class NodePlace(Host):
         self._challenges = Challenges()
         self._cut: set[int] = set()
         self._addresses = AllocationCore()
-        self._paths = SubscriptionCore()
+        self._paths = SubscriptionCore(self)
 
     @property
     def is_linked(self) -> bool:
@@ -371,7 +372,7 @@ class NodePlace(Host):
 
     def _release(self) -> None:
         self.session, self.token, self.is_pinging = None, "", False
-        self.moved(self._paths.feed(subscriptions.RuntimeGone(_R), self.now))
+        self._paths.remove_runtime(_R)
         self.moved(self._addresses.feed(allocation.Release(_R, "over"), self.now))
 
     def _use(self, wanted: str) -> None:
@@ -381,14 +382,25 @@ class NodePlace(Host):
                 self.moved(self._addresses.feed(asked, self.now))
             case "free":
                 self.moved(self._addresses.feed(allocation.Free(_R, (_ADDRESS,)), self.now))
-                self.moved(self._paths.feed(subscriptions.AddressGone(_ADDRESS), self.now))
+                self._paths.remove_address(_ADDRESS)
             case "subscribe":
-                self.moved(self._paths.feed(subscriptions.Subscribe(_R, (_ADDRESS,)), self.now))
+                self._paths.subscribe(_R, (_ADDRESS,))
             case "unsubscribe":
-                gone = subscriptions.Unsubscribe(_R, (_ADDRESS,))
-                self.moved(self._paths.feed(gone, self.now))
+                self._paths.unsubscribe(_R, (_ADDRESS,))
             case _:
                 raise TypeError(wanted)
+
+    # --- the port of the paths
+
+    def step(self, step: Step) -> None:
+        """Note a step."""
+        self.moved([step])
+
+    def path_changed(self, row: RowChanged) -> None:
+        """Trace nothing."""
+
+    def forget_routes(self) -> None:
+        """Remember none."""
 
 
 def _stub(now: Situation) -> StubPlace:

@@ -6,11 +6,11 @@ from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
 from fsm.registry.allocation import Allocate, AllocationCore, Bind
 from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions import Subscribe, SubscriptionCore
 from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import MessageType
+from tests.support.lone_paths import lone_paths
 from tests.support.runtime.forgery import (
     BOUND,
     DOMAIN,
@@ -35,7 +35,7 @@ class Node:
     """The tables of a node with three sessions, and what they own."""
 
     def __init__(self, observation=Observation.OWNER):
-        self.allocation, self.subscriptions = AllocationCore(), SubscriptionCore()
+        self.allocation, self.subscriptions = AllocationCore(), lone_paths()
         for owner, addresses in ((RA, (HA, OA)), (RB, (HB, OB)), (OLD, (HO,))):
             self.allocation.feed(Allocate(owner, addresses), 0.0)
         self.allocation.feed(Bind(RB, BOUND), 0.0)
@@ -227,7 +227,7 @@ def test_an_address_of_one_session_is_forbidden_to_others():
 def test_a_held_path_gives_no_right_to_answer():
     """C-81: who is delivered a request to many may answer it; who is not may not."""
     node = Node()
-    node.subscriptions.feed(Subscribe(RA, (f"{OB}/changes",), frozenset({f"{OB}/changes"})), 0.0)
+    node.subscriptions.subscribe(RA, (f"{OB}/changes",), {f"{OB}/changes"})
     answer = {"id": 1, "type": "response", "from": f"{OB}/changes", "to": f"{OB}/subscription"}
 
     assert isinstance(node.routing.admit(normalise({**answer, "body": {"code": 200}}), RA), Refusal)

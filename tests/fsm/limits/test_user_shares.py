@@ -10,10 +10,10 @@ from fsm.limits.user_shares import Share, UserShares, UserTurns
 from fsm.machines.registration import State
 from fsm.registry.records import Create, Leave, Row, Tick
 from fsm.registry.registration import RegistrationCore
-from fsm.sync.subscriptions import RuntimeGone, Subscribe, SubscriptionCore
 from specs.limits.node import USER_PATHS, USER_RECORD_BYTES
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
+from tests.support.lone_paths import lone_paths, told
 
 ALICE = "user://a.ex/alice"
 
@@ -55,16 +55,16 @@ def test_what_is_given_back_leaves_nothing(takes):
 
 
 def test_paths_are_counted_over_all_sessions_of_a_user():
-    core = SubscriptionCore(user_of)
+    core = lone_paths(user_of)
     sessions = USER_PATHS // MAX_SUBSCRIPTIONS
     for session in range(sessions):
         resources = tuple(f"comm://a.ex/{session}/{one}" for one in range(MAX_SUBSCRIPTIONS))
-        assert core.feed(Subscribe(f"alice-{session}", resources, frozenset()), 0.0)
-    (refused,) = core.feed(Subscribe("alice-x", ("comm://a.ex/x",), frozenset()), 0.0)
+        assert told(core, "subscribe", f"alice-{session}", resources)
+    (refused,) = told(core, "subscribe", "alice-x", ("comm://a.ex/x",))
     assert refused.why == f"a user has at most {USER_PATHS} paths"
-    assert len(core.feed(Subscribe("bob-1", ("comm://a.ex/x",), frozenset()), 0.0)) == 2
-    core.feed(RuntimeGone("alice-0"), 0.0)
-    assert len(core.feed(Subscribe("alice-x", ("comm://a.ex/x",), frozenset()), 0.0)) == 2
+    assert len(told(core, "subscribe", "bob-1", ("comm://a.ex/x",))) == 2
+    told(core, "remove_runtime", "alice-0")
+    assert len(told(core, "subscribe", "alice-x", ("comm://a.ex/x",))) == 2
 
 
 def create(number, runtime, users, size=15_000):

@@ -6,9 +6,9 @@ from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
 from fsm.registry.allocation import Allocate, AllocationCore
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions import Consented, Subscribe, SubscriptionCore, Withdrawn
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
+from tests.support.lone_paths import lone_paths
 
 RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
 HA, HB, HB2, HC = (f"hyperty://a.ex/{name}" for name in ("ha", "hb", "hb2", "hc"))
@@ -21,15 +21,15 @@ class Node:
     """A node with an object of RA, which HB of RB observes."""
 
     def __init__(self):
-        allocation, self.subscriptions = AllocationCore(), SubscriptionCore()
+        allocation, self.subscriptions = AllocationCore(), lone_paths()
         for owner, addresses in ((RA, (HA, URL)), (RB, (HB, HB2)), (RC, (HC,))):
             allocation.feed(Allocate(owner, addresses), 0.0)
         rights = NodeRights(
             "a.ex", allocation, dict.fromkeys((RA, RB, RC), PeerForm.OWN).get, RightsRules()
         )
-        self.subscriptions.feed(Subscribe(RA, (TO,)), 0.0)
-        self.subscriptions.feed(Subscribe(RB, (TO,), frozenset({TO})), 0.0)
-        self.subscriptions.feed(Consented(URL, RB, HB), 0.0)
+        self.subscriptions.subscribe(RA, (TO,))
+        self.subscriptions.subscribe(RB, (TO,), {TO})
+        self.subscriptions.consent(URL, RB, HB)
         self.routing = NodeRouting("a.ex", rights, self.subscriptions, set())
 
     def admits(self, message, by):
@@ -85,7 +85,7 @@ def test_the_sign_of_all_children_is_reported_by_their_object_alone():
 
 def test_an_expelled_observer_writes_no_more_children():
     node = Node()
-    node.subscriptions.feed(Withdrawn(URL, RB, HB), 0.0)
+    node.subscriptions.withdraw(URL, RB, HB)
     assert is_refused(node.admits(said(HB), RB))
 
 

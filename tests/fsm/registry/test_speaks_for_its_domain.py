@@ -12,10 +12,10 @@ from fsm.bus.node_routing import Admitted, NodeRouting, ToRuntimes
 from fsm.registry.allocation import Allocate, AllocationCore, Bind
 from fsm.registry.node_rights import Names, NodeRights, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import canonical, domain_of, message_node
 from specs.identity import Identity
 from specs.message import Message, MessageType
+from tests.support.lone_paths import lone_paths
 
 OWN = "a.ex"
 DOMAINS = (OWN, "b.ex", "c.ex", "sub.a.ex", "msg-node.b.ex")
@@ -92,7 +92,7 @@ class Node:
         self.rights = NodeRights(
             OWN, self.allocation, self.forms.get, rules, lambda _: identity, brought
         )
-        self.routing = NodeRouting(OWN, self.rights, SubscriptionCore(), ())
+        self.routing = NodeRouting(OWN, self.rights, lone_paths(), ())
 
 
 CASES = pytest.mark.parametrize(

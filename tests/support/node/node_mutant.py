@@ -21,7 +21,6 @@ from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from fsm.session import node_session
 from fsm.session.node_session_io import Granted
-from fsm.sync import subscriptions
 from fsm.sync.subscriptions import SubscriptionCore
 from specs import message
 from specs.dialects.dialect import PLAIN
@@ -71,12 +70,7 @@ def nothing_is_released() -> None:
 
 
 def unsubscribing_does_nothing() -> None:
-    plain = SubscriptionCore.feed
-
-    def feed(self, happened, now):
-        return [] if isinstance(happened, subscriptions.Unsubscribe) else plain(self, happened, now)
-
-    PUT.setattr(SubscriptionCore, "feed", feed)
+    PUT.setattr(SubscriptionCore, "unsubscribe", lambda *_: None)
 
 
 def any_session_may_free() -> None:

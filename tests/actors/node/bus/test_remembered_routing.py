@@ -15,7 +15,6 @@ from fsm.registry.addresses import AddressMint
 from fsm.registry.allocation import Allocate, Bind, Claim, Free
 from fsm.registry.node_rights import Names, Observation, RightsRules
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions import Consented, Declined, Subscribe, Unsubscribe, Withdrawn
 from specs.limits.bus import REMEMBERED
 from specs.message import Message, MessageType
 from tests.support.chance import examples
@@ -50,7 +49,8 @@ def change(dice: Random, tables: Tables, parts: set[str]) -> None:
     place = f"{address}{dice.choice(PARTS)}"
     form, observer = dice.choice(list(PeerForm)), dice.choice(PLACES)
     asking = dice.choice((frozenset[str](), frozenset({place})))
-    verdict = dice.choice((Consented, Declined, Withdrawn))
+    paths = tables.subscriptions
+    verdict = dice.choice((paths.consent, paths.decline, paths.withdraw))
     taken = dice.choice((Allocate(runtime, (address,)), Bind(runtime, address)))
     changes = (
         lambda: tables.came(runtime, form),
@@ -59,10 +59,10 @@ def change(dice: Random, tables: Tables, parts: set[str]) -> None:
         lambda: tables.own(taken),
         lambda: tables.own(Claim(runtime, (address,))),
         lambda: tables.own(Free(runtime, (address,))),
-        lambda: tables.follow(Subscribe(runtime, (place,), asking)),
-        lambda: tables.follow(Subscribe(runtime, (place,), asking)),
-        lambda: tables.follow(Unsubscribe(runtime, (place,))),
-        lambda: tables.follow(verdict(address, runtime, observer)),
+        lambda: paths.subscribe(runtime, (place,), asking),
+        lambda: paths.subscribe(runtime, (place,), asking),
+        lambda: paths.unsubscribe(runtime, (place,)),
+        lambda: verdict(address, runtime, observer),
         lambda: parts.symmetric_difference_update({observer}),
         lambda: parts.symmetric_difference_update({PLACES[-1]}),
     )
@@ -144,7 +144,7 @@ BETWEEN = {
     ),
     "consent": (
         Message(1, MessageType.UPDATE, THING, CHANGES, {"value": 1}),
-        lambda tables: tables.follow(Withdrawn(THING, RB, OBSERVER)),
+        lambda tables: tables.subscriptions.withdraw(THING, RB, OBSERVER),
     ),
 }
 
@@ -157,8 +157,8 @@ def test_of_two_equal_messages_the_second_goes_nowhere_if_something_has_changed(
     for runtime in RUNTIMES:
         tables.came(runtime, PeerForm.OWN)
     tables.own(Allocate(RA, tuple(OWNED[:2])))
-    tables.follow(Subscribe(RB, (CHANGES,), frozenset({CHANGES})))
-    tables.follow(Consented(THING, RB, OBSERVER))
+    tables.subscriptions.subscribe(RB, (CHANGES,), {CHANGES})
+    tables.subscriptions.consent(THING, RB, OBSERVER)
 
     def is_delivered() -> bool:
         is_admitted = isinstance(tables.remembered.admit(message, RA), Admitted)

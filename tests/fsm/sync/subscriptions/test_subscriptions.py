@@ -11,22 +11,11 @@ from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
-from fsm.sync.subscriptions import (
-    AddressGone,
-    Consented,
-    Declined,
-    Lapsed,
-    Opened,
-    RuntimeGone,
-    Subscribe,
-    SubscriptionCore,
-    Unsubscribe,
-    Withdrawn,
-    entity_of,
-)
+from fsm.sync.subscriptions import entity_of
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
 from tests.support.chance import examples
+from tests.support.lone_paths import lone_paths, told
 from tests.support.trace.traces import step, trace
 
 RUNTIMES = st.sampled_from(["r1", "r2", "r3"])
@@ -46,13 +35,13 @@ class SubscriptionTable(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.core = SubscriptionCore()
+        self.core = lone_paths()
         self.pairs = {}
         self.steps = []
 
     def feed(self, happened, wanted, cause=None):
         rows = set(self.pairs)
-        for reported in self.core.feed(happened, 0.0):
+        for reported in told(self.core, *happened):
             if isinstance(reported, Step):
                 assert cause in {None, reported.cause}
                 line = f"{reported.old or '[*]'} {reported.cause} {reported.new}"
@@ -72,7 +61,7 @@ class SubscriptionTable(RuleBasedStateMachine):
     @rule(runtime=RUNTIMES, resources=LISTS)
     def subscribe(self, runtime, resources):
         wanted = {(r, runtime): FREE for r in resources} | self.pairs
-        self.feed(Subscribe(runtime, resources), wanted, "subscribe")
+        self.feed(("subscribe", runtime, resources), wanted, "subscribe")
 
     @rule(runtime=RUNTIMES, resources=LISTS)
     def subscribe_asking(self, runtime, resources):
@@ -81,7 +70,7 @@ class SubscriptionTable(RuleBasedStateMachine):
             beside = [self.pairs[one] for one in self.paths(entity_of(resource), runtime)]
             known = next(filter(None, beside), frozenset())
             wanted.setdefault((resource, runtime), known)
-        self.feed(Subscribe(runtime, resources, frozenset(resources)), wanted)
+        self.feed(("subscribe", runtime, resources, frozenset(resources)), wanted)
 
     @rule(entity=st.sampled_from(ENTITIES), runtime=RUNTIMES, observer=OBSERVERS)
     def consented(self, entity, runtime, observer):
@@ -89,7 +78,7 @@ class SubscriptionTable(RuleBasedStateMachine):
         for one in self.paths(entity, runtime):
             if wanted[one] is not FREE:
                 wanted[one] |= {observer}
-        self.feed(Consented(entity, runtime, observer), wanted, "consent")
+        self.feed(("consent", entity, runtime, observer), wanted, "consent")
 
     @rule(entity=st.sampled_from(ENTITIES), runtime=RUNTIMES, observer=OBSERVERS)
     def withdrawn(self, entity, runtime, observer):
@@ -97,7 +86,7 @@ class SubscriptionTable(RuleBasedStateMachine):
         for one in self.paths(entity, runtime):
             if wanted[one] is not FREE:
                 wanted[one] -= {observer}
-        self.feed(Withdrawn(entity, runtime, observer), wanted, "withdraw")
+        self.feed(("withdraw", entity, runtime, observer), wanted, "withdraw")
 
     @rule(entity=st.sampled_from(ENTITIES), runtime=RUNTIMES, observer=OBSERVERS)
     def declined(self, entity, runtime, observer):
@@ -107,7 +96,7 @@ class SubscriptionTable(RuleBasedStateMachine):
                 wanted[one] -= {observer}
             if wanted[one] == frozenset():
                 del wanted[one]
-        self.feed(Declined(entity, runtime, observer), wanted)
+        self.feed(("decline", entity, runtime, observer), wanted)
 
     @rule(entity=st.sampled_from(ENTITIES))
     def opened(self, entity):
@@ -115,23 +104,23 @@ class SubscriptionTable(RuleBasedStateMachine):
             one: FREE if entity_of(one[0]) == entity and who == frozenset() else who
             for one, who in self.pairs.items()
         }
-        self.feed(Opened(entity), wanted, "consent")
+        self.feed(("open", entity), wanted, "consent")
 
     @rule(runtime=RUNTIMES, resources=LISTS)
     def unsubscribe(self, runtime, resources):
         gone = {(r, runtime) for r in resources}
-        self.ending(Unsubscribe(runtime, resources), gone.__contains__, "unsubscribe")
+        self.ending(("unsubscribe", runtime, resources), gone.__contains__, "unsubscribe")
 
     @rule(runtime=RUNTIMES)
     def runtime_gone(self, runtime):
-        self.ending(RuntimeGone(runtime), lambda one: one[1] == runtime, "session-over")
+        self.ending(("remove_runtime", runtime), lambda one: one[1] == runtime, "session-over")
 
     @rule(address=RESOURCES)
     def address_gone(self, address):
         def below(one):
             return one[0] == address or one[0].startswith(f"{address}/")
 
-        self.ending(AddressGone(address), below, "address-released")
+        self.ending(("remove_address", address), below, "address-released")
 
     def teardown(self):
         for runtime in ("r1", "r2", "r3"):
@@ -157,10 +146,10 @@ TestSubscriptionTable.settings = settings(max_examples=examples(60), stateful_st
 
 
 def test_a_session_has_no_more_paths_than_its_share():
-    core = SubscriptionCore()
+    core = lone_paths()
     resources = tuple(f"comm://a.ex/o{n}" for n in range(MAX_SUBSCRIPTIONS + 1))
 
-    (effect,) = core.feed(Subscribe("r1", resources), 0.0)
+    (effect,) = told(core, "subscribe", "r1", resources)
 
     assert isinstance(effect, Refused)
     assert (effect.code, len(core)) == (413, 0)
@@ -174,13 +163,13 @@ def test_an_entity_is_scheme_domain_and_first_segment():
 
 def test_a_path_goes_with_the_last_lease_of_its_runtime():
     """SYN-20: a path whose observers are gone without a word is not kept for them."""
-    core, changes = SubscriptionCore(), "comm://a.ex/o1/changes"
-    core.feed(Subscribe("r1", (changes,), frozenset({changes})), 0.0)
+    core, changes = lone_paths(), "comm://a.ex/o1/changes"
+    told(core, "subscribe", "r1", (changes,), frozenset({changes}))
     for observer in ("h1", "h2"):
-        core.feed(Consented("comm://a.ex/o1", "r1", observer), 0.0)
+        told(core, "consent", "comm://a.ex/o1", "r1", observer)
     moves = []
     for observer in ("h1", "h2"):
-        effects = core.feed(Lapsed("comm://a.ex/o1", "r1", observer), 0.0)
+        effects = told(core, "lapse", "comm://a.ex/o1", "r1", observer)
         moves.append([(one.old, one.cause, one.new) for one in effects if isinstance(one, Step)])
     assert moves[0] == []
     assert moves[1][-1] == ("held", "expire", "removed")
@@ -190,14 +179,14 @@ def test_a_path_goes_with_the_last_lease_of_its_runtime():
 def test_a_pair_costs_no_more_than_its_places_in_the_tables(is_asking):
     """An entity as an object and its key would cost 165 bytes more each (measured)."""
     resources = tuple(f"comm://a.ex/o{n}" for n in range(MAX_SUBSCRIPTIONS))
-    core = SubscriptionCore()
+    core = lone_paths()
     asking = frozenset(resources if is_asking else ())
 
     def observe(number):
         runtime, observer = f"r{number}", f"hyperty://a.ex/{number}"
-        core.feed(Subscribe(runtime, resources, asking), 0.0)
+        told(core, "subscribe", runtime, resources, asking)
         for one in asking:
-            core.feed(Consented(entity_of(one), runtime, observer), 0.0)
+            told(core, "consent", entity_of(one), runtime, observer)
 
     observe(1)
     tracemalloc.start()
@@ -213,26 +202,26 @@ def test_a_pair_costs_no_more_than_its_places_in_the_tables(is_asking):
 @pytest.mark.parametrize(
     ("happened", "cause"),
     [
-        (Unsubscribe("r1", ("comm://a.ex/o1/changes",)), "unsubscribe"),
-        (RuntimeGone("r1"), "session-over"),
-        (AddressGone("comm://a.ex/o1"), "address-released"),
+        (("unsubscribe", "r1", ("comm://a.ex/o1/changes",)), "unsubscribe"),
+        (("remove_runtime", "r1"), "session-over"),
+        (("remove_address", "comm://a.ex/o1"), "address-released"),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=["unsubscribe", "runtime", "address"],
 )
 def test_a_subscription_ends_by_what_ended_it(happened, cause):
-    core = SubscriptionCore()
-    core.feed(Subscribe("r1", ("comm://a.ex/o1/changes",)), 0.0)
+    core = lone_paths()
+    told(core, "subscribe", "r1", ("comm://a.ex/o1/changes",))
 
-    moved, _ = core.feed(happened, 0.0)
+    moved, _ = told(core, *happened)
 
     assert (moved.key, moved.old, moved.cause) == ("comm://a.ex/o1/changes|r1", "active", cause)
 
 
 def test_followers_of_a_registration_are_notified_when_its_address_is_released():
-    core = SubscriptionCore()
-    core.feed(Subscribe("r1", ("hyperty://a.ex/h/registration", "hyperty://a.ex/h/status")), 0.0)
+    core = lone_paths()
+    told(core, "subscribe", "r1", ("hyperty://a.ex/h/registration", "hyperty://a.ex/h/status"))
 
-    core.feed(AddressGone("hyperty://a.ex/h"), 0.0)
+    told(core, "remove_address", "hyperty://a.ex/h")
 
     assert list(core.subscribers("hyperty://a.ex/h/registration")) == ["r1"]
     assert not core.subscribers("hyperty://a.ex/h/status")
