@@ -38,7 +38,6 @@ from specs.trace import Op
 
 __all__ = [
     "Deployment",
-    "LinkClaims",
     "LinkEntities",
     "LinkEntry",
     "plan_of",
@@ -261,22 +260,36 @@ def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
 
 @final
 class LinkEntities:
-    """The entities of all links; they live as long as the entries do.
+    """The entities of all links, and those listed ones whose records are still to be read.
+
+    They live as long as the entries do. Memory: the follower of a registry bounds its list; the
+    rate of requests and their time limit bound the reads under way.
 
     Args:
         port: The host.
         entries: The links by remote runtime; the link table owns them, and calls `forget` for
             each that goes.
-        jobs: The searches that wait for a link to an entity.
+        jobs: The searches that wait for a link to an entity, and read records too.
+        records: The known records.
     """
 
     def __init__(
-        self, port: RoutesPort, entries: Mapping[str, LinkEntry], jobs: ResolveJobs
+        self,
+        port: RoutesPort,
+        entries: Mapping[str, LinkEntry],
+        jobs: ResolveJobs,
+        records: RecordCache,
     ) -> None:
         self._port: Final = port
         self._entries: Final = entries
         self._jobs: Final = jobs
+        self._records: Final = records
         self._remote_of: Final[dict[str, str]] = {}
+        self._unread: Final[dict[tuple[str, str], None]] = {}
+        self._held: Final[dict[tuple[str, str], None]] = {}
+        self._reading: Final[set[str]] = set()
+        self._pace: Final = TokenBucket(CLAIM_RATE, CLAIM_BURST)
+        self._next_at = -math.inf
 
     def remote_of(self, entity: str) -> str:
         """Return the runtime of an entity; an unknown address itself: it may be a runtime."""
@@ -292,6 +305,8 @@ class LinkEntities:
         has_room = entry is not None and len(entry.entities) < MAX_LINK_ENTITIES
         return entry if has_room or self._remote_of.get(entity) == remote else None
 
+    # ---- by records
+
     def bind(self, entity: str, remote: str) -> None:
         """Note where an entity lives by its record; it moves if it lived elsewhere.
 
@@ -304,44 +319,96 @@ class LinkEntities:
         elif self._remote_of.get(entity, remote) != remote:
             self.unbind(entity)
 
-    def listed(self, entities: Iterable[str], entry: LinkEntry) -> None:
-        """Note the entities at the other end of a link, as far as its registry may name them."""
-        theirs = [one for one in entities if self._may_say(one, entry)]
-        if [one for one in theirs if self._put(one, entry)]:
-            self._changed(entry)
-
-    def _may_say(self, entity: str, entry: LinkEntry) -> bool:
-        is_elsewhere = self.is_held_from(entity, entry)
-        is_theirs = domain_of(entity) == domain_of(entry.remote)
-        is_runtime = entity == entry.remote or entity in self._entries
-        return is_theirs and not is_elsewhere and not is_runtime
-
-    def is_open_to(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether an entity may live at a link's other end, and has no known runtime."""
-        return entity not in self._remote_of and self._may_say(entity, entry)
-
-    def is_held_from(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether an entity that a link's other end lists is known to live elsewhere."""
-        return self._remote_of.get(entity, entry.remote) != entry.remote
-
-    def unlisted(self, entities: Iterable[str], entry: LinkEntry) -> None:
-        """Note that entities no longer live at a link's other end; those of others are ignored."""
-        self._drop([one for one in entities if self._remote_of.get(one) == entry.remote], entry)
-
     def unbind(self, entity: str) -> None:
         """Forget where an entity lives: it may have come back elsewhere."""
         entry = self.entry_of(entity)
         if entry is not None:
             self._drop([entity], entry)
 
+    # ---- by lists
+
+    def add_listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> None:
+        """Bind what a link's other end lists and a known record confirms; read other records."""
+        known: dict[str, None] = {}
+        for entity in there:
+            if self._remote_of.get(entity, entry.remote) != entry.remote:
+                self._held[entry.remote, entity] = None
+            elif entity not in self._remote_of and self._may_list(entity, entry):
+                record = self._records.find(entity, now)
+                if record is not None and record.runtime == entry.remote:
+                    known[entity] = None
+                else:
+                    self._unread[entry.remote, entity] = None
+        if [entity for entity in known if self._put(entity, entry)]:
+            self._changed(entry)
+        self.tick(now)
+
+    def _may_list(self, entity: str, entry: LinkEntry) -> bool:
+        """Return whether a registry may name an entity: one of its domain, and no runtime."""
+        is_runtime = entity == entry.remote or entity in self._entries
+        return domain_of(entity) == domain_of(entry.remote) and not is_runtime
+
+    def remove_listed(self, gone: tuple[str, ...], entry: LinkEntry) -> None:
+        """Note that entities no longer live at a link's other end; those of others are ignored."""
+        for entity in gone:
+            self._unread.pop((entry.remote, entity), None)
+            self._held.pop((entry.remote, entity), None)
+        self._drop([one for one in gone if self._remote_of.get(one) == entry.remote], entry)
+
+    def freed(self, gone: Iterable[str]) -> list[tuple[str, str]]:
+        """Take out the lists of entities that no longer live where they were known to live.
+
+        Returns:
+            Runtimes, each with an entity that it lists; they are not remembered any more.
+        """
+        there = frozenset(gone) if self._held else frozenset[str]()
+        free = [claim for claim in self._held if claim[1] in there]
+        for claim in free:
+            del self._held[claim]
+        return free
+
+    def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
+        """Read the record of an entity that a link's other end speaks for, unless it is known."""
+        if not is_below(entity, entry.remote) and not self._records.is_known(entity, now):
+            self._unread[entry.remote, entity] = None
+        self.tick(now)
+
+    def is_read_for_list(self, entity: str) -> bool:
+        """Return whether a record that has come was read for a list only: no link is wanted."""
+        if entity not in self._reading or self._jobs.is_open(link_key(entity)):
+            return False
+        self._reading.discard(entity)
+        return True
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return self._next_at if self._unread else math.inf
+
+    def tick(self, now: float) -> None:
+        """Read the next records, as fast as the limits allow."""
+        while self._unread and self._next_at <= now:
+            _, entity = claim = next(iter(self._unread))
+            del self._unread[claim]
+            if entity not in self._reading and not self._jobs.is_open(link_key(entity)):
+                self._next_at = now + self._pace.spend(now)
+                self._reading.add(entity)
+                self._port.read_record(entity)
+
+    # ---- the end
+
     def forget(self, entry: LinkEntry) -> None:
-        """Forget all entities of a link: its entry goes."""
+        """Forget all entities of a link, and leave listed ones unread: its entry goes."""
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
+        for claims in (self._unread, self._held):
+            for claim in [one for one in claims if one[0] == entry.remote]:
+                del claims[claim]
 
     def clear(self) -> None:
         """Forget everything."""
         self._remote_of.clear()
+        self._unread.clear()
+        self._held.clear()
 
     def _put(self, entity: str, entry: LinkEntry) -> bool:
         """Bind an entity, within the limit; return whether that is new."""
@@ -369,102 +436,3 @@ class LinkEntities:
         entry.trace(self._port, Op.UPD)
         if entry.is_live:
             self._port.forget_routes()
-
-
-@final
-class LinkClaims:
-    """The listed entities of all links whose records are still to be read.
-
-    Memory: the follower of a registry bounds its list; the rate of requests and their time
-    limit bound the reads under way.
-
-    Args:
-        port: The host.
-        entities: The known runtimes of entities.
-        records: The known records.
-        jobs: The open searches, which read records too.
-    """
-
-    def __init__(
-        self, port: RoutesPort, entities: LinkEntities, records: RecordCache, jobs: ResolveJobs
-    ) -> None:
-        self._port: Final = port
-        self._entities: Final = entities
-        self._records: Final = records
-        self._jobs: Final = jobs
-        self._waiting: Final[dict[tuple[str, str], None]] = {}
-        self._held: Final[dict[tuple[str, str], None]] = {}
-        self._reading: Final[set[str]] = set()
-        self._pace: Final = TokenBucket(CLAIM_RATE, CLAIM_BURST)
-        self._next_at = -math.inf
-
-    def listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> None:
-        """Bind the entities whose known record confirms the list; read the records of the rest."""
-        there = tuple(there)
-        new = [one for one in there if self._entities.is_open_to(one, entry)]
-        held = (one for one in there if self._entities.is_held_from(one, entry))
-        self._held.update({(entry.remote, one): None for one in held})
-        known = {one: None for one in new if self._is_borne_out(one, entry, now)}
-        self._waiting.update({(entry.remote, one): None for one in new if one not in known})
-        self._entities.listed(known, entry)
-        self.tick(now)
-
-    def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
-        """Read the record of an entity that a link's other end speaks for, unless it is known."""
-        if not is_below(entity, entry.remote) and not self._records.is_known(entity, now):
-            self._waiting[entry.remote, entity] = None
-        self.tick(now)
-
-    def _is_borne_out(self, entity: str, entry: LinkEntry, now: float) -> bool:
-        record = self._records.find(entity, now)
-        return record is not None and record.runtime == entry.remote
-
-    def unlisted(self, gone: Iterable[str], entry: LinkEntry) -> None:
-        """Leave the records of entities unread that a link's other end lists no longer."""
-        for entity in gone:
-            self._waiting.pop((entry.remote, entity), None)
-            self._held.pop((entry.remote, entity), None)
-
-    def freed(self, gone: Iterable[str]) -> list[tuple[str, str]]:
-        """Take out the claims to entities that no longer live where they were known to live.
-
-        Returns:
-            Runtimes, each with an entity that it lists; they are not remembered any more.
-        """
-        there = frozenset(gone) if self._held else frozenset[str]()
-        free = [claim for claim in self._held if claim[1] in there]
-        for claim in free:
-            del self._held[claim]
-        return free
-
-    def settles(self, entity: str) -> bool:
-        """Return whether a record that has come was read for a claim only: no link is wanted."""
-        if entity not in self._reading or self._jobs.is_open(link_key(entity)):
-            return False
-        self._reading.discard(entity)
-        return True
-
-    def forget(self, remote: str) -> None:
-        """Leave the listed entities of a runtime unread: its link is gone."""
-        for claims in (self._waiting, self._held):
-            for claim in [one for one in claims if one[0] == remote]:
-                del claims[claim]
-
-    def clear(self) -> None:
-        """Leave everything unread."""
-        self._waiting.clear()
-        self._held.clear()
-
-    def deadline(self) -> float:
-        """Return when `tick` is due."""
-        return self._next_at if self._waiting else math.inf
-
-    def tick(self, now: float) -> None:
-        """Read the next records, as fast as the limits allow."""
-        while self._waiting and self._next_at <= now:
-            _, entity = claim = next(iter(self._waiting))
-            del self._waiting[claim]
-            if entity not in self._reading and not self._jobs.is_open(link_key(entity)):
-                self._next_at = now + self._pace.spend(now)
-                self._reading.add(entity)
-                self._port.read_record(entity)

@@ -23,7 +23,7 @@ from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
-from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
+from fsm.registry.resolve.link_entry import Deployment, LinkEntities, LinkEntry
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort
 from specs.limits.protocol import (
     DIAL_TIMEOUT,
@@ -46,7 +46,6 @@ class LinkTable:
 
     Attributes:
         entities: The entities at the other ends.
-        claims: The entities that other registries list and no record confirms yet.
     """
 
     def __init__(
@@ -57,8 +56,7 @@ class LinkTable:
         self._jobs = jobs
         self._records = records
         self._entries: dict[str, LinkEntry] = {}
-        self.entities = LinkEntities(port, self._entries, jobs)
-        self.claims = LinkClaims(port, self.entities, records, jobs)
+        self.entities = LinkEntities(port, self._entries, jobs, records)
         self._cooling: dict[str, float] = {}
         self._barred: dict[str, float] = {}
         self._failed: dict[str, int] = {}
@@ -87,7 +85,7 @@ class LinkTable:
         """Have the record read of an entity that a link's other end speaks for, unless known."""
         entry = self.entry_by(link)
         if entry is not None:
-            self.claims.look_up(entity, entry, now)
+            self.entities.look_up(entity, entry, now)
 
     def list_entities(
         self, remote: str, there: tuple[str, ...], gone: tuple[str, ...], now: float
@@ -96,12 +94,11 @@ class LinkTable:
         entry = self._entries.get(remote)
         if entry is None:
             return
-        self.claims.unlisted(gone, entry)
-        self.entities.unlisted(gone, entry)
-        self.claims.listed(there, entry, now)
-        for other, entity in self.claims.freed(gone):
+        self.entities.remove_listed(gone, entry)
+        self.entities.add_listed(there, entry, now)
+        for other, entity in self.entities.freed(gone):
             # It has moved, and its new runtime reported that first.
-            self.claims.listed([entity], self._entries[other], now)
+            self.entities.add_listed([entity], self._entries[other], now)
 
     # ---- requester side
 
@@ -425,7 +422,7 @@ class LinkTable:
     def deadline(self) -> float:
         """Return when `tick` is due."""
         untils = [min(entry.until, entry.fails_at) for entry in self._entries.values()]
-        return min([self.claims.deadline(), *untils])
+        return min([self.entities.deadline(), *untils])
 
     def tick(self, now: float) -> None:
         """Reconnect lost links, or give links up; read the records of listed entities."""
@@ -437,7 +434,7 @@ class LinkTable:
                 self._give_up(entry, now)
             elif entry.until <= now:
                 self._reconnect(entry, now)
-        self.claims.tick(now)
+        self.entities.tick(now)
 
     def _give_up(self, entry: LinkEntry, now: float) -> None:
         self._disconnect(entry)
@@ -449,7 +446,6 @@ class LinkTable:
         entries = self.entries()
         self._entries.clear()
         self.entities.clear()
-        self.claims.clear()
         for entry in entries:
             entry.end(self._port)
         self._port.forget_routes()
@@ -466,7 +462,6 @@ class LinkTable:
         del self._entries[entry.remote]
         self._cool(entry, now)
         self.entities.forget(entry)
-        self.claims.forget(entry.remote)
         entry.end(self._port)
         self._port.remove_peer(entry.link)
         self._settle(entry, resolve_job.Trigger.NONE)

@@ -402,7 +402,7 @@ class ResolveCore:
         self._records.put(entity, record, now)
         kept = self._records.find(entity, now)
         self._verify_hint(entity, kept, now)
-        if self._links.claims.settles(entity):
+        if self._links.entities.is_read_for_list(entity):
             if kept is not None:
                 self._links.entities.bind(entity, kept.runtime)
         elif kept is None:
