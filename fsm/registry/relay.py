@@ -14,7 +14,9 @@ session and a client of it, and has a name that only the node and the broker kno
 """
 
 from collections import Counter, deque
-from typing import Final, TypeAlias, assert_never, final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol, final
 
 import attrs
 
@@ -23,25 +25,7 @@ from specs.limits.node import MAX_RESERVATIONS, RETRY_QUEUE_PAUSE, RETRY_QUEUE_T
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 
-__all__ = [
-    "Broke",
-    "Came",
-    "Deliver",
-    "Effect",
-    "GiveUp",
-    "Input",
-    "Late",
-    "Left",
-    "Refuse",
-    "RelayCore",
-    "RelayLimits",
-    "Reservation",
-    "Reservations",
-    "RetryQueue",
-    "Start",
-    "Tick",
-    "Wanted",
-]
+__all__ = ["RelayCore", "RelayLimits", "RelayPort", "Reservation", "Reservations", "RetryQueue"]
 
 
 @final
@@ -191,106 +175,35 @@ class RelayLimits:
     each: int | None = None
 
 
+class RelayPort(Protocol):
+    """What the open requests to a back end have done; a request is named by its number."""
+
+    def send(self, number: int) -> None:
+        """Send a request to the back end."""
+
+    def deliver(self, number: int) -> None:
+        """Deliver the answer of the back end to the requester."""
+
+    def refuse(self, number: int, code: Code, why: str) -> None:
+        """Refuse a request; if it is under way at the back end, cancel it there."""
+
+    def give_up(self, number: int) -> None:
+        """Cancel a request at the back end: its requester is gone."""
+
+    def drop_late(self, number: int) -> None:
+        """Drop the answer of the back end to a request that is over."""
+
+
 @final
 @attrs.frozen(slots=True)
-class Wanted:
-    """A request for the back end.
-
-    Attributes:
-        number: Names the request; never used again.
-        by: The runtime whose session it came over; None: the node itself asks.
-        lane: Requests of the same lane keep their order; None: it is in none.
-        user: Whose it is, over all sessions of a user; None: it counts for the runtime.
-    """
+class _Request:
+    """An open request: its requester, its lane, the user or runtime whose limits it counts for."""
 
     number: int
     by: str | None
-    lane: str | None = None
-    user: str | None = None
+    lane: str | None
+    counts_for: str | None
 
-    @property
-    def counts_for(self) -> str | None:
-        """The user or runtime whose limits it counts against."""
-        return self.user or self.by
-
-
-@final
-@attrs.frozen(slots=True)
-class Came:
-    """The back end has answered."""
-
-    number: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Broke:
-    """The back end cannot be reached, or its answer is malformed."""
-
-    number: int
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Left:
-    """The session of a runtime is over."""
-
-    runtime: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Tick:
-    """The deadline has passed."""
-
-
-Input: TypeAlias = Wanted | Came | Broke | Left | Tick
-
-
-@final
-@attrs.frozen(slots=True)
-class Start:
-    """Send the request to the back end."""
-
-    number: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Deliver:
-    """Deliver the back end's answer to the requester."""
-
-    number: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Refuse:
-    """Refuse a request; if it is under way at the back end, cancel it there."""
-
-    number: int
-    code: Code
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class GiveUp:
-    """Cancel a request at the back end: its requester is gone."""
-
-    number: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Late:
-    """Drop the back end's answer to a request that is over."""
-
-    number: int
-
-
-Effect: TypeAlias = Start | Deliver | Refuse | GiveUp | Late
 
 _FULL: Final = "too many requests wait for the back end"
 _SLOW: Final = "the back end did not answer in time"
@@ -298,90 +211,99 @@ _SLOW: Final = "the back end did not answer in time"
 
 @final
 class RelayCore:
-    """The open requests to one back end."""
+    """The open requests to one back end; `now` is in seconds on the host's clock."""
 
-    def __init__(self, limits: RelayLimits) -> None:
+    def __init__(self, limits: RelayLimits, port: RelayPort) -> None:
         self._limits = limits
+        self._port = port
         self._due: dict[int, float] = {}
-        self._open: dict[int, Wanted] = {}
-        self._waiting: deque[Wanted] = deque()
-        self._running: dict[int, Wanted] = {}
+        self._open: dict[int, _Request] = {}
+        self._waiting: deque[_Request] = deque()
+        self._running: dict[int, _Request] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
     def deadline(self) -> float:
-        """Return when a `Tick` is due; with one patience for all, the first request is next."""
+        """Return when `tick` is due; with one patience for all, the first request is next."""
         return next(iter(self._due.values()), float("inf"))
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
+    def want(
+        self,
+        number: int,
+        by: str | None,
+        now: float,
+        lane: str | None = None,
+        user: str | None = None,
+    ) -> None:
+        """Take a request for the back end.
 
         Args:
-            happened: The input.
-            now: Seconds on the host's clock.
+            number: Names the request; never used again.
+            by: The runtime whose session it came over; None: the node itself asks.
+            lane: Requests of the same lane keep their order; None: it is in none.
+            user: Whose it is, over all sessions of a user; None: it counts for the runtime.
         """
-        match happened:
-            case Wanted():
-                return self._want(happened, now)
-            case Came(number):
-                return self._end(number, Deliver(number))
-            case Broke(number, why):
-                return self._end(number, Refuse(number, Code.BAD_BACKEND, why))
-            case Left(runtime):
-                gone = [one.number for one in self._open.values() if one.by == runtime]
-                return [effect for one in gone for effect in self._end(one, GiveUp(one))]
-            case Tick():
-                late = [one for one, due in self._due.items() if due <= now]
-                slow = [Refuse(one, Code.BACKEND_TIMEOUT, _SLOW) for one in late]
-                return [effect for one in slow for effect in self._end(one.number, one)]
-            case _:
-                assert_never(happened)
-
-    def _want(self, wanted: Wanted, now: float) -> list[Effect]:
-        self._open[wanted.number] = wanted
-        self._due[wanted.number] = now + self._limits.patience
-        self._waiting.append(wanted)
-        started = self._start()
+        request = self._open[number] = _Request(number, by, lane, user or by)
+        self._due[number] = now + self._limits.patience
+        self._waiting.append(request)
+        self._start()
         if len(self._waiting) > self._limits.waiting:
-            crowded = self._crowding(wanted).number
-            return [*started, *self._end(crowded, Refuse(crowded, Code.UNAVAILABLE, _FULL))]
-        return started
+            crowded = self._crowding(request).number
+            self._end(crowded, partial(self._port.refuse, crowded, Code.UNAVAILABLE, _FULL))
 
-    def _crowding(self, wanted: Wanted) -> Wanted:
+    def _crowding(self, request: _Request) -> _Request:
         """Return what gives way: the newest request of the user that waits for most.
 
         Otherwise, one user could fill the queue, so that all others are refused.
         """
         waits = Counter(one.counts_for for one in self._waiting)
         user, most = waits.most_common(1)[0]
-        if waits[wanted.counts_for] == most:
-            return wanted
+        if waits[request.counts_for] == most:
+            return request
         return next(one for one in reversed(self._waiting) if one.counts_for == user)
 
-    def _end(self, number: int, how: Effect) -> list[Effect]:
-        wanted = self._open.pop(number, None)
-        if wanted is None:
-            return [Late(number)]
+    def take_answer(self, number: int) -> None:
+        """Note that the back end has answered."""
+        self._end(number, partial(self._port.deliver, number))
+
+    def take_failure(self, number: int, why: str) -> None:
+        """Note that the back end cannot be reached, or its answer is malformed."""
+        self._end(number, partial(self._port.refuse, number, Code.BAD_BACKEND, why))
+
+    def leave(self, runtime: str) -> None:
+        """Note that the session of a runtime is over."""
+        for number in [one.number for one in self._open.values() if one.by == runtime]:
+            self._end(number, partial(self._port.give_up, number))
+
+    def tick(self, now: float) -> None:
+        """Refuse what takes too long."""
+        for number in [one for one, due in self._due.items() if due <= now]:
+            self._end(number, partial(self._port.refuse, number, Code.BACKEND_TIMEOUT, _SLOW))
+
+    def _end(self, number: int, end: Callable[[], None]) -> None:
+        request = self._open.pop(number, None)
+        if request is None:
+            self._port.drop_late(number)
+            return
         del self._due[number]
         if self._running.pop(number, None) is None:
-            self._waiting.remove(wanted)
-        return [how, *self._start()]
+            self._waiting.remove(request)
+        end()
+        self._start()
 
-    def _start(self) -> list[Effect]:
+    def _start(self) -> None:
         """Start the requests that may start, in their order."""
-        started: list[Effect] = []
         busy = {one.lane for one in self._running.values()} - {None}
         running, each = Counter(one.counts_for for one in self._running.values()), self._limits.each
-        for wanted in list(self._waiting):
+        for request in list(self._waiting):
             if len(self._running) >= self._limits.parallel:
                 break
-            if wanted.lane in busy or (each is not None and running[wanted.counts_for] >= each):
+            if request.lane in busy or (each is not None and running[request.counts_for] >= each):
                 continue
-            running[wanted.counts_for] += 1
-            if wanted.lane is not None:
-                busy.add(wanted.lane)
-            self._waiting.remove(wanted)
-            self._running[wanted.number] = wanted
-            started.append(Start(wanted.number))
-        return started
+            running[request.counts_for] += 1
+            if request.lane is not None:
+                busy.add(request.lane)
+            self._waiting.remove(request)
+            self._running[request.number] = request
+            self._port.send(request.number)

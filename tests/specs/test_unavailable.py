@@ -86,7 +86,7 @@ ANSWERS = {
     "fsm/limits/user_shares.py::UserQueue.__init__": "what waits is sent",
     "fsm/registry/allocation.py::-": "addresses are given back",
     "fsm/registry/changes.py::ChangesPublisher.time_over": "the link becomes live",
-    "fsm/registry/relay.py::RelayCore._want": "open calls end",
+    "fsm/registry/relay.py::RelayCore.want": "open calls end",
     "fsm/registry/resolve/node_stubs.py::_Cooling": "the pause ends",
     "fsm/registry/resolve/node_stubs.py::NodeStubs.failed": "the pause ends",
     "fsm/registry/resolve/resolve.py::ResolveCore.stub_failed": "the pause ends",

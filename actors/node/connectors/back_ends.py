@@ -1,6 +1,7 @@
 """The connectors of a node to its back ends, and the part that relays to one (CON-07)."""
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import count
 from typing import Final, TypeAlias, assert_never, final
@@ -28,22 +29,7 @@ from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from actors.node.trace import ComponentTrace, Direction
 from fsm.limits.user_shares import user_of
-from fsm.registry.relay import (
-    Broke,
-    Came,
-    Deliver,
-    Effect,
-    GiveUp,
-    Input,
-    Late,
-    Left,
-    Refuse,
-    RelayCore,
-    RelayLimits,
-    Start,
-    Tick,
-    Wanted,
-)
+from fsm.registry.relay import RelayCore, RelayLimits, RelayPort
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, push_manager, quality_broker
 from specs.errors import BadMessageError
 from specs.limits.node import (
@@ -106,12 +92,13 @@ _Message: TypeAlias = Asked | RuntimeLeft | _Done
 
 
 @final
-class Connector(Actor[_Message]):
+class Connector(Actor[_Message], RelayPort):
     """Relays what is asked at one address to one back end, and answers always."""
 
     def __init__(self, parts: ConnectorParts) -> None:
         self._parts: Final = parts
-        self._core = RelayCore(parts.limits)
+        self._core = RelayCore(parts.limits, self)
+        self._answers: deque[Callable[[], Awaitable[None]]] = deque()
         self._jobs: dict[int, _Job] = {}
         self._outcomes: dict[int, Replied] = {}
         self._numbers = count(1)
@@ -128,7 +115,8 @@ class Connector(Actor[_Message]):
             case Asked():
                 await self._asked(message)
             case RuntimeLeft(runtime):
-                await self._feed(Left(runtime))
+                self._core.leave(runtime)
+                await self._answer()
                 self._parts.service.left(runtime)
             case _Done():
                 await self._done(message)
@@ -141,7 +129,8 @@ class Connector(Actor[_Message]):
 
     @override
     async def timed_out(self) -> None:
-        await self._feed(Tick())
+        self._core.tick(trio.current_time())
+        await self._answer()
 
     @override
     async def closing(self) -> None:
@@ -171,43 +160,56 @@ class Connector(Actor[_Message]):
         number = next(self._numbers)
         self._jobs[number] = _Job(asked, plan)
         user = user_of(asked.message, domain_of(self._parts.address))
-        await self._feed(Wanted(number, asked.by, plan.lane, user))
+        self._core.want(number, asked.by, trio.current_time(), plan.lane, user)
+        await self._answer()
 
     async def _done(self, done: _Done) -> None:
         match done.outcome:
             case Replied():
                 self._outcomes[done.number] = done.outcome
                 self._found()
-                await self._feed(Came(done.number))
+                self._core.take_answer(done.number)
                 self._outcomes.pop(done.number, None)
             case error:
                 self._lost(error.reason)
-                await self._feed(Broke(done.number, error.reason))
+                self._core.take_failure(done.number, error.reason)
+        await self._answer()
 
-    async def _feed(self, happened: Input) -> None:
-        for effect in self._core.feed(happened, trio.current_time()):
-            await self._perform(effect)
+    async def _answer(self) -> None:
+        """Send the answers that the core wants sent, in order."""
+        while self._answers:
+            await self._answers.popleft()()
 
-    async def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Start(number):
-                job = self._jobs[number]
-                self._parts.trace.relay(job.asked.message, Direction.OUT)
-                self.spawn(partial(self._work, number, job))
-            case Deliver(number):
-                await self._deliver(self._jobs.pop(number), self._outcomes[number])
-            case Refuse(number, code, why):
-                job = self._jobs.pop(number)
-                job.scope.cancel()
-                await self._refuse(job, code, why)
-            case GiveUp(number):
-                job = self._jobs.pop(number)
-                job.scope.cancel()
-                self._parts.trace.drop(job.asked.message, DropReason.SESSION_GONE)
-            case Late():
-                self._parts.trace.counters.drop(DropReason.LATE_RESPONSE)
-            case _:
-                assert_never(effect)
+    # ---- what the core wants done
+
+    @override
+    def send(self, number: int) -> None:
+        job = self._jobs[number]
+        self._parts.trace.relay(job.asked.message, Direction.OUT)
+        self.spawn(partial(self._work, number, job))
+
+    @override
+    def deliver(self, number: int) -> None:
+        job = self._jobs.pop(number)
+        self._answers.append(partial(self._deliver, job, self._outcomes[number]))
+
+    @override
+    def refuse(self, number: int, code: Code, why: str) -> None:
+        job = self._jobs.pop(number)
+        job.scope.cancel()
+        self._answers.append(partial(self._refuse, job, code, why))
+
+    @override
+    def give_up(self, number: int) -> None:
+        job = self._jobs.pop(number)
+        job.scope.cancel()
+        self._parts.trace.drop(job.asked.message, DropReason.SESSION_GONE)
+
+    @override
+    def drop_late(self, number: int) -> None:
+        self._parts.trace.counters.drop(DropReason.LATE_RESPONSE)
+
+    # ---- work and answers
 
     async def _work(self, number: int, job: _Job) -> None:
         """Ask the back end, and post the outcome to the own mailbox, unless that is stopped."""

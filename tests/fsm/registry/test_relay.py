@@ -4,24 +4,37 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.registry.relay import (
-    Broke,
-    Came,
-    Deliver,
-    GiveUp,
-    Late,
-    Left,
-    Refuse,
-    RelayCore,
-    RelayLimits,
-    Start,
-    Tick,
-    Wanted,
-)
+from fsm.registry.relay import RelayCore, RelayLimits
 from specs.reply_code import Code
 
 FULL = "too many requests wait for the back end"
 LIMITS = RelayLimits(parallel=2, waiting=3, patience=10.0)
+
+
+class Port:
+    """Notes what the core wants done: the name of a call, and its arguments."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *args: self.calls.append((name, *args))
+
+
+class Relayed:
+    """The core; each call returns what it wants done."""
+
+    def __init__(self, limits):
+        self._port = Port()
+        self._core = RelayCore(limits, self._port)
+
+    def __getattr__(self, name):
+        def call(*args, **named):
+            getattr(self._core, name)(*args, **named)
+            calls, self._port.calls = self._port.calls, []
+            return calls
+
+        return call
 
 
 class Relay(RuleBasedStateMachine):
@@ -29,23 +42,24 @@ class Relay(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.core = RelayCore(LIMITS)
+        self.port = Port()
+        self.core = RelayCore(LIMITS, self.port)
         self.now = 0.0
         self.asked = {}
         self.running = []
         self.waiting = []
         self.over = set()
 
-    def feed(self, happened):
-        for effect in self.core.feed(happened, self.now):
-            number = effect.number
-            match effect:
-                case Start():
+    def look(self):
+        calls, self.port.calls = self.port.calls, []
+        for name, number, *_ in calls:
+            match name:
+                case "send":
                     assert self.waiting.pop(self.next_in_line()) == number
                     self.running.append(number)
-                case Late():
+                case "drop_late":
                     assert number in self.over
-                case Deliver() | Refuse() | GiveUp():
+                case "deliver" | "refuse" | "give_up":
                     assert number not in self.over
                     self.over.add(number)
                     mine = self.running if number in self.running else self.waiting
@@ -60,27 +74,32 @@ class Relay(RuleBasedStateMachine):
         number = len(self.asked)
         self.asked[number] = by, lane, self.now
         self.waiting.append(number)
-        self.feed(Wanted(number, by, lane))
+        self.core.want(number, by, self.now, lane)
+        self.look()
 
     @rule(which=st.integers(0, 20))
     def comes(self, which):
         if which in self.asked and which not in self.waiting:
-            self.feed(Came(which))
+            self.core.take_answer(which)
+            self.look()
 
     @rule(which=st.integers(0, 20))
     def breaks(self, which):
         if which in self.asked and which not in self.waiting:
-            self.feed(Broke(which, "gone"))
+            self.core.take_failure(which, "gone")
+            self.look()
 
     @rule(by=st.sampled_from(["r1", "r2"]))
     def leaves(self, by):
-        self.feed(Left(by))
+        self.core.leave(by)
+        self.look()
         assert all(self.asked[one][0] != by for one in (*self.running, *self.waiting))
 
     @rule(seconds=st.sampled_from([1.0, 9.0, 10.0]))
     def time_passes(self, seconds):
         self.now += seconds
-        self.feed(Tick())
+        self.core.tick(self.now)
+        self.look()
         assert all(self.asked[one][2] + 10.0 > self.now for one in (*self.running, *self.waiting))
 
     @invariant()
@@ -106,55 +125,58 @@ class Relay(RuleBasedStateMachine):
 TestRelay = Relay.TestCase
 
 
-def refusals(effects):
-    return [int(one.code) for one in effects if isinstance(one, Refuse)]
+def refusals(calls):
+    return [int(code) for name, _, code, *_ in (one for one in calls if one[0] == "refuse")]
+
+
+def sent(calls):
+    return [number for name, number, *_ in calls if name == "send"]
 
 
 def test_each_kind_of_failure_has_its_code():
-    core = RelayCore(RelayLimits(parallel=1, waiting=1, patience=10.0))
-    core.feed(Wanted(1, "r1"), 0.0)
-    core.feed(Wanted(2, "r1"), 0.0)
-    assert refusals(core.feed(Wanted(3, "r1"), 0.0)) == [503]
-    assert refusals(core.feed(Broke(1, "reset"), 1.0)) == [502]
-    assert refusals(core.feed(Tick(), 10.0)) == [504]
+    core = Relayed(RelayLimits(parallel=1, waiting=1, patience=10.0))
+    core.want(1, "r1", 0.0)
+    core.want(2, "r1", 0.0)
+    assert refusals(core.want(3, "r1", 0.0)) == [503]
+    assert refusals(core.take_failure(1, "reset")) == [502]
+    assert refusals(core.tick(10.0)) == [504]
 
 
-@pytest.mark.parametrize("late", [Came(1), Broke(1, "reset")])
+@pytest.mark.parametrize("late", [("take_answer", 1), ("take_failure", 1, "reset")])
 def test_an_answer_to_an_ended_request_is_late(late):
-    core = RelayCore(LIMITS)
-    core.feed(Wanted(1, "r1"), 0.0)
-    core.feed(Came(1), 0.0)
-    assert core.feed(late, 0.0) == [Late(1)]
+    core = Relayed(LIMITS)
+    core.want(1, "r1", 0.0)
+    core.take_answer(1)
+    name, *args = late
+    assert getattr(core, name)(*args) == [("drop_late", 1)]
 
 
-def starts(effects):
-    return [one.number for one in effects if isinstance(one, Start)]
+def full(number):
+    return [("refuse", number, Code.UNAVAILABLE, FULL)]
 
 
 def test_one_that_fills_the_queue_is_refused_and_others_are_not():
     """CON-07."""
-    core = RelayCore(RelayLimits(parallel=1, waiting=4, patience=10.0))
+    core = Relayed(RelayLimits(parallel=1, waiting=4, patience=10.0))
     for number in range(5):
-        core.feed(Wanted(number, "flooder", "lane"), 0.0)
-    assert core.feed(Wanted(5, "other"), 0.0) == [Refuse(4, Code.UNAVAILABLE, FULL)]
-    assert core.feed(Wanted(6, "other"), 0.0) == [Refuse(3, Code.UNAVAILABLE, FULL)]
-    assert core.feed(Wanted(7, "other"), 0.0) == [Refuse(7, Code.UNAVAILABLE, FULL)]
+        core.want(number, "flooder", 0.0, "lane")
+    assert core.want(5, "other", 0.0) == full(4)
+    assert core.want(6, "other", 0.0) == full(3)
+    assert core.want(7, "other", 0.0) == full(7)
 
 
 def test_a_user_of_many_sessions_takes_no_place_of_others():
     """CON-07."""
-    core = RelayCore(RelayLimits(parallel=1, waiting=4, patience=10.0, each=1))
+    core = Relayed(RelayLimits(parallel=1, waiting=4, patience=10.0, each=1))
     for number in range(5):
-        core.feed(Wanted(number, f"session {number}", None, "flooder"), 0.0)
-    assert core.feed(Wanted(5, "other"), 0.0) == [Refuse(4, Code.UNAVAILABLE, FULL)]
-    again = Wanted(6, "session 6", None, "flooder")
-    assert core.feed(again, 0.0) == [Refuse(6, Code.UNAVAILABLE, FULL)]
+        core.want(number, f"session {number}", 0.0, user="flooder")
+    assert core.want(5, "other", 0.0) == full(4)
+    assert core.want(6, "session 6", 0.0, user="flooder") == full(6)
 
 
 def test_one_has_its_share_of_what_is_under_way():
     """CON-07."""
-    core = RelayCore(RelayLimits(parallel=4, waiting=9, patience=10.0, each=2))
-    begun = [starts(core.feed(Wanted(number, "slow"), 0.0)) for number in range(4)]
-    assert begun == [[0], [1], [], []]
-    assert starts(core.feed(Wanted(4, "other"), 0.0)) == [4]
-    assert starts(core.feed(Came(1), 0.0)) == [2]
+    core = Relayed(RelayLimits(parallel=4, waiting=9, patience=10.0, each=2))
+    assert [sent(core.want(number, "slow", 0.0)) for number in range(4)] == [[0], [1], [], []]
+    assert sent(core.want(4, "other", 0.0)) == [4]
+    assert sent(core.take_answer(1)) == [2]
