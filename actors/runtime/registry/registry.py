@@ -27,7 +27,7 @@ from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.status import RuntimeStatus
-from actors.runtime.registry.watch import RecordWatches, RegistryTalk, is_registration
+from actors.runtime.registry.watch import RecordWatches, RegistryClient, is_registration
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
@@ -68,11 +68,11 @@ from transports.bodies import read_body, write_body
 from transports.link import Kind as LinkKind
 
 __all__ = [
+    "LinkQueries",
     "Registry",
     "RegistryChanges",
     "RegistryParts",
     "RegistryView",
-    "RowQuestions",
     "is_changes",
 ]
 
@@ -272,7 +272,7 @@ class RegistryChanges(ChangesPort):
 
 
 @final
-class RowQuestions:
+class LinkQueries:
     """Answers what other components ask about links.
 
     A handler that asks whether it may accept a link waits while our own request has not said
@@ -286,7 +286,7 @@ class RowQuestions:
         self._runtime: Final = runtime
         self._waiting: list[Message] = []
 
-    def asked(self, request: Message) -> list[Message]:
+    def take(self, request: Message) -> list[Message]:
         """Return the answer; none, if the question waits."""
         if not is_below(request.from_, self._runtime):
             why = "a registry answers the parts of its own runtime only"
@@ -294,9 +294,9 @@ class RowQuestions:
         if request.type is not MessageType.READ:
             return [refuse(request, Code.MALFORMED, "the registry can only be read or followed")]
         self._waiting.append(request)
-        return self.decided()
+        return self.pop_answers()
 
-    def decided(self) -> list[Message]:
+    def pop_answers(self) -> list[Message]:
         """Return the answers to all questions that need not wait any more."""
         waiting, self._waiting = self._waiting, []
         return [answer for request in waiting for answer in self._answers(request)]
@@ -338,9 +338,9 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._config = config
         self._parts = parts
         self._core = ResolveCore(config, self)
-        self._rows = RowQuestions(self._core, config.runtime)
-        self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
-        self._watches = RecordWatches(self._core, talk, parts.port, parts.hops, self.spawn)
+        self._rows = LinkQueries(self._core, config.runtime)
+        self._client = client = RegistryClient(config.domain, parts.port, parts.ids)
+        self._watches = RecordWatches(self._core, client, parts.port, parts.hops, self.spawn)
         self._changes = RegistryChanges(
             runtime=config.runtime,
             routes=self._core,
@@ -393,7 +393,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
             self._are_routes_new = False
             self._answer_links()
         self._answer_witnesses()
-        for answer in self._rows.decided():
+        for answer in self._rows.pop_answers():
             self._parts.port.send(answer)
 
     @property
@@ -486,7 +486,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self.spawn(self._read_list, remote, number)
 
     async def _read_list(self, remote: str, number: int) -> None:
-        answer = await self._talk.follow_changes(remote)
+        answer = await self._client.follow_changes(remote)
         urls, why = None, ""
         if answer.code > LAST_SUCCESS:
             why = reason_in(answer)
@@ -556,7 +556,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         elif message.type is MessageType.DELETE:
             self._link_over(message)
         elif message.is_request:
-            for answer in self._rows.asked(message):
+            for answer in self._rows.take(message):
                 self._parts.port.send(answer)
 
     def _status(self, message: Message) -> None:
@@ -692,7 +692,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     async def _publish_status(self) -> None:
         """Subscribe to the own status, by which the node knows that others may, and publish it."""
-        await self._talk.set_path(status_of(self._config.runtime))
+        await self._client.set_path(status_of(self._config.runtime))
         await self._parts.status.publish()
 
     @override
@@ -703,7 +703,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
     def _renew_paths(self, domain: str) -> None:
         for entry in self._core.links():
             if domain == self._config.domain and entry.role is Role.REQUESTER:
-                self.spawn(self._talk.set_path, entry.stub)
+                self.spawn(self._client.set_path, entry.stub)
         for url in self._watches.node_forgot(domain):
             self._core.record_reported(url, None, trio.current_time())
 
@@ -714,7 +714,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self.spawn(self._read_record, entity)
 
     async def _read_record(self, entity: str) -> None:
-        record = await self._talk.read_record(entity)
+        record = await self._client.read_record(entity)
         await self._tell(lambda: self._core.record_read(entity, record, trio.current_time()))
 
     @override
@@ -722,7 +722,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self.spawn(self._read_owner, entity)
 
     async def _read_owner(self, entity: str) -> None:
-        record, is_answered = await self._talk.read_owner(entity)
+        record, is_answered = await self._client.read_owner(entity)
         await self._tell(
             lambda: self._core.owner_read(
                 entity, record, trio.current_time(), is_answered=is_answered
@@ -734,12 +734,12 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self.spawn(self._set_path, url)
 
     async def _set_path(self, url: str) -> None:
-        refusal = await self._talk.set_path(url)
+        refusal = await self._client.set_path(url)
         await self._tell(lambda: self._core.path_set(url, refusal, trio.current_time()))
 
     @override
     def remove_path(self, url: str) -> None:
-        self.spawn(self._talk.remove_path, url)
+        self.spawn(self._client.remove_path, url)
 
     # ---- the port: direct links
 
@@ -748,7 +748,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self.spawn(self._register_link, link, handler)
 
     async def _register_link(self, link: str, handler: str) -> None:
-        refusal = await self._talk.register_link(link, handler)
+        refusal = await self._client.register_link(link, handler)
         await self._tell(lambda: self._core.link_registered(link, refusal, trio.current_time()))
 
     @override
@@ -767,18 +767,18 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     async def _order_to_link(self, stub: str, command: Command) -> None:
         """Order a stub to go on with its link; one that does not is gone."""
-        if not await self._talk.order(stub, command):
+        if not await self._client.order(stub, command):
             await self.stub_gone(stub)
 
     @override
     def suspend(self, stub: str, remote: str) -> None:
         command = Command(StubMethod.YIELD.value, (remote,), stub, FIRST)
-        self.spawn(self._talk.order, stub, command)
+        self.spawn(self._client.order, stub, command)
 
     @override
     def disconnect(self, stub: str, remote: str, link: str) -> None:
         command = Command(StubMethod.DISCONNECT.value, (remote,), link)
-        self.spawn(self._talk.order, stub, command)
+        self.spawn(self._client.order, stub, command)
 
     @override
     def link_up(self, remote: str, link: str) -> None:

@@ -30,7 +30,7 @@ from transports.bodies import read_body, write_body
 
 
 @final
-class RegistryTalk:
+class RegistryClient:
     """The registry's requests (M-03, M-04, M-05, M-08, M-11, M-12, M-25, M-29)."""
 
     def __init__(self, domain: str, port: CorePort, ids: IdSource) -> None:
@@ -189,7 +189,7 @@ class RecordWatches:
     """
 
     routes: ResolveCore
-    talk: RegistryTalk
+    client: RegistryClient
     port: CorePort
     hops: HopTrace
     spawn: Callable[[Callable[[str, _WatchedRecord], Awaitable[None]], str, _WatchedRecord], None]
@@ -273,7 +273,7 @@ class RecordWatches:
             if not record.watchers:
                 # Who begins to watch meanwhile waits for a new subscription.
                 record.is_subscribed = False
-                await self.talk.unwatch(url + _PART, self.routes.node_of(url))
+                await self.client.unwatch(url + _PART, self.routes.node_of(url))
                 continue
             if not record.is_subscribed:
                 await self._subscribe(url, record)
@@ -284,7 +284,7 @@ class RecordWatches:
 
     async def _subscribe(self, url: str, record: _WatchedRecord) -> None:
         """Try to subscribe; answer those who wait for that."""
-        subscribe = self.talk.renew_watch if record.is_forgotten else self.talk.watch
+        subscribe = self.client.renew_watch if record.is_forgotten else self.client.watch
         record.is_forgotten = False
         answer = await subscribe(url + _PART, self.routes.node_of(url))
         if record.is_forgotten:

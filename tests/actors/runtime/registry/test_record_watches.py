@@ -12,7 +12,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.registry import watch
-from actors.runtime.registry.watch import RecordWatches, RegistryTalk
+from actors.runtime.registry.watch import RecordWatches, RegistryClient
 from specs.addresses.address import subscription_manager
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
@@ -42,7 +42,7 @@ class Registry(Actor[Delivery]):
     """Hands requests to the watches, as the registry does."""
 
     def __init__(self, port, hops):
-        talk = RegistryTalk("a.ex", port, IdSource())
+        talk = RegistryClient("a.ex", port, IdSource())
         self.watches = RecordWatches(Routes(), talk, port, hops, self.spawn)
 
     @override

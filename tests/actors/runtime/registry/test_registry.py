@@ -12,6 +12,7 @@ from actors.runtime.registry.status import RuntimeStatus
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.resolve.config import ResolveConfig
+from specs.limits.protocol import MAILBOX
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import Listener, R, open_bus
 
@@ -23,8 +24,21 @@ async def nothing_to_renew(domain):
     assert domain
 
 
-async def started(world, loaded):
-    loader = await world.supervisor.start_child(ChildSpec("loader", partial(Listener, loaded)))
+class BusyLoader(Listener):
+    """Keeps what it is given, after a while."""
+
+    def __init__(self, loaded):
+        super().__init__(loaded)
+        self.goes_on = trio.Event()
+
+    async def handle(self, message):
+        await self.goes_on.wait()
+        await super().handle(message)
+
+
+async def started(world, loaded, loader=None):
+    spec = ChildSpec("loader", partial(Listener, loaded) if loader is None else lambda: loader)
+    loader = await world.supervisor.start_child(spec)
     port, ids = world.port(f"{R}/registry"), IdSource()
     parts = RegistryParts(
         port=port,
@@ -70,3 +84,19 @@ async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock)
         "node|b.ex": ["lookup", "wait", "failed"],
         f"link|{HB}": ["lookup", "query", "failed"],
     }
+
+
+async def test_no_order_to_a_loader_without_room_is_lost(autojump_clock):
+    """RES-14: whoever waits for a stub is answered."""
+    loaded = []
+    busy = BusyLoader(loaded)
+    async with open_bus() as world:
+        registry = await started(world, loaded, busy)
+        domains = [f"d{number}.ex" for number in range(MAILBOX + 10)]
+        for domain in domains:
+            assert registry.try_ask(f"hyperty://{domain}/h", Intent.NODE, None)
+            await world.settle()
+        assert loaded == []
+        busy.goes_on.set()
+        await world.settle()
+        assert sorted(one.config.domain for one in loaded) == sorted(domains)

@@ -23,7 +23,7 @@ def made_slow(monkeypatch, slow):
     def is_slow(address, what):
         return f"{runtime_of(address).rpartition('/')[2]} {what}" in slow
 
-    handle, order = registry.Registry.handle, registry.RegistryTalk.order
+    handle, order = registry.Registry.handle, registry.RegistryClient.order
 
     async def late(of, message):
         await trio.sleep(PAUSE)
@@ -41,7 +41,7 @@ def made_slow(monkeypatch, slow):
         return await order(talk, stub, command)
 
     monkeypatch.setattr(registry.Registry, "handle", hears)
-    monkeypatch.setattr(registry.RegistryTalk, "order", orders)
+    monkeypatch.setattr(registry.RegistryClient, "order", orders)
 
 
 SLOW = [
