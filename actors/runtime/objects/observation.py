@@ -44,7 +44,6 @@ __all__ = [
     "ObjectState",
     "ObservedObject",
     "States",
-    "StoredCopy",
     "check_room",
     "open_observation",
 ]
@@ -286,41 +285,6 @@ def check_room(context: HypertyContext, url: str) -> None:
         raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
 
 
-@final
-class StoredCopy:
-    """The stored copy of one object for one observer."""
-
-    def __init__(self, context: HypertyContext, url: str) -> None:
-        self._context: Final = context
-        self._url: Final = url
-
-    async def recall(self) -> CopyKept | None:
-        """Return the copy that was stored before a restart (M-52); None: there is none.
-
-        If cancelled, the sync manager may have resumed the subscription.
-        """
-        kept = self._context.store.copy(self._url, self._context.url)
-        if kept is None:
-            return None
-        with suppress(ObjectError):
-            body = write_body(Resume(store=True))
-            await self._context.ask_manager(MessageType.SUBSCRIBE, body, self._url)
-        return kept
-
-    def keep(self, version: int, data: JsonObject) -> None:
-        """Store a newer value, in the background.
-
-        Args:
-            version: Version of the value.
-            data: The value.
-        """
-        self._context.store.later(CopyKept(self._url, self._context.url, version, data))
-
-    def forget(self) -> None:
-        """Delete the stored copy: the object is gone, or not for this observer."""
-        self._context.store.later(CopyForgotten(self._url, self._context.url))
-
-
 _WAITING: Final = 64
 """Messages that wait for the copy; the mailbox of the hyperty waits for room (ours)."""
 
@@ -390,7 +354,7 @@ class _Observation:
         self._nursery = nursery
         self._core = ObserverCore(copy.url, context.url, self)
         self._refusal: ObjectError | None = None
-        self._stored: StoredCopy | None = None
+        self._is_stored = False
         self._wanted = Observe(copy.url)
 
     async def run(
@@ -411,8 +375,7 @@ class _Observation:
         """
         is_started, self._wanted = False, wanted
         try:
-            if wanted.store:
-                self._stored = StoredCopy(self._context, wanted.resource)
+            self._is_stored = bool(wanted.store)
             self._core.begin(trio.current_time())
             self._nursery.start_soon(self._subscribe, wanted)
             while not self._copy.is_gone:
@@ -424,7 +387,7 @@ class _Observation:
             # The copy is not read any more: its tasks must not wait for capacity.
             intake.close()
             # The stored copy stays: the observer may come back.
-            self._stored = None
+            self._is_stored = False
             self._give_up("the observer leaves")
 
     async def _next(self, intake: trio.MemoryReceiveChannel[_Input]) -> None:
@@ -491,8 +454,12 @@ class _Observation:
 
     async def _subscribe(self, wanted: Observe) -> None:
         body, url = write_body(wanted), wanted.resource
-        kept = None if self._stored is None else await self._stored.recall()
+        kept = self._context.store.copy(url, self._context.url) if self._is_stored else None
         if kept is not None:
+            with suppress(ObjectError):
+                resume = write_body(Resume(store=True))
+                await self._context.ask_manager(MessageType.SUBSCRIBE, resume, url)
+            # The value stored before a restart (M-52).
             await self._enqueue(partial(self._recall, kept))
         try:
             answer = await self._granted(body, url, READ_PAUSE if kept else None)
@@ -564,9 +531,9 @@ class _Observation:
 
     def show(self, version: int, data: JsonObject, change: Change | None) -> None:
         """Show a new value, and store it."""
-        if self._stored is not None:
-            self._stored.keep(version, data)
         who, url, tracer = self._context.url, self._copy.url, self._context.tracer
+        if self._is_stored:
+            self._context.store.later(CopyKept(url, who, version, data))
         digest = value_digest(data) if tracer.hops else None
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=digest)
         tracer.record(who, fact)
@@ -578,7 +545,7 @@ class _Observation:
 
     def end(self, why: str) -> None:
         """End the copy."""
-        if self._stored is not None:
-            self._stored.forget()
+        if self._is_stored:
+            self._context.store.later(CopyForgotten(self._copy.url, self._context.url))
         self._copy.end(self._refusal or ObjectError(self._copy.url, Code.GONE, why))
         self._copy.children.end()

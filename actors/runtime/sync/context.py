@@ -444,17 +444,6 @@ _UNKNOWN: Final = ""
 
 
 @final
-@attrs.frozen
-class _Watch:
-    """One entity whose link is watched."""
-
-    entity: str
-    known: str | None
-    is_wanted: bool
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-
-
-@final
 class LinkWatches:
     """Asks the registry about links; one question per watched entity waits at the registry.
 
@@ -506,9 +495,8 @@ class LinkWatches:
             is_wanted: Whether a link may be set up for that.
         """
         if entity not in self._watched:
-            watch = _Watch(entity, known, is_wanted)
-            self._watched[entity] = watch.scope
-            self._spawn(partial(self._watch, watch))
+            scope = self._watched[entity] = trio.CancelScope()
+            self._spawn(partial(self._watch, entity, known, scope, is_wanted=is_wanted))
 
     def unwatch(self, entity: str) -> None:
         """End it; repeated is fine."""
@@ -516,9 +504,10 @@ class LinkWatches:
         if scope is not None:
             scope.cancel()
 
-    async def _watch(self, one: _Watch) -> None:
-        known = one.known
-        with one.scope, suppress(ActorStoppedError):
+    async def _watch(
+        self, entity: str, known: str | None, scope: trio.CancelScope, *, is_wanted: bool
+    ) -> None:
+        with scope, suppress(ActorStoppedError):
             while True:
-                known = await self._registry.find_link(one.entity, known, is_wanted=one.is_wanted)
-                self._changed(one.entity, known)
+                known = await self._registry.find_link(entity, known, is_wanted=is_wanted)
+                self._changed(entity, known)

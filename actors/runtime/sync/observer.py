@@ -4,7 +4,7 @@ Repeated requests to the owners of observed objects (M-38, M-42, STB-09).
 """
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, final
 
@@ -29,7 +29,7 @@ from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["Observed", "ObservedObjects", "ReporterRequests"]
+__all__ = ["Observed", "ObservedObjects"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Notifies an object's owner that an observer leaves, and returns the answer."""
@@ -63,113 +63,6 @@ class Observed:
     waiting: list[tuple[Message, Observe]] = attrs.field(factory=list)
 
 
-@final
-class ReporterRequests:
-    """Asks for all observers of an object, when its consent is forgotten; or takes it back."""
-
-    def __init__(
-        self,
-        context: SyncContext,
-        objects: Mapping[str, Observed],
-        refused: Callable[[str, str, int], None],
-    ) -> None:
-        self._context = context
-        self._objects = objects
-        self._refused = refused
-
-    async def ask_again(self, url: str, set_path: Callable[[], Awaitable[Message]]) -> None:
-        """Set the path of an object, and ask its owner again for all local observers.
-
-        What is lost is repeated, and the owner's runtime may come back later than this one: each
-        is asked some times.
-        """
-        is_set, pause = False, READ_PAUSE
-        for left in reversed(range(RECONNECT_TRIES)):
-            is_set = is_set or not self._is_observed(url) or await _is_decided(set_path())
-            if not is_set and not left:
-                _log.warning("no path for an observed object", url=url)
-            # Without a path the owner is asked at last: its answer brings what was missed so far.
-            if (is_set or not left) and await self._is_known_again(url):
-                return
-            await trio.sleep(pause)
-            pause *= 2
-
-    def _is_observed(self, url: str) -> bool:
-        entry = self._objects.get(url)
-        return entry is not None and not entry.is_closing
-
-    async def _is_known_again(self, url: str) -> bool:
-        entry = self._objects.get(url)
-        if entry is None or entry.is_closing:
-            return True
-        for observer, number in tuple(entry.observers.items()):
-            if observer not in entry.observers:
-                # It has left while others were asked for.
-                continue
-            asked = self._of_observer(MessageType.SUBSCRIBE, url, observer)
-            answer = await self._context.bus.request(asked)
-            if answer.code in _LATER:
-                return False
-            if answer.code <= LAST_SUCCESS:
-                self.show(url, observer, answer.body.get("value"))
-            elif answer.code == Code.FORBIDDEN:
-                self._refused(url, observer, number)
-        return True
-
-    def show(self, url: str, observer: str, value: Json) -> None:
-        """Show an observer what the object is now: it may have missed what was said.
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-            value: Current value of the object.
-        """
-        body: JsonObject = {"resource": url, "value": value}
-        self._context.bus.send(self._context.request(MessageType.UPDATE, observer, body))
-
-    def notify_refused(self, url: str, observer: str) -> None:
-        """Notify an observer that it does not observe any more (M-45).
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-        """
-        body = write_body(ObjectName(url))
-        self._context.bus.send(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
-
-    async def leave(self, url: str, observer: str, ask: Leave) -> None:
-        """Unsubscribe an observer; if the object answers 503, ask again later.
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-            ask: Sends the request.
-        """
-        answer = await ask(url, observer)
-        for _ in range(LEAVE_TRIES - 1):
-            if answer.code != Code.UNAVAILABLE:
-                break
-            await trio.sleep(BUSY_PAUSE)
-            entry = self._objects.get(url)
-            if entry is None or observer in entry.observers:
-                # It observes again: that must not be taken back.
-                break
-            answer = await ask(url, observer)
-
-    def withdraw(self, url: str, observer: str) -> None:
-        """Say that an observer does not want what it asked for; no answer is waited for.
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-        """
-        leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
-        self._context.bus.send(leaving)
-
-    def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
-        return of_observer(self._context, kind, url, Subscription(observer))
-
-
 async def _is_decided(answer: Awaitable[Message]) -> bool:
     return (await answer).code not in _LATER
 
@@ -186,7 +79,6 @@ class ObservedObjects:
         self._context = context
         self._spawn = spawn
         self._objects: dict[str, Observed] = {}
-        self._requests = ReporterRequests(context, self._objects, self.on_refused_again)
         self._reporter = reporter
         self.paths: Final = ObserverPaths(context, spawn, self._renew, reporter)
         self._renewals = RenewalsCore()
@@ -270,7 +162,7 @@ class ObservedObjects:
             if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
             if "value" in answer.body:
-                self._requests.show(url, observer, answer.body["value"])
+                self._show(url, observer, answer.body["value"])
 
     def _granted(self, url: str, observer: str, answer: Message) -> None:
         """Note for how long an observer is let in, and with what."""
@@ -393,8 +285,51 @@ class ObservedObjects:
             entry.is_renewed = False
 
     async def _renew(self, url: str) -> None:
-        """Set a path again, and ask its owner again: the node has forgotten both."""
-        await self._requests.ask_again(url, partial(self.paths.set_path, url))
+        """Set a path again, and ask its owner again for all local observers.
+
+        The node has forgotten both. What is lost is repeated, and the owner's runtime may come
+        back later than this one: each is asked some times.
+        """
+        is_set, pause = False, READ_PAUSE
+        for left in reversed(range(RECONNECT_TRIES)):
+            is_set = is_set or not self._is_open(url) or await _is_decided(self.paths.set_path(url))
+            if not is_set and not left:
+                _log.warning("no path for an observed object", url=url)
+            # Without a path the owner is asked at last: its answer brings what was missed so far.
+            if (is_set or not left) and await self._is_known_again(url):
+                return
+            await trio.sleep(pause)
+            pause *= 2
+
+    def _is_open(self, url: str) -> bool:
+        entry = self._objects.get(url)
+        return entry is not None and not entry.is_closing
+
+    async def _is_known_again(self, url: str) -> bool:
+        entry = self._objects.get(url)
+        if entry is None or entry.is_closing:
+            return True
+        for observer, number in tuple(entry.observers.items()):
+            if observer not in entry.observers:
+                # It has left while others were asked for.
+                continue
+            asked = self._of_observer(MessageType.SUBSCRIBE, url, observer)
+            answer = await self._context.bus.request(asked)
+            if answer.code in _LATER:
+                return False
+            if answer.code <= LAST_SUCCESS:
+                self._show(url, observer, answer.body.get("value"))
+            elif answer.code == Code.FORBIDDEN:
+                self.on_refused_again(url, observer, number)
+        return True
+
+    def _show(self, url: str, observer: str, value: Json) -> None:
+        """Show an observer what the object is now: it may have missed what was said."""
+        body: JsonObject = {"resource": url, "value": value}
+        self._context.bus.send(self._context.request(MessageType.UPDATE, observer, body))
+
+    def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
+        return of_observer(self._context, kind, url, Subscription(observer))
 
     def on_answer(self, request: Message, url: str, answer: Message, route: Route) -> None:
         """Answer an observer; what was set up for nothing is removed.
@@ -422,7 +357,8 @@ class ObservedObjects:
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
             # The reporter's yes may be outstanding: it must not stay. Of an observer that has
             # asked again it is the other request's.
-            self._requests.withdraw(url, request.from_)
+            leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, request.from_)
+            self._context.bus.send(leaving)
         if asked == request.id:
             self._remove_observer(url, request.from_)
         self._close_if_left(url, None)
@@ -484,7 +420,17 @@ class ObservedObjects:
             self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
-        await self._requests.leave(url, observer, self.paths.leave)
+        """Unsubscribe an observer; if the object answers 503, ask again later."""
+        answer = await self.paths.leave(url, observer)
+        for _ in range(LEAVE_TRIES - 1):
+            if answer.code != Code.UNAVAILABLE:
+                break
+            await trio.sleep(BUSY_PAUSE)
+            entry = self._objects.get(url)
+            if entry is None or observer in entry.observers:
+                # It observes again: that must not be taken back.
+                break
+            answer = await self.paths.leave(url, observer)
         # With the last one the path goes (SYN-20).
         entry = self._objects.get(url)
         if entry is not None:
@@ -519,7 +465,7 @@ class ObservedObjects:
             self._close_if_left(url, None)
 
     def on_refused_again(self, url: str, observer: str, number: int) -> None:
-        """Cut an observer off, and notify it: it is not admitted any more.
+        """Cut an observer off, and notify it: it is not admitted any more (M-45).
 
         Args:
             url: Address of the object.
@@ -530,7 +476,8 @@ class ObservedObjects:
         is_same = entry is not None and entry.observers.get(observer) == number
         if entry is not None and is_same and (observer, number) not in entry.asking:
             self._remove_observer(url, observer)
-            self._requests.notify_refused(url, observer)
+            body = write_body(ObjectName(url))
+            self._context.bus.send(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
             self._close_if_left(url, None)
 
     def on_deleted(self, url: str, event: Message) -> None:
