@@ -51,7 +51,6 @@ from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Refusal
 from fsm.effects import Refused
 from fsm.machines.session import State
-from fsm.registry.allocation import Bind
 from fsm.session.assertion import is_login_of
 from fsm.session.node_session_io import CloseAsked, Tick
 from fsm.sync.consents import HEEDED
@@ -255,7 +254,8 @@ class Ingress:
     def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
         """Bind addresses of other domains to the session that uses them (MN-13)."""
         for address in admission.bind:
-            outcome = self._exchange.tables.own(Bind(by, address))
+            tables = self._exchange.tables
+            outcome = tables.own(tables.allocation.bind(by, address))
             if isinstance(outcome, Refused):
                 return Refusal(Check.SOURCE, outcome.why)
         return None

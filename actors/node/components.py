@@ -19,9 +19,7 @@ from actors.node.messages import Attached, BusMessage, Component, Detached, Runt
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
-from fsm.registry import allocation
 from fsm.registry.addresses import ENTROPY
-from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of
@@ -244,7 +242,7 @@ class PathService(LocalService):
         refusal = self._tables.subscriptions.refusal(by, resources)
         if refusal is not None:
             return refusal
-        outcome = self._tables.own(Claim(by, claims))
+        outcome = self._tables.own(self._tables.allocation.claim(by, claims))
         if isinstance(outcome, Refused):
             return outcome
         return self._tables.subscriptions.subscribe(by, resources, frozenset(asking))
@@ -284,16 +282,18 @@ class AllocationService(LocalService):
         if request.scheme not in self._schemes:
             raise BadMessageError(f"no addresses of scheme {request.scheme!r} are allocated here")
         fresh = tuple(self._fresh(request.scheme, by) for _ in range(request.value.number))
-        outcome = self._tables.own(allocation.Allocate(by, fresh, request.value.allocation_key))
+        tables, key = self._tables, request.value.allocation_key
+        outcome = tables.own(tables.allocation.allocate(by, fresh, key))
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK, {"value": write_body(Allocated(fresh))})
 
     def _free(self, message: Message, request: Free, by: str) -> Message:
-        outcome = (
-            self._tables.own(allocation.Free(by, request.children_resources or ()))
+        table = self._tables.allocation
+        outcome = self._tables.own(
+            table.free(by, request.children_resources or ())
             if request.resource is None
-            else self._tables.own(allocation.FreeBlock(by, request.resource))
+            else table.free_block(by, request.resource)
         )
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)

@@ -11,7 +11,6 @@ from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import objection_of
 from fsm.bus.node_routing import Nobody, ToComponent, ToRuntimes
-from fsm.registry.allocation import Claim
 from fsm.registry.records import users_of
 from fsm.session.node_session_io import OutboundMessage, PeerForm
 from fsm.session.restart import RESTARTED
@@ -190,7 +189,7 @@ class Dispatch:
             and isinstance(reporter, str)
             and tables.rights.may_register(subject, reporter, by)
         ):
-            tables.own(Claim(by, (subject,)))
+            tables.own(tables.allocation.claim(by, (subject,)))
 
 
 def _subject(message: Message) -> str | None:

@@ -192,7 +192,7 @@ class Tables:
         self._forms[runtime] = form
         if address.is_node(runtime) and len(self._brought) < REMEMBERED:
             self._brought[address.domain_of(runtime)] = None
-        self.own(allocation.RuntimeCame(runtime))
+        self.own(self.allocation.yield_to(runtime))
 
     def came_elsewhere(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime with a session at another node of the domain have what is below it.
@@ -208,10 +208,12 @@ class Tables:
         """Return in whose form a runtime speaks; None: it has no session."""
         return self._forms.get(runtime)
 
-    def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
-        """Change owners of addresses; what is freed is no longer subscribed to (MN-12)."""
+    def own(self, effects: list[allocation.Effect]) -> allocation.Allocated | Refused | None:
+        """Note that addresses have other owners, as `allocation` has said.
+
+        What is freed is no longer subscribed to (MN-12).
+        """
         outcome: allocation.Allocated | Refused | None = None
-        effects = self.allocation.feed(happened, 0.0)
         self.remembered.forget()
         for effect in effects:
             match effect:
@@ -228,11 +230,10 @@ class Tables:
                     outcome = effect
         return outcome
 
-    def mirror(self, happened: allocation.Mirrored) -> None:
+    def mirror(self, new: str, address: str, block: str | None, *, is_bound: bool) -> None:
         """Let an address have the owner that another node has decided on."""
-        address, new = happened.address, happened.owner
         old = self.allocation.owner_of(address)
-        self.own(happened)
+        self.own(self.allocation.mirror(new, address, block, is_bound=is_bound))
         if old is not None and old != new:
             paths = self.subscriptions.resources_of(old)
             ended = tuple(one for one in paths if entity_of(one) == address)
@@ -290,4 +291,4 @@ class Tables:
         self.subscriptions.remove_runtime(runtime)
         for one in self.allocation.owned_by(runtime):
             self.subscriptions.remove_address(one)
-        self.own(allocation.Release(runtime, why))
+        self.own(self.allocation.release(runtime, why))

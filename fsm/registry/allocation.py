@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from sys import intern
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -32,124 +32,7 @@ from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBS
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = [
-    "MIRROR",
-    "Allocate",
-    "Allocated",
-    "AllocationCore",
-    "Bind",
-    "Claim",
-    "Effect",
-    "Free",
-    "FreeBlock",
-    "Freed",
-    "Input",
-    "MirrorGone",
-    "Mirrored",
-    "Release",
-    "RuntimeCame",
-    "Taken",
-    "Tombstones",
-]
-
-
-@final
-@attrs.frozen(slots=True)
-class Allocate:
-    """A runtime asks for addresses (M-18).
-
-    Attributes:
-        owner: The runtime.
-        addresses: Fresh ones, as many as it asked for; the host makes them, because a core
-            has no randomness.
-        key: Names them together, within this owner.
-    """
-
-    owner: str
-    addresses: tuple[str, ...]
-    key: str | None = None
-
-
-@final
-@attrs.frozen(slots=True)
-class Claim:
-    """A runtime names addresses of this domain that it made itself; all or none (C-44)."""
-
-    owner: str
-    addresses: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class Bind:
-    """A runtime uses an address that the node does not allocate (MN-13, C-43)."""
-
-    owner: str
-    address: str
-
-
-@final
-@attrs.frozen(slots=True)
-class FreeBlock:
-    """Free the addresses allocated under a key, or one address (M-19, C-46)."""
-
-    owner: str
-    key: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Free:
-    """Free addresses, all or none (M-20)."""
-
-    owner: str
-    addresses: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class Release:
-    """The owner's session is over: all its addresses are released (I-A7)."""
-
-    owner: str
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Mirrored:
-    """Another node of the domain has given an address to a runtime, or to another one.
-
-    Attributes:
-        key: As of `Allocate`.
-        is_bound: Whether it was bound, and not allocated.
-    """
-
-    owner: str
-    address: str
-    key: str | None = None
-    is_bound: bool = False
-
-
-@final
-@attrs.frozen(slots=True)
-class MirrorGone:
-    """Another node of the domain has released an address."""
-
-    address: str
-
-
-@final
-@attrs.frozen(slots=True)
-class RuntimeCame:
-    """A runtime has a session: addresses below its own that others have bound are its own now."""
-
-    runtime: str
-
-
-Input: TypeAlias = (
-    Allocate | Claim | Bind | FreeBlock | Free | Release | Mirrored | MirrorGone | RuntimeCame
-)
+__all__ = ["MIRROR", "Allocated", "AllocationCore", "Effect", "Freed", "Taken", "Tombstones"]
 
 
 @final
@@ -326,41 +209,16 @@ class AllocationCore:
         """Return infinity: addresses live as long as sessions, and no time passes for them."""
         return math.inf
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
-
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock; not used.
-        """
-        del now
-        match happened:
-            case Allocate() | Claim() | Bind():
-                effects = self._taken_by(happened)
-            case FreeBlock() | Free():
-                effects = self._free_asked(happened)
-            case Release(owner, why):
-                effects = self._drop(owner, self.owned_by(owner), why)
-            case RuntimeCame(runtime):
-                effects = self._yield_to(runtime)
-            case Mirrored() | MirrorGone():
-                effects = self._of_others(happened)
-            case _:
-                assert_never(happened)
-        return effects
-
     # ---- taken
 
-    def _taken_by(self, asked: Allocate | Claim | Bind) -> list[Effect]:
-        match asked:
-            case Allocate(owner, addresses, key):
-                return self._allocate(owner, addresses, key)
-            case Claim(owner, addresses):
-                return self._claim(owner, addresses)
-            case Bind(owner, address):
-                return self._bind(owner, address)
+    def allocate(
+        self, owner: str, addresses: tuple[str, ...], key: str | None = None
+    ) -> list[Effect]:
+        """Allocate fresh addresses, which the host makes: a core has no randomness (M-18).
 
-    def _allocate(self, owner: str, addresses: tuple[str, ...], key: str | None) -> list[Effect]:
+        Args:
+            key: Names them together, within this owner.
+        """
         full = self._full(owner, addresses)
         if full is not None:
             return [full]
@@ -369,7 +227,8 @@ class AllocationCore:
         why = "create" if key is None else f"create key={key}"
         return [*self._take(owner, addresses, why, key), Allocated(addresses)]
 
-    def _claim(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+    def claim(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+        """Give a runtime addresses of this domain that it made itself; all or none (C-44)."""
         fresh = tuple(one for one in addresses if self._owners.get(one) != owner)
         again = frozenset(one for one in fresh if self._is_back(one, owner))
         new = tuple(one for one in fresh if one not in again)
@@ -398,7 +257,8 @@ class AllocationCore:
             effects += [entity.step(Trigger.RECLAIM), _row(Op.ADD, address, owner)]
         return [*effects, Taken(addresses)] if addresses else []
 
-    def _bind(self, owner: str, address: str) -> list[Effect]:
+    def bind(self, owner: str, address: str) -> list[Effect]:
+        """Let a runtime use an address that the node does not allocate (MN-13, C-43)."""
         held = self.owner_of(address)
         if held == owner:
             return []
@@ -444,19 +304,17 @@ class AllocationCore:
 
     # ---- by other nodes of the domain
 
-    def _of_others(self, happened: Mirrored | MirrorGone) -> list[Effect]:
-        match happened:
-            case Mirrored():
-                return self._mirror(happened)
-            case MirrorGone(address):
-                return self._gone_elsewhere(address)
-
-    def _mirror(self, row: Mirrored) -> list[Effect]:
-        """Take over what another node has decided; it has counted what its sessions hold.
+    def mirror(
+        self, owner: str, address: str, key: str | None = None, *, is_bound: bool = False
+    ) -> list[Effect]:
+        """Give an address the owner that another node has decided on; that counted it.
 
         The address has its history in the trace of the node that gave it to its first owner.
+
+        Args:
+            key: As of `allocate`.
+            is_bound: Whether it was bound, and not allocated.
         """
-        owner, address = row.owner, row.address
         held = self._owners.get(address)
         if held == owner:
             return []
@@ -467,12 +325,13 @@ class AllocationCore:
         else:
             self._forget(held, address)
             effects.append(_row(Op.DEL, address, held, MIRROR))
-        self._note(owner, address, row.key)
-        if row.is_bound:
+        self._note(owner, address, key)
+        if is_bound:
             self._enter(address)
         return [*effects, _row(Op.ADD, address, owner, MIRROR), Taken((address,))]
 
-    def _gone_elsewhere(self, address: str) -> list[Effect]:
+    def mirror_gone(self, address: str) -> list[Effect]:
+        """Free an address that another node of the domain has released."""
         owner = self._owners.get(address)
         if owner is None:
             return []
@@ -480,18 +339,16 @@ class AllocationCore:
 
     # ---- freed
 
-    def _free_asked(self, asked: Free | FreeBlock) -> list[Effect]:
-        match asked:
-            case FreeBlock(owner, key):
-                return self._free_block(owner, key)
-            case Free(owner, addresses):
-                return self._free(owner, addresses)
-
-    def _free_block(self, owner: str, key: str) -> list[Effect]:
+    def free_block(self, owner: str, key: str) -> list[Effect]:
+        """Free the addresses allocated under a key, or one address (M-19, C-46)."""
         block = tuple(self._blocks.get((owner, key), ()))
         if block:
             return [*self._drop(owner, block, "delete by key"), Freed(block)]
         return self._free(owner, (key,))
+
+    def free(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+        """Free addresses, all or none (M-20)."""
+        return self._free(owner, addresses)
 
     def _free(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
         if any(self._owners.get(one, owner) != owner for one in addresses):
@@ -499,7 +356,12 @@ class AllocationCore:
         mine = tuple(one for one in dict.fromkeys(addresses) if one in self._owners)
         return [*self._drop(owner, mine, "delete by list"), Freed(mine)]
 
-    def _yield_to(self, runtime: str) -> list[Effect]:
+    def release(self, owner: str, why: str) -> list[Effect]:
+        """Release all addresses of a runtime: its session is over (I-A7)."""
+        return self._drop(owner, self.owned_by(owner), why)
+
+    def yield_to(self, runtime: str) -> list[Effect]:
+        """Free addresses below a runtime's own that others have bound: it has a session now."""
         effects: list[Effect] = []
         for address in tuple(self._components.get(runtime_of(runtime), ())):
             owner = self._owners[address]

@@ -7,7 +7,6 @@ from actors.node.tables import Tables
 from fsm.effects import RowChanged
 from fsm.group.kinds import OwnerRow, owner_key
 from fsm.group.rows_io import Change, Remove
-from fsm.registry.allocation import Mirrored, MirrorGone
 from specs.trace import Op
 
 __all__ = ["OwnerRows"]
@@ -61,11 +60,11 @@ class OwnerRows:
     def there(self, row: OwnerRow) -> None:
         """Apply a row."""
         self._found(row.key)
-        self._tables.mirror(Mirrored(row.runtime, row.address, row.block, row.is_bound))
+        self._tables.mirror(row.runtime, row.address, row.block, is_bound=row.is_bound)
 
     def gone(self, row: OwnerRow) -> None:
         """Apply that there is none any more."""
-        self._tables.own(MirrorGone(row.address))
+        self._tables.own(self._tables.allocation.mirror_gone(row.address))
 
     # ---- of a session of this node, removed by another
 

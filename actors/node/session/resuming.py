@@ -10,7 +10,6 @@ from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.state.file import Stored
 from fsm.machines.registration import State
-from fsm.registry.allocation import Claim
 from fsm.registry.records import Row
 from fsm.session.node_session_io import Credentials, PeerForm, Resumed
 
@@ -46,4 +45,5 @@ def resume(exchange: Exchange, stored: Stored, records: Sequence[Row]) -> None:
         exchange.returning.miss()
     for record in records:
         if record.runtime in exchange.sessions and record.status in _IN_USE:
-            exchange.tables.own(Claim(record.runtime, (record.url,)))
+            tables = exchange.tables
+            tables.own(tables.allocation.claim(record.runtime, (record.url,)))

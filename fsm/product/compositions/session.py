@@ -41,7 +41,6 @@ from fsm.product.composition import (
     UnsafeError,
     Wire,
 )
-from fsm.registry import allocation
 from fsm.registry.allocation import AllocationCore
 from fsm.session import node_session_io as at_node
 from fsm.session import stub_client_io as at_stub
@@ -373,15 +372,14 @@ class NodePlace(Host):
     def _release(self) -> None:
         self.session, self.token, self.is_pinging = None, "", False
         self._paths.remove_runtime(_R)
-        self.moved(self._addresses.feed(allocation.Release(_R, "over"), self.now))
+        self.moved(self._addresses.release(_R, "over"))
 
     def _use(self, wanted: str) -> None:
         match wanted:
             case "allocate":
-                asked = allocation.Allocate(_R, (_ADDRESS,))
-                self.moved(self._addresses.feed(asked, self.now))
+                self.moved(self._addresses.allocate(_R, (_ADDRESS,)))
             case "free":
-                self.moved(self._addresses.feed(allocation.Free(_R, (_ADDRESS,)), self.now))
+                self.moved(self._addresses.free(_R, (_ADDRESS,)))
                 self._paths.remove_address(_ADDRESS)
             case "subscribe":
                 self._paths.subscribe(_R, (_ADDRESS,))

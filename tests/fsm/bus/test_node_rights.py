@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
-from fsm.registry.allocation import Allocate, AllocationCore, Bind
+from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
@@ -37,8 +37,8 @@ class Node:
     def __init__(self, observation=Observation.OWNER):
         self.allocation, self.subscriptions = AllocationCore(), lone_paths()
         for owner, addresses in ((RA, (HA, OA)), (RB, (HB, OB)), (OLD, (HO,))):
-            self.allocation.feed(Allocate(owner, addresses), 0.0)
-        self.allocation.feed(Bind(RB, BOUND), 0.0)
+            self.allocation.allocate(owner, addresses)
+        self.allocation.bind(RB, BOUND)
         self.rights = NodeRights(DOMAIN, self.allocation, FORMS.get, RightsRules(observation))
         self.routing = NodeRouting(
             DOMAIN, self.rights, self.subscriptions, {MN, f"{MN}/sm", f"domain://registry.{DOMAIN}"}
@@ -215,7 +215,7 @@ def test_a_component_of_a_runtime_without_session_may_be_used_first_by_an_upstre
 
 def test_an_address_of_one_session_is_forbidden_to_others():
     node, address = Node(), "hyperty-runtime://a.ex/registry/1"
-    node.allocation.feed(Bind(OLD, address), 0.0)
+    node.allocation.bind(OLD, address)
 
     assert node.rights.ownership(f"{address}/x", OLD) is Ownership.OWN
     for other in (RA, RB):

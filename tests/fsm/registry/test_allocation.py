@@ -10,16 +10,9 @@ from fsm.engine import Step
 from fsm.registry import allocation
 from fsm.registry.addresses import ENTROPY, AddressMint
 from fsm.registry.allocation import (
-    Allocate,
     Allocated,
     AllocationCore,
-    Bind,
-    Claim,
-    Free,
-    FreeBlock,
     Freed,
-    Release,
-    RuntimeCame,
 )
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.trace import Op
@@ -56,8 +49,7 @@ class AllocationTable:
         self.steps = {}
         self.rows = set()
 
-    def feed(self, happened):
-        effects = self.core.feed(happened, 0.0)
+    def note(self, effects):
         for reported in effects:
             match reported:
                 case Step():
@@ -83,7 +75,7 @@ class AllocationTable:
         # The host takes fresh names: one the node had made before never comes again.
         fresh = {one for one in names if one not in self.used and MADE_FOR.get(one) == owner}
         addresses = tuple(sorted(fresh | (names & set(CLAIMED))))
-        reported = self.feed(Allocate(owner, addresses, key))
+        reported = self.note(self.core.allocate(owner, addresses, key))
         taken = (self.gone.keys() - set(MADE)) | self.owner.keys()
         assert bool(refusals(reported)) == bool(set(addresses) & taken)
         if not refusals(reported):
@@ -94,7 +86,7 @@ class AllocationTable:
             self.key.update(dict.fromkeys(addresses, key))
 
     def claim(self, owner, names):
-        refused = refusals(self.feed(Claim(owner, tuple(sorted(names)))))
+        refused = refusals(self.note(self.core.claim(owner, tuple(sorted(names)))))
         others = [one for one in names if self.owner.get(one) != owner]
         taken = [one for one in others if one in self.owner or self.gone.get(one, owner) != owner]
         assert refused == ([403] if taken else [])
@@ -106,14 +98,14 @@ class AllocationTable:
 
     def bind(self, owner, name):
         held = self.owner_above(name)
-        refused = refusals(self.feed(Bind(owner, name)))
+        refused = refusals(self.note(self.core.bind(owner, name)))
         assert refused == ([] if held in {None, owner} else [401])
         if held is None:
             self.owner[name] = owner
             self.bound.add(name)
 
     def free_list(self, owner, names):
-        reported = self.feed(Free(owner, tuple(names)))
+        reported = self.note(self.core.free(owner, tuple(names)))
         assert bool(refusals(reported)) == any(self.owner.get(one, owner) != owner for one in names)
         if not refusals(reported):
             mine = [one for one in names if one in self.owner]
@@ -122,18 +114,18 @@ class AllocationTable:
 
     def free_block(self, owner, key):
         """I-A5: exactly the live set of that key and session."""
-        reported = self.feed(FreeBlock(owner, key))
+        reported = self.note(self.core.free_block(owner, key))
         mine = [one for one, held in self.owner.items() if held == owner]
         block = [one for one in mine if self.key.get(one) == key]
         assert [set(one.addresses) for one in reported if isinstance(one, Freed)] == [set(block)]
         self.free(block)
 
     def release(self, owner):
-        self.feed(Release(owner, "session over"))
+        self.note(self.core.release(owner, "session over"))
         self.free([one for one, held in list(self.owner.items()) if held == owner])
 
     def runtime_came(self, owner):
-        self.feed(RuntimeCame(owner))
+        self.note(self.core.yield_to(owner))
         below = [one for one in self.bound if one.startswith(f"{owner}/")]
         self.free([one for one in below if self.owner[one] != owner])
 
@@ -198,24 +190,24 @@ def test_an_invalid_address_has_no_owner(text):
 def test_a_session_holds_no_more_than_its_share():
     core = AllocationCore()
     names = tuple(f"hyperty://a.ex/{n}" for n in range(MAX_ADDRESSES))
-    assert not refusals(core.feed(Allocate("r1", names), 0.0))
+    assert not refusals(core.allocate("r1", names))
 
-    assert refusals(core.feed(Allocate("r1", ("hyperty://a.ex/more",)), 0.0)) == [413]
-    assert refusals(core.feed(Bind("r1", "hyperty://b.ex/more"), 0.0)) == [413]
-    assert refusals(core.feed(Claim("r1", ("hyperty://a.ex/more",)), 0.0)) == [413]
-    assert not refusals(core.feed(Allocate("r2", ("hyperty://a.ex/more",)), 0.0))
+    assert refusals(core.allocate("r1", ("hyperty://a.ex/more",))) == [413]
+    assert refusals(core.bind("r1", "hyperty://b.ex/more")) == [413]
+    assert refusals(core.claim("r1", ("hyperty://a.ex/more",))) == [413]
+    assert not refusals(core.allocate("r2", ("hyperty://a.ex/more",)))
 
 
 def test_a_domain_has_no_more_than_its_share(monkeypatch):
     monkeypatch.setattr(allocation, "MAX_DOMAIN_ADDRESSES", 3)
     core = AllocationCore()
-    assert not refusals(core.feed(Allocate("r1", ("a://a.ex/1", "a://a.ex/2", "a://a.ex/3")), 0.0))
+    assert not refusals(core.allocate("r1", ("a://a.ex/1", "a://a.ex/2", "a://a.ex/3")))
 
-    assert refusals(core.feed(Allocate("r2", ("a://a.ex/4",)), 0.0)) == [503]
-    assert refusals(core.feed(Claim("r2", ("a://a.ex/4",)), 0.0)) == [503]
-    assert refusals(core.feed(Bind("r2", "a://b.ex/4"), 0.0)) == [503]
-    core.feed(Release("r1", "over"), 0.0)
-    assert not refusals(core.feed(Allocate("r2", ("a://a.ex/4",)), 0.0))
+    assert refusals(core.allocate("r2", ("a://a.ex/4",))) == [503]
+    assert refusals(core.claim("r2", ("a://a.ex/4",))) == [503]
+    assert refusals(core.bind("r2", "a://b.ex/4")) == [503]
+    core.release("r1", "over")
+    assert not refusals(core.allocate("r2", ("a://a.ex/4",)))
     assert MAX_DOMAIN_ADDRESSES >= 100 * MAX_ADDRESSES
 
 
@@ -223,48 +215,47 @@ def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed(monkeypatc
     """I-A1 holds on: what was released is not forgotten, so nobody else gets it."""
     monkeypatch.setattr(allocation, "MAX_TOMBSTONES", 2)
     core = AllocationCore(MINT)
-    core.feed(Claim("r1", (CLAIMED[0], CLAIMED[1])), 0.0)
-    core.feed(Release("r1", "over"), 0.0)
+    core.claim("r1", (CLAIMED[0], CLAIMED[1]))
+    core.release("r1", "over")
 
-    assert refusals(core.feed(Claim("r2", (CLAIMED[0],)), 0.0)) == [403]
-    assert refusals(core.feed(Claim("r2", (CLAIMED[2],)), 0.0)) == [413]
-    assert not refusals(core.feed(Allocate("r2", (MADE[0],)), 0.0))
+    assert refusals(core.claim("r2", (CLAIMED[0],))) == [403]
+    assert refusals(core.claim("r2", (CLAIMED[2],))) == [413]
+    assert not refusals(core.allocate("r2", (MADE[0],)))
     assert MAX_TOMBSTONES >= 10**6
 
 
 def test_addresses_allocated_by_the_node_need_no_tombstone():
     core = AllocationCore(MINT)
     for address, owner in MADE_FOR.items():
-        core.feed(Allocate(owner, (address,)), 0.0)
+        core.allocate(owner, (address,))
     for owner in OWNERS:
-        core.feed(Release(owner, "over"), 0.0)
+        core.release(owner, "over")
 
     assert not core._tombstones
-    assert refusals(core.feed(Claim("r2", (MADE[0],)), 0.0)) == [403]
+    assert refusals(core.claim("r2", (MADE[0],))) == [403]
 
 
 @pytest.mark.parametrize("address", [MADE[0], CLAIMED[0]])
 def test_only_its_last_runtime_gets_a_released_address_again(address):
     """ALC-02, SYN-25, RT-03: what was stored comes back at its address, I-A1."""
     core, (mine, other) = AllocationCore(MINT), OWNERS[:2]
-    taken = Allocate(mine, (address,)) if address in MADE else Claim(mine, (address,))
-    core.feed(taken, 0.0)
-    core.feed(Release(mine, "over"), 0.0)
+    (core.allocate if address in MADE else core.claim)(mine, (address,))
+    core.release(mine, "over")
 
-    assert refusals(core.feed(Claim(other, (address,)), 0.0)) == [403]
-    reported = core.feed(Claim(mine, (address,)), 0.0)
+    assert refusals(core.claim(other, (address,))) == [403]
+    reported = core.claim(mine, (address,))
     assert [(one.old, one.new) for one in reported if isinstance(one, Step)] == [
         ("released", "allocated")
     ]
     assert core.owner_of(address) == mine
-    assert refusals(core.feed(Claim(other, (address,)), 0.0)) == [403]
+    assert refusals(core.claim(other, (address,))) == [403]
 
 
 def test_a_tombstone_takes_little_memory():
     core = AllocationCore()
-    core.feed(Allocate("r1", tuple(f"hyperty://a.ex/{n}" for n in range(10_000))), 0.0)
+    core.allocate("r1", tuple(f"hyperty://a.ex/{n}" for n in range(10_000)))
     tracemalloc.start()
-    core.feed(Release("r1", "over"), 0.0)
+    core.release("r1", "over")
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
-from fsm.registry.allocation import Allocate, AllocationCore
+from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.message import Message, MessageType
@@ -23,7 +23,7 @@ class Node:
     def __init__(self):
         allocation, self.subscriptions = AllocationCore(), lone_paths()
         for owner, addresses in ((RA, (HA, URL)), (RB, (HB, HB2)), (RC, (HC,))):
-            allocation.feed(Allocate(owner, addresses), 0.0)
+            allocation.allocate(owner, addresses)
         rights = NodeRights(
             "a.ex", allocation, dict.fromkeys((RA, RB, RC), PeerForm.OWN).get, RightsRules()
         )

@@ -5,8 +5,7 @@ import attrs
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.registration import State
-from fsm.registry import allocation
-from fsm.registry.allocation import MIRROR, AllocationCore, Mirrored, MirrorGone, Release
+from fsm.registry.allocation import MIRROR, AllocationCore
 from fsm.registry.records import Create, Forget, Keep, Row, StatusChanged, Tick
 from fsm.registry.registration import Mirror, RegistrationCore
 from specs.limits.node import RECORD_RETRY
@@ -23,11 +22,11 @@ def rows(effects):
 
 def test_a_mirrored_address_has_an_owner_and_no_history_here():
     core = AllocationCore()
-    taken = core.feed(Mirrored(RA, URL), 0.0)
+    taken = core.mirror(RA, URL)
     assert rows(taken) == [(Op.ADD, URL, RA)]
     assert taken[0].writer == MIRROR
     assert core.owner_of(URL) == RA
-    gone = core.feed(MirrorGone(URL), 0.0)
+    gone = core.mirror_gone(URL)
     assert rows(gone) == [(Op.DEL, URL, RA)]
     assert not [one for one in (*taken, *gone) if isinstance(one, Step)]
     assert core.is_tombstone(URL)
@@ -35,10 +34,10 @@ def test_a_mirrored_address_has_an_owner_and_no_history_here():
 
 def test_an_address_that_goes_to_another_runtime_elsewhere_goes_here_too():
     core = AllocationCore()
-    core.feed(allocation.Claim(RA, (URL,)), 0.0)
-    assert rows(core.feed(Mirrored(RB, URL), 0.0)) == [(Op.DEL, URL, RA), (Op.ADD, URL, RB)]
-    assert core.feed(Mirrored(RB, URL), 0.0) == []
-    steps = [one.new for one in core.feed(Release(RB, "over"), 0.0) if isinstance(one, Step)]
+    core.claim(RA, (URL,))
+    assert rows(core.mirror(RB, URL)) == [(Op.DEL, URL, RA), (Op.ADD, URL, RB)]
+    assert core.mirror(RB, URL) == []
+    steps = [one.new for one in core.release(RB, "over") if isinstance(one, Step)]
     assert steps == ["released"]
 
 

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, ToRuntimes
-from fsm.registry.allocation import Allocate, AllocationCore, Bind
+from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Names, NodeRights, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.addresses.address import canonical, domain_of, message_node
@@ -133,7 +133,7 @@ def test_what_is_sent_to_a_domain_takes_the_route_if_there_is_one(has_login, nam
             continue
         node = Node(session, route, has_login=has_login, names=names)
         bound = f"hyperty://{session.domain}/stated"
-        node.allocation.feed(Bind(session.by, bound), 0.0)
+        node.allocation.bind(session.by, bound)
         for name in (bound, f"{session.by}/p2phandler/1"):
             message = Message(1, MessageType.READ, f"hyperty-runtime://{OWN}/ra", name, {})
             match node.routing.route(message, f"hyperty-runtime://{OWN}/ra"):
@@ -160,7 +160,7 @@ def test_an_address_that_a_session_was_given_here_is_of_this_domain():
     """A runtime of another domain neither keeps nor claims one here."""
     session = Session("hyperty-runtime://b.ex/r", PeerForm.UPSTREAM)
     node = Node(session, "no route", has_login=False, names=Names.STRICT)
-    node.allocation.feed(Allocate(session.by, (f"hyperty://{OWN}/1",)), 0.0)
+    node.allocation.allocate(session.by, (f"hyperty://{OWN}/1",))
 
     assert node.rights.ownership(f"hyperty://{OWN}/1", session.by) is Ownership.FOREIGN
     assert not node.rights.may_claim(f"comm://{OWN}/free", session.by)

@@ -12,7 +12,6 @@ from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import Admitted, Refusal, Route, ToRuntimes
 from fsm.bus.remembered_routing import RememberedRouting
 from fsm.registry.addresses import AddressMint
-from fsm.registry.allocation import Allocate, Bind, Claim, Free
 from fsm.registry.node_rights import Names, Observation, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.limits.bus import REMEMBERED
@@ -51,14 +50,15 @@ def change(dice: Random, tables: Tables, parts: set[str]) -> None:
     asking = dice.choice((frozenset[str](), frozenset({place})))
     paths = tables.subscriptions
     verdict = dice.choice((paths.consent, paths.decline, paths.withdraw))
-    taken = dice.choice((Allocate(runtime, (address,)), Bind(runtime, address)))
+    table = tables.allocation
+    take = dice.choice((table.bind, lambda runtime, address: table.allocate(runtime, (address,))))
     changes = (
         lambda: tables.came(runtime, form),
         lambda: tables.came(runtime, form),
         lambda: tables.release(runtime, "gone"),
-        lambda: tables.own(taken),
-        lambda: tables.own(Claim(runtime, (address,))),
-        lambda: tables.own(Free(runtime, (address,))),
+        lambda: tables.own(take(runtime, address)),
+        lambda: tables.own(tables.allocation.claim(runtime, (address,))),
+        lambda: tables.own(tables.allocation.free(runtime, (address,))),
         lambda: paths.subscribe(runtime, (place,), asking),
         lambda: paths.subscribe(runtime, (place,), asking),
         lambda: paths.unsubscribe(runtime, (place,)),
@@ -89,7 +89,7 @@ def test_the_same_is_decided_with_and_without_memory(names, observation):
         tables = tables_of(RightsRules(observation, abroad, names), parts)
         for runtime in RUNTIMES:
             tables.came(runtime, dice.choice(list(PeerForm)))
-        tables.own(Allocate(RUNTIMES[0], tuple(OWNED[:2])))
+        tables.own(tables.allocation.allocate(RUNTIMES[0], tuple(OWNED[:2])))
         several = [ends_of(dice) for _ in range(2)]
         types = dice.choices(list(MessageType), k=2)
         for _ in range(25):
@@ -132,7 +132,7 @@ OBSERVER = f"{RB}/sm"
 BETWEEN = {
     "ownership": (
         Message(1, MessageType.CREATE, OWNED[0], f"{RB}/ua", {"value": 1}),
-        lambda tables: tables.own(Free(RA, (OWNED[0],))),
+        lambda tables: tables.own(tables.allocation.free(RA, (OWNED[0],))),
     ),
     "session of the sender": (
         Message(1, MessageType.CREATE, OWNED[0], f"{RB}/ua", {"value": 1}),
@@ -156,7 +156,7 @@ def test_of_two_equal_messages_the_second_goes_nowhere_if_something_has_changed(
     tables = tables_of(RightsRules(), set())
     for runtime in RUNTIMES:
         tables.came(runtime, PeerForm.OWN)
-    tables.own(Allocate(RA, tuple(OWNED[:2])))
+    tables.own(tables.allocation.allocate(RA, tuple(OWNED[:2])))
     tables.subscriptions.subscribe(RB, (CHANGES,), {CHANGES})
     tables.subscriptions.consent(THING, RB, OBSERVER)
 
