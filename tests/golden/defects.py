@@ -49,20 +49,25 @@ def _patient(_sound):
     return lambda _self: math.inf
 
 
-def _loses(*inputs: str, at: int = -1):
-    """Of what inputs lead to, one thing is not done: the last, or that at a place."""
+def _loses(*inputs: str):
+    """Of what inputs lead to, the last thing is not done."""
 
     def made(sound):
         def feed(self, happened, *now):
             effects = sound(self, happened, *now)
             is_hit = snake(type(happened).__name__) in inputs and isinstance(effects, list)
             if is_hit and effects:
-                del effects[at]
+                del effects[-1]
             return effects
 
         return feed
 
     return made
+
+
+def _loses_first(sound):
+    """Of what a call leads to, the first thing is not done."""
+    return lambda self, *args: sound(self, *args)[1:]
 
 
 def _nothing(_sound):
@@ -73,7 +78,7 @@ def _nothing(_sound):
 DEFECTS: Final[Mapping[str, Defect]] = {
     "bus": Defect(TransactionsCore, "deadline", _patient, "seed-plain-2"),
     "registry": Defect(RegistrationCore, "feed", _loses("touch"), "seed-plain-4"),
-    "allocation": Defect(AllocationCore, "feed", _loses("free", at=0), "seed-plain-4"),
+    "allocation": Defect(AllocationCore, "free", _loses_first, "seed-plain-4"),
     "routes": Defect(ResolveCore, "entities_listed", _nothing, "seed-plain-4"),
     "p2p": Defect(LinkEnd, "_stop_dialling", _nothing, "seed-plain-4"),
     "sync": Defect(ReportedObject, "_accept", _nothing, "seed-plain-4"),

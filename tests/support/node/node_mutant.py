@@ -16,7 +16,6 @@ from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
 from fsm.bus import node_routing
 from fsm.bus.node_routing import NodeRouting, ToRuntimes
-from fsm.registry import allocation
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from fsm.session import node_session
@@ -133,13 +132,8 @@ def answers_come_from_the_asker() -> None:
 
 
 def freed_addresses_stay() -> None:
-    plain = AllocationCore.feed
-
-    def feed(self, happened, now):
-        is_free = isinstance(happened, allocation.Free | allocation.FreeBlock)
-        return [] if is_free else plain(self, happened, now)
-
-    PUT.setattr(AllocationCore, "feed", feed)
+    PUT.setattr(AllocationCore, "free", lambda *_: [])
+    PUT.setattr(AllocationCore, "free_block", lambda *_: [])
 
 
 def refusals_are_said_twice() -> None:
