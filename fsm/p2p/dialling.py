@@ -20,8 +20,6 @@ from specs.bodies.sdp import read_ice
 from specs.bodies.sync import Candidate, IceCandidate
 from specs.errors import BadMessageError
 
-__all__ = ["ChannelAnswer", "DialPlan", "DialPolicy", "Place", "place_of"]
-
 _UNIX: Final = "unix"
 _WEBRTC: Final = "webrtc"
 _MULTICAST_DNS: Final = ".local"

@@ -18,17 +18,6 @@ import re
 from enum import Enum
 from typing import Final
 
-__all__ = [
-    "FIRST",
-    "UNREACHABLE",
-    "Role",
-    "beginning",
-    "is_plea",
-    "negotiation_of",
-    "own_is_smaller",
-    "plea",
-]
-
 
 class Role(Enum):
     """The role of this runtime at a link."""

@@ -12,17 +12,6 @@ import attrs
 
 from specs.identity import SenderIdentity, VouchedBy
 
-__all__ = [
-    "UNSIGNED",
-    "Believed",
-    "Distrusted",
-    "Shown",
-    "Standing",
-    "Unsigned",
-    "Vouching",
-    "standing_of",
-]
-
 
 @final
 @attrs.frozen(slots=True, kw_only=True)

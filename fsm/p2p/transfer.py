@@ -22,20 +22,6 @@ from specs.limits.p2p import CONTROL_BURST, CONTROL_RATE
 from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
 from specs.message import Message
 
-__all__ = [
-    "Ack",
-    "Behind",
-    "Bye",
-    "Control",
-    "Key",
-    "Numbered",
-    "Outgoing",
-    "P2PTransferCore",
-    "Ping",
-    "Pong",
-    "TransferEnd",
-]
-
 _BEHIND: Final = 512
 _ANSWER: Final = 96
 """Bytes of an announcement without its texts and answers, and of each answer."""

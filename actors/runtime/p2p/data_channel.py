@@ -18,8 +18,6 @@ from transports.channel_terms import ChannelTerms
 from transports.errors import DialError
 from transports.link import ChannelEnd, Kind, Link
 
-__all__ = ["CHANNEL_SECRET", "DataChannel"]
-
 _log = get_logger("actors.p2p")
 
 CHANNEL_SECRET: Final = "webrtc"  # noqa: S105 - names the kind: the channel leads to one peer only

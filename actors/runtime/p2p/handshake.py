@@ -32,26 +32,6 @@ from transports.gate import Everybody
 from transports.link import FRAMED, PROTOFLY_V1, Kind, Link, Listener, Network
 from transports.tls import PinnedTls
 
-__all__ = [
-    "Entropy",
-    "Hello",
-    "Meeting",
-    "Offered",
-    "Opened",
-    "ProvenLink",
-    "dial_candidate",
-    "greet",
-    "is_own_line",
-    "machine_secret",
-    "open_candidates",
-    "read_control",
-    "read_greeting",
-    "welcome",
-    "write_behind",
-    "write_control",
-    "write_greeting",
-]
-
 _MARK: Final = "p2p"
 _PREFIX: Final = b'{"p2p":'
 _NONCE: Final = re.compile("[0-9a-f]{32}")

@@ -19,8 +19,6 @@ from actors.runtime.stubs.wire import StubOptionError
 from specs.jsonvalue import Json, JsonObject
 from transports.link import Kind
 
-__all__ = ["LINK_MAKERS", "LINK_STUBS", "link_stub"]
-
 LINK_STUBS: Final[Mapping[str, StubKind]] = MappingProxyType(
     {"p2p-handler": StubKind.P2P_HANDLER, "p2p-requester": StubKind.P2P_REQUESTER}
 )
