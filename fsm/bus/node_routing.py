@@ -183,7 +183,7 @@ class NodeRouting:
                 case Ownership.OWN:
                     pass
         if "via" in body and _is_circle(message.via):
-            return Refusal(Check.LOOP, "the message has gone in a circle")
+            return Refusal(Check.LOOP, "it is in a routing loop")
         objection = self._objection(message, by)
         if objection is not None:
             return objection

@@ -171,9 +171,9 @@ class ReportedObject:
         self.is_deleted = False
         self._port = port
         self._allowed = dict.fromkeys(allowed[:MAX_ALLOWED_OBSERVERS])
-        self._expelled = dict.fromkeys(expelled[:MAX_ALLOWED_OBSERVERS] if is_public else ())
+        self._expelled = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:] if is_public else ())
         # Expelled observers that may not know of it yet, and try to renew their subscriptions.
-        self._shut_out = dict.fromkeys(expelled[:MAX_ALLOWED_OBSERVERS])
+        self._shut_out = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:])
         self._subscriptions: dict[str, _Subscription] = {}
         self._undecided = 0
         self._questions = 0

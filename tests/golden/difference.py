@@ -1,7 +1,6 @@
 """In what a run differs from its recording, for people to read."""
 
 import math
-import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from difflib import unified_diff
@@ -81,19 +80,17 @@ def _of_subject(grade: str, subject: str, before: Lines, after: Lines) -> Iterat
 
 
 @cache
-def _words() -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads(_WORDS.read_text())
+def _words() -> Mapping[str, str]:
+    return tomllib.loads(_WORDS.read_text())["renamed"]
 
 
 def _renamed(subjects: Mapping[str, Lines]) -> Mapping[str, Lines]:
     """Put today's words into a recording."""
-    words, patterns = _words().get("renamed", {}), _words().get("patterns", {})
+    words = _words()
 
     def renamed(text: str) -> str:
         for old, new in words.items():
             text = text.replace(old, new)
-        for old, new in patterns.items():
-            text = re.sub(old, new, text)
         return text
 
     return {

@@ -284,8 +284,7 @@ def plain(value: object, ids: Ids) -> object:  # noqa: PLR0911 - a table
             return sorted((plain(part, ids) for part in value), key=str)
         case list() | tuple():
             return [plain(part, ids) for part in value]
-        # What is in flight a core keeps for its host, and gives it back.
-        case _ if attrs.has(type(value)) and not isinstance(value, InFlight):
+        case _ if attrs.has(type(value)):
             return {snake(type(value).__name__): _fields(value, ids)}
         case _:
             return "*"
@@ -293,6 +292,9 @@ def plain(value: object, ids: Ids) -> object:  # noqa: PLR0911 - a table
 
 def _fields(value: object, ids: Ids) -> Mapping[str, object]:
     names: Iterable[str] = (one.name for one in attrs.fields(type(value)))
+    if isinstance(value, InFlight):
+        # A core keeps it for its host; the rest stands in the message that the core gets beside it.
+        names = ("by", "intent", "is_copy", "is_outgoing")
     return {
         name: "..." if name in _SECRET else plain(getattr(value, name), ids)
         for name in names

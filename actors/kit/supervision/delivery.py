@@ -70,7 +70,8 @@ class DeadLetters(ABC):
 class _Logged(DeadLetters):
     @override
     def lost(self, actor: str, message: object) -> None:
-        _log.warning("dead letter", actor=actor, message=type(message).__name__)
+        kind = getattr(message, "__qualname__", type(message).__qualname__)
+        _log.warning("dead letter", actor=actor, message=kind)
 
 
 LOGGED: Final[DeadLetters] = _Logged()

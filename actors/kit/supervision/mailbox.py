@@ -89,12 +89,12 @@ class Reply(Generic[R]):
             ActorStoppedError: The actor stopped or crashed before it answered.
             Exception: What the actor answered by `fail`.
         """
-        if self._state is _State.OPEN:
+        if self.is_open:
             self._asker = trio.lowlevel.current_task()
             try:
                 await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
             except trio.Cancelled:
-                if not self._value and self._error is None:
+                if self._state is not _State.ANSWERED:
                     raise
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
@@ -144,7 +144,7 @@ class Losable(Protocol):
 
 @final
 class OpenReplies:
-    """The waits for what an object answers that is called; they end with it."""
+    """Callers that wait for answers of a called object; `lose` ends all their waits."""
 
     def __init__(self) -> None:
         self._open: Final = set[Losable]()

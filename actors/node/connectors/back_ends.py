@@ -141,6 +141,7 @@ class Connector(Actor[_Message], RelayPort):
         """Answer all open requests; the bus may have ended before."""
         detach(self._parts.bus, self._parts.address, self.me)
         try:
+            await self._answer()
             for job in self._jobs.values():
                 job.scope.cancel()
                 await self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
@@ -178,7 +179,9 @@ class Connector(Actor[_Message], RelayPort):
     async def _answer(self) -> None:
         """Send the answers that the core wants sent, in order."""
         while self._answers:
-            await self._answers.popleft()()
+            # One whose sending is cancelled stays, and is sent when the connector stops.
+            await self._answers[0]()
+            self._answers.popleft()
 
     # ---- what the core wants done
 

@@ -1,8 +1,8 @@
 """Fair access to the Message BUS: one component does not crowd out the others (R11).
 
-A component has a limited number of places. A message gives its place back when it is routed; one
+A component has a limited number of permits. A message gives its permit back when it is routed; one
 that waits for room at a stub keeps it. A component that takes more than its share while others
-wait gets its places back later.
+wait gets its permits back later.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ __all__ = ["FairQueue", "Permits"]
 
 @final
 class Permits:
-    """The places of one component, each as good as another.
+    """The permits of one component, each as good as another.
 
     Places are given in the order in which they are asked for: a message has its id by then,
     and the ids of one sender rise (I-T7).
@@ -41,7 +41,7 @@ class Permits:
         return True
 
     async def enter(self) -> None:
-        """Wait for a place. Not a checkpoint while there is one."""
+        """Wait for a permit. Not a checkpoint while there is one."""
         if not self.enter_nowait():
             # One at a time: of two that are woken at once either may run first.
             async with self._line:
@@ -54,7 +54,7 @@ class Permits:
 
 @final
 class FairQueue:
-    """Gives places back, each in its turn.
+    """Gives permits back, each in its turn.
 
     Attributes:
         held: Places that are given back later, by the addresses of their senders.
@@ -65,23 +65,23 @@ class FairQueue:
         self.held: Final[dict[str, deque[Permits]]] = {}
 
     def deadline(self) -> float:
-        """Return when the next place is due."""
+        """Return when the next permit is due."""
         return self._core.deadline()
 
-    def give_back(self, place: Permits, by: str, now: float) -> None:
-        """Give back the place of a message, at once or in its turn.
+    def give_back(self, permits: Permits, by: str, now: float) -> None:
+        """Give back the permit of a message, at once or in its turn.
 
         Args:
-            place: The places of its sender.
+            permits: Those of its sender.
             by: Address of the sender.
         """
         if self._core.taken(by, now):
-            place.give_back()
+            permits.give_back()
         else:
-            self.held.setdefault(by, deque()).append(place)
+            self.held.setdefault(by, deque()).append(permits)
 
     def tick(self, now: float) -> None:
-        """Give back the places that are due."""
+        """Give back the permits that are due."""
         for by in self._core.due(now):
             self.held[by].popleft().give_back()
             if not self.held[by]:

@@ -1,7 +1,7 @@
 """The observation of a data object, and the copy that its observer has (SYN-06, SYN-12, SYN-17).
 
 `Observation` hosts the core of the copy, `ObservedObject` is what the application sees of it.
-`StoredCopy` keeps the copy for the next life of the hyperty (SYN-25, M-52).
+The store keeps the copy for the next life of the hyperty (SYN-25, M-52).
 """
 
 from collections import deque

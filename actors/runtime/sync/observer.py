@@ -4,9 +4,9 @@ Repeated requests to the owners of observed objects (M-38, M-42, STB-09).
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 import trio
@@ -31,8 +31,6 @@ from transports.bodies import write_body
 
 __all__ = ["Observed", "ObservedObjects"]
 
-Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
-"""Notifies an object's owner that an observer leaves, and returns the answer."""
 
 _log = get_logger("actors.runtime")
 

@@ -23,8 +23,10 @@ class Call:
     """A call of the core or of its port, with its arguments by name, but for the time."""
 
     def __init__(self, name, *args, **named):
-        owner = RoutesPort if hasattr(RoutesPort, name) else ResolveCore
-        given = signature(getattr(owner, name)).bind_partial(owner, *args, **named)
+        is_of_port = hasattr(RoutesPort, name)
+        of = signature(getattr(RoutesPort if is_of_port else ResolveCore, name))
+        # A call of the core lacks the time.
+        given = (of.bind if is_of_port else of.bind_partial)(None, *args, **named)
         given.apply_defaults()
         self.name, self.arguments = name, given.arguments
         del self.arguments["self"]

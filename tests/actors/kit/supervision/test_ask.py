@@ -146,6 +146,23 @@ async def test_an_ask_cancelled_after_its_answer_was_sent_returns_it(ref):
     assert (got, scope.cancelled_caught) == ([7], False)
 
 
+async def test_an_ask_cancelled_before_its_actor_ends_is_cancelled(nursery):
+    """In one moment: the scope ends, and nothing leaves it."""
+    reply, scope, ends = Reply(), trio.CancelScope(), []
+
+    async def asking():
+        with scope:
+            await reply.get()
+        ends.append(scope.cancelled_caught)
+
+    nursery.start_soon(asking)
+    await wait_all_tasks_blocked()
+    scope.cancel()
+    reply.lose(ActorStoppedError("a"))
+    await wait_all_tasks_blocked()
+    assert ends == [True]
+
+
 async def test_an_ask_cancelled_while_it_waits_for_space_leaves_nothing(ref, autojump_clock):
     gate = trio.Event()
     await ref.tell(Wait(gate))

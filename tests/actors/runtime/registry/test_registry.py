@@ -2,16 +2,19 @@
 
 from functools import partial
 
+import pytest
 import trio.testing
 
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.registry import Registry, RegistryParts
+from actors.runtime.registry.registry import Registry, RegistryChanges, RegistryParts
 from actors.runtime.registry.status import RuntimeStatus
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
+from fsm.registry.changes import ChangesPort
 from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.port import RoutesPort
 from specs.limits.protocol import MAILBOX
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import Listener, R, open_bus
@@ -100,3 +103,10 @@ async def test_no_order_to_a_loader_without_room_is_lost(autojump_clock):
         busy.goes_on.set()
         await world.settle()
         assert sorted(one.config.domain for one in loaded) == sorted(domains)
+
+
+@pytest.mark.parametrize(("port", "host"), [(RoutesPort, Registry), (ChangesPort, RegistryChanges)])
+def test_a_host_does_all_that_its_cores_want(port, host):
+    """A method that is not overridden would do nothing, without a word."""
+    wanted = {name for name in vars(port) if not name.startswith("_")}
+    assert wanted <= vars(host).keys()

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.effects import Refused, RowChanged
+from fsm.sync.reporter import ReportedObject
 from specs.bodies.sync import DataObject
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED
 from specs.reply_code import Code
 from specs.trace import Op
-from tests.support.lone_report import kinds, lone_report, said, told
+from tests.support.lone_report import ReportPort, kinds, lone_report, said, told
 
 HA, HB, HC = (f"hyperty://a.ex/{name}" for name in ("ha", "hb", "hc"))
 RA = "hyperty-runtime://a.ex/ra"
@@ -87,6 +88,15 @@ def test_an_expelled_observer_ends_and_loses_its_allowance():
     assert effects == [("cut_off", HB, SM, False)]
     assert (core.observers, core.runtimes, core.may_read(HB)) == ((), (), False)
     assert kinds(subscribe(core)) == ["ask"]
+
+
+def test_of_very_many_expelled_observers_the_last_are_known_after_a_restart():
+    """SYN-18, SYN-25: they are stored in the order in which they were expelled."""
+    expelled = tuple(f"hyperty://b.ex/{number}" for number in range(MAX_ALLOWED_OBSERVERS + 1))
+    created = DataObject(HA, RA, {}, URL)
+    core = ReportedObject(created, ReportPort(), expelled=expelled, is_public=True)
+    assert not core.may_read(expelled[-1])
+    assert core.may_read(expelled[0])
 
 
 def test_an_observer_expelled_during_the_decision_is_refused():
