@@ -16,7 +16,7 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
 from actors.runtime.sync.reporter.children import child_message, read_op, read_report
 from fsm.sync.children import Act, ChildOp, Kept
-from fsm.sync.children_copy import ChildrenCopyCore
+from fsm.sync.children_copy import ChildrenCopyCore, ChildrenPort
 from fsm.sync.value.json import as_json
 from fsm.sync.value.value import check_path, without_attribute
 from specs.bodies.object import ChildrenSign
@@ -176,6 +176,29 @@ def _checked_child(name: str, value: JsonInput) -> Json:
 
 
 @final
+@attrs.frozen
+class _CopyPort(ChildrenPort):
+    """Does what a copy of children wants done; what takes long in tasks."""
+
+    _wake: Callable[[], None]
+    _begin: Callable[[Callable[[], Awaitable[None]]], None]
+    _read: Callable[[int], Awaitable[None]]
+    _say_again: Callable[[Act, str], Awaitable[None]]
+
+    @override
+    def changed(self, name: str) -> None:
+        self._wake()
+
+    @override
+    def read(self, number: int) -> None:
+        self._begin(partial(self._read, number))
+
+    @override
+    def say_again(self, act: Act, name: str) -> None:
+        self._begin(partial(self._say_again, act, name))
+
+
+@final
 class Children(Mapping[str, Child], ChildrenHeard):
     """All children of a data object, by name, the oldest first.
 
@@ -198,7 +221,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
     def __init__(self, context: HypertyContext, url: str) -> None:
         self._context = context
         self._url = url
-        self._core = ChildrenCopyCore(context.url, self)
+        port = _CopyPort(self._wake, self._begin, self._read, self._say_again)
+        self._core = ChildrenCopyCore(context.url, port)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
@@ -431,20 +455,10 @@ class Children(Mapping[str, Child], ChildrenHeard):
         self._timer.set()
         self._timer = trio.Event()
 
-    # --- the port of the copy -------------------------------------------------------------
+    # --- what the copy wants done ---------------------------------------------------------
 
-    def changed(self, name: str) -> None:
-        """Wake tasks that wait for changes; called by the copy."""
-        del name
+    def _wake(self) -> None:
         self._changed.unpark_all()
-
-    def read(self, number: int) -> None:
-        """Read the whole object; called by the copy."""
-        self._begin(partial(self._read, number))
-
-    def say_again(self, act: Act, name: str) -> None:
-        """Send an operation again; called by the copy."""
-        self._begin(partial(self._say_again, act, name))
 
     def _begin(self, job: Callable[[], Awaitable[None]]) -> None:
         if self._open:
