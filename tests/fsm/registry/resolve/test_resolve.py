@@ -60,6 +60,16 @@ def test_global_addresses_go_by_the_own_node():
     assert Registry().ask("global://registry") == [call.deploy(S1, NodePlan("a.ex"))]
 
 
+def test_stubs_of_two_domains_that_failed_rest_side_by_side():
+    """RES-14: a failure for one domain does not end the rest of another."""
+    registry = Registry(wanted=P2pUse.NEVER)
+    for domain in ("b.ex", "c.ex"):
+        (deployed,) = registry.ask(f"hyperty://{domain}/1")
+        registry.feed(call.stub_failed(deployed.url, "no descriptor"))
+    for domain in ("b.ex", "c.ex"):
+        assert [one.name for one in registry.ask(f"hyperty://{domain}/1")] == ["no_route"]
+
+
 def test_a_failed_deployment_refuses_each_waiting_sender_once_then_cools_down():
     """RES-14."""
     registry = Registry(wanted=P2pUse.NEVER)
