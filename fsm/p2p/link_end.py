@@ -290,7 +290,7 @@ class LinkEnd:
             self._move_life(self._life, controller.Trigger.INVITED, now)
             self._port.ask_row()
 
-    def row_reported(self, has_own_request: bool) -> None:  # noqa: FBT001 - passed on, not chosen
+    def row_reported(self, has_own_request: bool) -> None:  # noqa: FBT001 - a fact of the row
         """Answer the invitation by the registry's row of the remote runtime (P2P-18).
 
         Args:

@@ -282,7 +282,7 @@ class Forwarding:
         return is_own and self.answers.is_repeated(refusal)
 
     def _answer(self, response: Message, now: float) -> None:
-        answer = self.answers.taken(response, now)
+        answer = self.answers.take_answer(response, now)
         if answer.transaction is None:
             return
         if answer.is_last:

@@ -94,7 +94,7 @@ class OpenRequests:
         return there is not None and there.waiter.intent is Intent.DIRECT
 
     def repeated(self, message: Message, now: float) -> Refusal | None:
-        """Say what is wrong with a message that was here before; None: it was not."""
+        """Return the objection to a message that came before; None: it is new."""
         # What is open is known for longer than the window reaches back.
         there = None if message.is_response else self._open.find(message)
         if self._is_new(message, now) and there is None:
@@ -128,7 +128,7 @@ class OpenRequests:
         found = self._answered.get((request.from_, request.to, request.id))
         return None if found is None else found[0]
 
-    def taken(self, response: Message, now: float) -> Answer[InFlight]:
+    def take_answer(self, response: Message, now: float) -> Answer[InFlight]:
         """Take an answer; an unawaited one is dropped."""
         answer = self._open.answered(response, now)
         if answer.transaction is None:

@@ -74,7 +74,7 @@ _Ts = TypeVarTuple("_Ts")
 def _queued(
     act: Callable[Concatenate["EndHost", _P], Awaitable[None] | None],
 ) -> Callable[Concatenate["EndHost", _P], None]:
-    """Have the calls of a method wait for `perform`."""
+    """Queue the calls of a method until `perform`."""
 
     def put(self: "EndHost", /, *args: _P.args, **named: _P.kwargs) -> None:
         self.queue.append(partial(act, self, *args, **named))
@@ -161,7 +161,7 @@ class EndHost(LinkPort):
         self.own_object: str | None = None
         self.peer_object: str | None = None
         self.seen: ConnectionData | None = None
-        self.queue = deque[partial[Awaitable[None] | None]]()
+        self.queue = deque[partial[Awaitable[None] | None] | partial[None]]()
         self._stub = stub
         self._context = context
         self._guard = context.guard()
@@ -206,11 +206,11 @@ class EndHost(LinkPort):
                 await done
 
     def crash(self) -> None:
-        """Have every entity reach its end: nothing else can be done any more."""
+        """Bring every entity to its end, and trace that; nothing else is done."""
         self._leave_copy()
         self.core.disconnect("the stub is gone")
         for act in self.queue:
-            if act.func.__name__ == "step":
+            if act.func == self._trace_step:
                 act()
         self.queue.clear()
 
@@ -238,8 +238,10 @@ class EndHost(LinkPort):
         return write_body(ConnectionData(self._context.url, status, described))
 
     @override
-    @_queued
     def step(self, step: Step) -> None:
+        self.queue.append(partial(self._trace_step, step))
+
+    def _trace_step(self, step: Step) -> None:
         self._context.tracer.step(self._context.url, step)
 
     @override
@@ -268,9 +270,10 @@ class EndHost(LinkPort):
         try:
             row = read_body(attrs.evolve(answer, body=_value_of(answer)), LinkRow)
         except BadMessageError:
-            self.core.row_reported(False)  # noqa: FBT003 - as above
+            self.core.row_reported(has_own_request=False)
             return
-        self.core.row_reported(row.role == "requester" and row.status != State.FAILED.value)
+        is_at_work = row.status != State.FAILED.value
+        self.core.row_reported(has_own_request=row.role == "requester" and is_at_work)
 
     @override
     @_queued

@@ -353,6 +353,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._awaited: list[tuple[str, str | None, Reply[str | None]]] = []
         self._witnessed: list[tuple[str, str, str, Reply[bool]]] = []
         self._after: deque[Callable[[], None]] = deque()
+        self._orders: deque[Load | Unload] = deque()
         self._are_routes_new = False
         self._is_stopped = False
 
@@ -680,9 +681,16 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._load(Unload(url))
 
     def _load(self, order: Load | Unload) -> None:
-        """Order the loader, now or when it has room; a stub that is not wanted is undeployed."""
-        if not self._parts.loader.try_tell(order):
-            self.spawn(self._parts.loader.tell, order)
+        """Order the loader, now or behind the orders for which it has had no room yet."""
+        if self._orders or not self._parts.loader.try_tell(order):
+            self._orders.append(order)
+            if len(self._orders) == 1:
+                self.spawn(self._give_orders)
+
+    async def _give_orders(self) -> None:
+        while self._orders:
+            await self._parts.loader.tell(self._orders[0])
+            self._orders.popleft()
 
     @override
     def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
