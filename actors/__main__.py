@@ -9,8 +9,6 @@ import click
 from actors.cli.entry import enter
 from actors.cli.group import CommandGroup
 
-__all__ = ["main"]
-
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> None:
     if not wanted or ctx.resilient_parsing:

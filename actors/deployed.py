@@ -13,8 +13,6 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.runtime import Runtime as RunningRuntime
 from specs.limits.protocol import DRAIN_TIMEOUT
 
-__all__ = ["Deployed", "DeployedApart"]
-
 
 class _Tenant(ABC):
     """A hyperty that runs in a runtime until it is undeployed.

@@ -3,8 +3,6 @@
 import gc
 from importlib import import_module
 
-__all__ = ["imported"]
-
 
 def imported(module: str, name: str) -> object:
     """Import a module, without garbage collection; return what a name stands for in it.

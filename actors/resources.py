@@ -15,15 +15,6 @@ from transports.link import Network
 from transports.system import open_system_network
 from transports.urls import read_websocket_url
 
-__all__ = [
-    "Trace",
-    "bare_error",
-    "check_dialled",
-    "check_resources",
-    "open_network",
-    "open_tracer",
-]
-
 Trace: TypeAlias = PathInput | Tracer | None
 """Destination of a trace: a directory that holds runs, a tracer, or None for no trace."""
 

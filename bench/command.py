@@ -13,8 +13,6 @@ import click
 from bench.judge import write_runtime
 from bench.verdict import Verdict as Told
 
-__all__ = ["main"]
-
 _REACH: Final = 12.0
 """Seconds, the start of Java and Spark included, two cores."""
 

@@ -29,8 +29,6 @@ from spark.pipeline import Question, validate
 from spark.session import Cluster, Effort, open_session
 from specs.trace import Kind, Op, trace_folder
 
-__all__ = ["main", "write_columns"]
-
 _REACH: Final = 1.3
 """Times that a record may cost more in a large or lopsided trace than in a small even one."""
 

@@ -27,8 +27,6 @@ from spark.session import Cluster, Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
-__all__ = ["main", "write_runtime"]
-
 _REACH: Final = 60_000.0
 """Records per second by Spark from Parquet, all claims, two cores."""
 

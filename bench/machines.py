@@ -28,17 +28,6 @@ from spark.session import Cluster, Effort, open_session
 from spark.workers.screen import screened
 from specs.trace import trace_folder
 
-__all__ = [
-    "LAST",
-    "REPLAYED",
-    "by_columns",
-    "by_fsm",
-    "main",
-    "many",
-    "median_rate",
-    "write_process",
-]
-
 _REACH: Final = 2_000_000.0
 """Records per second from Parquet, two cores."""
 

@@ -21,8 +21,6 @@ from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["REACH", "measure"]
-
 REACH: Final = 1.0
 """Microseconds of CPU that the monitor may cost a message."""
 

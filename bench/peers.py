@@ -29,8 +29,6 @@ from spark.report.export import write_xes
 from spark.session import Cluster, open_session
 from specs.trace import ABSENT
 
-__all__ = ["main", "net_of"]
-
 _MACHINE: Final = MACHINES["session"]
 _MINED: Final = 100_000
 """Records at most for PM4Py, which needs much memory."""

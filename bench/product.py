@@ -17,8 +17,6 @@ from bench.verdict import Verdict
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore
 
-__all__ = ["main"]
-
 _REACH: Final = 120.0
 """Seconds in which the default compositions must be explored: 60 on each of two cores."""
 

@@ -17,8 +17,6 @@ import orjson
 
 from bench.verdict import SCHEMA
 
-__all__ = ["BENCHES", "RESULTS", "SMALL", "results"]
-
 RESULTS: Final = Path(__file__).with_name("results.md")
 """Where the figures of a run of all benchmarks are kept."""
 

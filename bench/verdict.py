@@ -8,8 +8,6 @@ import attrs
 import click
 import orjson
 
-__all__ = ["SCHEMA", "Verdict"]
-
 SCHEMA: Final = "protofly.bench/2"
 
 

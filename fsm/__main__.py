@@ -21,9 +21,6 @@ from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES
 from fsm.table import Table
 
-__all__ = ["cli"]
-
-
 _output_option = click.option(
     "-o",
     "--output",

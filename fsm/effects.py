@@ -8,8 +8,6 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Dropped", "Refused", "RowChanged"]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -30,16 +30,6 @@ from specs.trace import ABSENT
 if TYPE_CHECKING:
     from transitions.core import Callback
 
-__all__ = [
-    "NOTHING",
-    "PER_MESSAGE",
-    "Entity",
-    "Step",
-    "Take",
-    "by_lookup",
-    "by_trigger",
-    "machine_of",
-]
 
 NOTHING: Final[frozenset[StrEnum]] = frozenset()
 """No condition of any guard is true."""

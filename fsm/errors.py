@@ -7,8 +7,6 @@ from typing import final
 from specs.errors import ProtoflyError
 from specs.trace import ABSENT
 
-__all__ = ["CensusError", "LayoutError", "UndeclaredTransitionError", "UnknownMachineError"]
-
 
 @final
 class UndeclaredTransitionError(ProtoflyError):

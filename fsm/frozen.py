@@ -15,8 +15,6 @@ from fsm.machine_list import MACHINES
 from fsm.table import Table
 from specs.trace import ABSENT
 
-__all__ = ["frozen", "thawed"]
-
 _T = TypeVar("_T")
 
 

@@ -10,8 +10,6 @@ from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.child import CHILDREN
 from specs.message import Message, MessageType, is_durable
 
-__all__ = ["Intent", "LinkHint", "hint_of", "intent_of", "is_p2p_part", "taken_off"]
-
 _CONNECTION_SCHEME: Final = "connection"
 _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _SUBSCRIPTION: Final = "/subscription"

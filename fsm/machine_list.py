@@ -29,8 +29,6 @@ from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
 
-__all__ = ["MACHINES", "fingerprint", "fingerprints", "table_named"]
-
 
 def fingerprint(table: Table) -> str:
     """Return the hash of a machine: 64 hexadecimal digits."""

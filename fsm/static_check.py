@@ -26,24 +26,6 @@ from fsm.errors import CensusError
 from fsm.table import Table, Transition
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "MACHINE_USERS",
-    "Finding",
-    "Rule",
-    "TakenStep",
-    "can_end",
-    "check",
-    "check_fired",
-    "check_taken",
-    "check_unknown",
-    "dotted",
-    "mentions",
-    "read_census",
-    "shortest_paths",
-    "write_census",
-]
-
-
 MACHINE_USERS: Final = (
     "fsm.bus",
     "fsm.catalogue",

@@ -33,18 +33,6 @@ from specs.errors import SpecError
 from specs.limits import group, protocol
 from specs.trace import ABSENT
 
-__all__ = [
-    "ALWAYS",
-    "Deadline",
-    "Guard",
-    "NoCondition",
-    "Origin",
-    "Table",
-    "Transition",
-    "unless",
-    "when",
-]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -23,8 +23,6 @@ from specs.claims import CATALOGUE, Claim
 from specs.errors import ProtoflyError
 from specs.plain_text import one_line
 
-__all__ = ["Exit", "claims_page", "main"]
-
 _HEAD: Final = """\
 # Claims
 

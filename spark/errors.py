@@ -7,16 +7,6 @@ from typing import Final, final
 
 from specs.errors import ProtoflyError
 
-__all__ = [
-    "FormerReportError",
-    "JavaMissingError",
-    "ReportPlaceError",
-    "SparkFailedError",
-    "SparkMissingError",
-    "TraceMissingError",
-    "failures_told",
-]
-
 
 @final
 class JavaMissingError(ProtoflyError):

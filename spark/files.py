@@ -30,11 +30,6 @@ from spark.errors import TraceMissingError
 from spark.schemas import READ
 from specs.trace import writer_of
 
-__all__ = [
-    "QUARANTINED", "SILENT", "NotesPart", "base_of", "find_files", "is_local", "part_of", "plain",
-    "shared_out",
-]  # fmt: skip
-
 QUARANTINED: Final = "_quarantine"
 """Folder of the lines that `convert` could not make a record of."""
 

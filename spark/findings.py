@@ -10,11 +10,6 @@ from fsm.judge.crossings import Skew
 from fsm.judge.replay import Told
 from fsm.judge.trace_line import Flaw, Verdict
 
-__all__ = [
-    "DIAGRAMS", "BadLine", "Broken", "Dwell", "Findings", "Gap", "MachineUse", "NodeFindings",
-    "Quarantine", "Row", "Scope", "Step", "judge_node", "judge_run",
-]  # fmt: skip
-
 DIAGRAMS: Final = 10
 """Violations of each claim that a report draws by default."""
 

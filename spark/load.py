@@ -25,8 +25,6 @@ from spark.workers.folds import decode, iterating
 from specs.jsonvalue import Json
 from specs.trace import writer_of
 
-__all__ = ["Source", "place_lines", "read_source", "small_frame"]
-
 _PARQUET: Final = ".parquet"
 
 

@@ -54,10 +54,6 @@ from spark.workers.folds import iterating, judging, judging_keys
 from specs.claims import CLAIMS
 from specs.trace import writer_of
 
-__all__ = [
-    "Question", "claim_names", "judge_across", "judge_processes", "validate", "violation_of",
-]  # fmt: skip
-
 _SAID: Final = f"array<{SAID.simpleString()}>"
 _BYTES: Final = 64 * 1024 * 1024
 """Of files, for each bucket of keys."""

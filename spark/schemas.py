@@ -17,11 +17,6 @@ from pyspark.sql.types import (
 
 from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
-__all__ = [
-    "DECODED", "FACT", "FILE", "HOLE", "PIECE", "PLACE", "PLACED", "QUARANTINE", "READ", "REST",
-    "SAID", "STEP", "STORY", "VIOLATION", "WRITER", "What",
-]  # fmt: skip
-
 _TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
 
 

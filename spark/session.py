@@ -32,11 +32,6 @@ from pyspark.sql import SparkSession
 
 from spark.errors import JavaMissingError, failures_told
 
-__all__ = [
-    "LOCAL", "SUPPORTED", "Cluster", "Effort", "JavaSource", "find_java", "java_home",
-    "open_session",
-]  # fmt: skip
-
 SUPPORTED: Final = (17, 21)
 """Java versions Spark 4 is tested with. Source: Spark documentation, "Overview"."""
 

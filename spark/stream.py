@@ -39,8 +39,6 @@ from spark.workers.folds import (
     unpacked,
 )
 
-__all__ = ["AcrossFold", "FolderFold", "TraceSource", "sizes_of"]
-
 _Key: TypeAlias = tuple[str | int | None, ...]
 
 _KEPT: Final = "kept binary"

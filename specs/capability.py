@@ -15,8 +15,6 @@ import attrs
 
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["CAPABILITIES", "Capability", "Form", "narrowed", "unmet"]
-
 _VERSION: Final = re.compile(r"\d{1,4}(\.\d{1,4}){0,2}")
 
 

@@ -5,20 +5,6 @@ from typing import Final
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.message import Message, MessageType
 
-__all__ = [
-    "CHILDREN",
-    "RESOURCES",
-    "child_name",
-    "child_resources",
-    "children_addresses",
-    "is_all_children",
-    "is_of_creator",
-    "misnamed",
-    "named",
-    "object_of",
-    "parent_of",
-]
-
 CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children."""
 

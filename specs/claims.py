@@ -8,8 +8,6 @@ from typing import Final
 
 import attrs
 
-__all__ = ["CATALOGUE", "CLAIMS", "Claim", "Reach"]
-
 
 class Reach(StrEnum):
     """The records that are needed to judge a claim."""

@@ -19,24 +19,6 @@ from specs.limits.protocol import MAX_ID
 from specs.schema.field import Address, Filled, Names, OneOf, checked, ruled, wire
 from specs.schema.shape import END, Size, Text, Whole
 
-__all__ = [
-    "DESCRIPTORS",
-    "DESCRIPTOR_BODIES",
-    "LANGUAGE",
-    "Described",
-    "HypertyDescriptor",
-    "IdpProxyDescriptor",
-    "Listing",
-    "ListingEntry",
-    "Revocations",
-    "Revoked",
-    "RuntimeDescriptor",
-    "SchemaDescriptor",
-    "SourcePackage",
-    "StubDescriptor",
-    "StubProfile",
-]
-
 LANGUAGE: Final = "python"
 """Languages of code that can run here (CAT-01)."""
 

@@ -16,21 +16,6 @@ from specs.addresses.address import RUNTIME_SCHEME, canonical, domain_of, host_o
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = [
-    "IDENTITY",
-    "NOBODY",
-    "READ",
-    "Identity",
-    "SenderIdentity",
-    "Stamp",
-    "VouchedBy",
-    "host_of_issuer",
-    "read_sender",
-    "said_by",
-    "speaks_for",
-    "write_sender",
-]
-
 IDENTITY: Final = "identity"
 """Key of a body for the identity of the sender; upstream's peers write something else there."""
 

@@ -24,8 +24,6 @@ from trio.testing import MockClock
 
 from bench.calls import measure
 
-__all__ = ["Budget", "broken", "count", "read_budgets", "rewritten"]
-
 ROOT: Final = Path(__file__).parents[1]
 FILE: Final = Path(__file__).with_name("budgets.toml")
 

@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 
 import trio
 
-__all__ = ["open_background"]
-
 
 @asynccontextmanager
 async def open_background() -> AsyncIterator[trio.Nursery]:

@@ -26,8 +26,6 @@ from specs.reply_code import Code
 from specs.schema.field import is_required, shape_at, wire_name
 from specs.schema.shape import Anything, Free, Many, Maybe, Part, Shape
 
-__all__ = ["read_body", "read_object", "write_body"]
-
 _Read: TypeAlias = Callable[[object, type[object]], object]
 _Write: TypeAlias = Callable[[object], object]
 _Class: TypeAlias = type[attrs.AttrsInstance]

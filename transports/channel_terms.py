@@ -7,8 +7,6 @@ import attrs
 from specs.bodies.session import IceServer
 from transports.tls import OwnCertificate
 
-__all__ = ["ChannelTerms"]
-
 
 @final
 @attrs.frozen(slots=True)

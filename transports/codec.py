@@ -38,24 +38,6 @@ from specs.limits.transfer import TRANSFER_PARTS
 from specs.message import Message, MessageType, malformed_answer, refuse
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, Code
 
-__all__ = [
-    "BadLine",
-    "check_large",
-    "check_size",
-    "decode_frame",
-    "decode_items",
-    "decode_line",
-    "decode_object",
-    "encode",
-    "frames",
-    "glance",
-    "most_bytes",
-    "read_large",
-    "read_object",
-    "read_plain",
-    "unstamped_line",
-]
-
 _NESTED: Final = frozenset({dict, list})
 
 _SHORT: Final = 4 * MAX_JSON_KEYS

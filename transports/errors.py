@@ -18,19 +18,6 @@ from typing import Final, final
 from specs.errors import ProtoflyError
 from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
-__all__ = [
-    "CertificateError",
-    "CloseReason",
-    "DialError",
-    "FrameTooLargeError",
-    "FrameTooSlowError",
-    "LinkBrokenError",
-    "LinkClosedError",
-    "LinkError",
-    "ListenError",
-    "LocalServerError",
-]
-
 
 @final
 class CloseReason(Enum):

@@ -11,8 +11,6 @@ from typing_extensions import override
 from specs.limits.protocol import ACCEPT_BATCH, HANDSHAKE_TIMEOUT
 from specs.reply_code import TurnedAway
 
-__all__ = ["EVERYBODY", "Everybody", "Gate", "Guest"]
-
 
 class Guest:
     """A connection whose peer is not authenticated yet.

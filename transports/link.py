@@ -18,21 +18,6 @@ from transports.channel_terms import ChannelTerms
 from transports.errors import CloseReason, DialError, FrameTooLargeError
 from transports.gate import EVERYBODY, Gate, Guest
 
-__all__ = [
-    "DEFAULT_PATHS",
-    "DIRECT",
-    "FRAMED",
-    "PROTOFLY_V1",
-    "ChannelEnd",
-    "Kind",
-    "Link",
-    "Listener",
-    "Network",
-    "ServedPaths",
-    "Turn",
-    "Upgrade",
-]
-
 
 @final
 class Turn:

@@ -30,8 +30,6 @@ from transports.tls import PinnedContext
 from transports.urls import join_host_port, read_host_port, read_target, read_websocket_url
 from transports.webrtc.memory import MemoryChannels
 
-__all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "MemoryNetwork", "Wire", "undisturbed", "whole"]
-
 FRAMES_IN_FLIGHT: Final = 16
 """Frames that one end may send before the other reads: about what the buffers of a socket hold."""
 

@@ -33,12 +33,6 @@ from transports.errors import (
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.tls import AcceptedStream, TlsStream, receive
 
-__all__ = [
-    "RawLink",
-    "SocketLink",
-    "StreamLink",
-]
-
 
 class SocketLink(Link):
     """A link over a `trio.SocketStream`, or the same with TLS; subclasses convert frames and bytes.

@@ -15,17 +15,6 @@ from specs.limits.protocol import ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 
-__all__ = [
-    "bind_shared",
-    "bind_tcp",
-    "bind_unix",
-    "dial_tcp",
-    "dial_unix",
-    "next_stream",
-    "next_streams",
-    "reserve_tcp",
-]
-
 _BACKLOG: Final = 4096
 """Connections that the kernel keeps until they are accepted: a mass reconnect fits (RELIABILITY
 R3). Linux keeps at most `net.core.somaxconn`, which is as much by default.

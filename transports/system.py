@@ -40,8 +40,6 @@ from transports.webrtc.process import WebRtcProcess
 from transports.websocket.client import DialledStream, WebSocketDial, shake_hands
 from transports.websocket.server import ListenerTerms, open_websocket_listener
 
-__all__ = ["open_system_network"]
-
 
 @final
 class _StreamListener(Listener):

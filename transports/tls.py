@@ -23,12 +23,6 @@ from specs.errors import ProtoflyError
 from specs.limits.protocol import READ_BYTES
 from transports.errors import CertificateError, DialError
 
-__all__ = [
-    "NOT_ACCEPTED", "AcceptedStream", "OwnCertificate", "PinnedContext", "PinnedTls",
-    "TlsFileError", "TlsSocket", "TlsStream", "begin_tls", "client_context", "dial_error",
-    "is_open_to_others", "load_identity", "server_context", "tls_reason",
-]  # fmt: skip
-
 _RECORD: Final = 1 << 14
 """Bytes of plain text in one record of TLS at most (RFC 8446 section 5.1)."""
 

@@ -11,21 +11,6 @@ import attrs
 from specs.addresses.address import host_in
 from transports.link import Kind, Upgrade
 
-__all__ = [
-    "HIGHEST_PORT",
-    "Endpoint",
-    "WebSocketUrl",
-    "is_plain",
-    "is_this_machine",
-    "join_host_port",
-    "own_origin",
-    "read_endpoint",
-    "read_host_port",
-    "read_target",
-    "read_websocket_url",
-    "split_target",
-]
-
 _DEFAULT_PORTS: Final = MappingProxyType({"ws": 80, "wss": 443})
 HIGHEST_PORT: Final = 65_535
 

@@ -24,8 +24,6 @@ from specs.limits.foreign_code import (
     PACKAGE_UNPACKED_BYTES,
 )
 
-__all__ = ["check_archive", "facts_of", "pack"]
-
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _ENTRY: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)", re.ASCII)
 _SUFFIXES: Final = (".py", ".json")

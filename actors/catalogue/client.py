@@ -75,15 +75,6 @@ from specs.limits.foreign_code import (
 )
 from specs.limits.node import JWKS_BYTES
 
-__all__ = [
-    "CatalogueAccess",
-    "CatalogueClient",
-    "CatalogueStore",
-    "Found",
-    "FoundHyperty",
-    "keys_of",
-]
-
 _CROWDED: Final = Refused(
     Reason.TOO_LARGE,
     f"its domain has more than {CATALOGUE_DOMAIN_BYTES} bytes of descriptors",

@@ -7,23 +7,6 @@ from typing import Final, final
 from fsm.catalogue.descriptor_io import Reason, Refused
 from specs.errors import PlaceError, ProtoflyError, ReasonError
 
-__all__ = [
-    "NO_PLACE",
-    "BadArchiveError",
-    "BadDescriptorError",
-    "BadSealError",
-    "CatalogueFileError",
-    "NotServedError",
-    "RefusalError",
-    "RefusedDescriptorError",
-    "SourceAwayError",
-    "TrustFileError",
-    "from_error",
-    "no_trust",
-    "refusals",
-    "refuse_if",
-]
-
 
 @final
 class SourceAwayError(PlaceError):

@@ -43,8 +43,6 @@ from specs.descriptor import (
 )
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 
-__all__ = ["Believed", "Check", "Inspection", "inspect"]
-
 _HOW: Final = {
     Level.PROFILE: "a stub that ships is pointed at it",
     Level.PACKAGE: "its code runs in a sandbox",

@@ -30,19 +30,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES, PACKAGE_BYTES
 from specs.limits.protocol import MAX_ID
 
-__all__ = [
-    "CatalogueMemory",
-    "FileMemory",
-    "FolderStore",
-    "Kept",
-    "Known",
-    "NoStore",
-    "PackageStore",
-    "VolatileMemory",
-    "fetched_package",
-    "write_whole",
-]
-
 _MODE: Final = 0o644
 
 

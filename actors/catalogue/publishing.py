@@ -50,17 +50,6 @@ from specs.limits.foreign_code import (
 from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body
 
-__all__ = [
-    "CatalogueFolder",
-    "Offer",
-    "Publisher",
-    "WrongKeyError",
-    "packaged",
-    "revocation_list",
-    "sealed",
-    "signed_draft",
-]
-
 
 @final
 class WrongKeyError(ProtoflyError):

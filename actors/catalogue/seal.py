@@ -41,24 +41,6 @@ from specs.jsonvalue import Json, JsonObject, is_json
 from specs.limits.foreign_code import LISTING_BYTES, REVOCATIONS_BYTES
 from transports.bodies import read_object
 
-__all__ = [
-    "SealType",
-    "Sealed",
-    "check_publisher",
-    "described",
-    "entry_of",
-    "flaw_of",
-    "known_revocations",
-    "published",
-    "read_descriptor",
-    "read_listing",
-    "read_revocations",
-    "read_seal",
-    "sealed_descriptor",
-    "signed_revocations",
-    "verified",
-]
-
 _FORM: Final = re.compile(rb"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\n?")
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 """All that a header may hold: no key of its own, no certificate, no extension (RFC 8725, 3.10)."""

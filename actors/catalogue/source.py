@@ -41,20 +41,6 @@ from specs.errors import BadUrlError, PlaceError
 from specs.limits.foreign_code import FETCH_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
-__all__ = [
-    "LISTING",
-    "BadPlaceError",
-    "DirectorySource",
-    "HttpSource",
-    "MemorySource",
-    "Places",
-    "Source",
-    "package_path",
-    "read_places",
-    "served",
-    "source_at",
-]
-
 LISTING: Final = f"{WELL_KNOWN}/actors-catalogue.json"
 """Path of a list of all entries, for people; it is not signed."""
 

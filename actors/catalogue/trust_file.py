@@ -40,8 +40,6 @@ from specs.errors import BadUrlError
 from specs.limits.node import JWKS_BYTES
 from transports.urls import is_plain
 
-__all__ = ["DomainTrust", "IssuerTrust", "KeyTrust", "Trust", "read_trust"]
-
 ANY: Final = "*"
 """Stands for every domain that is not named."""
 

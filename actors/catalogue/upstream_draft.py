@@ -14,8 +14,6 @@ from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import LANGUAGE
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["adopted"]
-
 _FILLED_IN: Final = ("cguid", "type", "signature", "sourcePackage", "sourcePackageURL")
 """Fields that upstream fills with what means nothing here; those of our drafts are let be."""
 

@@ -5,8 +5,6 @@ from typing import final
 
 from specs.errors import ProtoflyError
 
-__all__ = ["CommandError", "ExitCode"]
-
 
 class ExitCode(IntEnum):
     """Exit statuses, the same for all commands."""

@@ -19,19 +19,6 @@ from actors.cli.group import SUMMARIES, did_you_mean
 from actors.kit.log import get_logger
 from actors.kit.toml import read_toml
 
-__all__ = [
-    "CONFIG",
-    "PROFILE",
-    "config_option",
-    "loaded",
-    "log_loaded",
-    "misconfigured",
-    "origin_of",
-    "read_options",
-    "read_tables",
-    "warn_unknown",
-]
-
 _log = get_logger("actors.commands")
 
 _LOADED: Final = "actors.cli.config_file"

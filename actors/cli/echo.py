@@ -4,8 +4,6 @@ import click
 
 from specs.plain_text import one_line
 
-__all__ = ["echo"]
-
 
 def echo(*lines: str, err: bool = False) -> None:
     """Print lines, in which others may have chosen parts; all output of commands goes here.

@@ -10,8 +10,6 @@ from actors.cli.config_file import misconfigured
 from actors.cli.echo import echo
 from specs.plain_text import one_line
 
-__all__ = ["enter"]
-
 
 def enter(command: click.Command, given: object = None) -> NoReturn:
     """Run a command with the arguments of this process and exit with its status.

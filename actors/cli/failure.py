@@ -22,8 +22,6 @@ from specs.plain_text import one_line
 from transports.errors import CertificateError, DialError, ListenError, LocalServerError
 from transports.urls import read_host_port
 
-__all__ = ["Meanings", "Needs", "dry_run", "first_known", "meant", "run"]
-
 Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
 """For each error the exit status, and what to do; empty: the error says so itself."""
 

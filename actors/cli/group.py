@@ -9,9 +9,6 @@ from typing_extensions import override
 
 from actors.modules import imported
 
-__all__ = ["SUMMARIES", "CommandGroup", "command_of", "did_you_mean", "subgroup"]
-
-
 SUMMARIES: Final = MappingProxyType(
     {
         "config": "Show the options in force and where they come from; check a file.",

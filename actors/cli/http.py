@@ -11,8 +11,6 @@ from actors.cli.options import Handler, check_place
 from actors.http.config import HttpConfig
 from specs.limits.protocol import HTTP_TOKEN_CHARS
 
-__all__ = ["HTTP_OPTIONS", "http_config", "http_options"]
-
 HTTP_OPTIONS: Final = (
     click.option(
         "--http",

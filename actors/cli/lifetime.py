@@ -21,8 +21,6 @@ from actors.kit.log import get_logger, prepare_log
 from specs.limits.protocol import DRAIN_TIMEOUT
 from specs.plain_text import one_line
 
-__all__ = ["serve", "until_parent_ends"]
-
 _YOUNG: Final = 2000
 """New objects after which the newest are looked at: a few milliseconds (Python: 700)."""
 

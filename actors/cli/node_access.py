@@ -24,8 +24,6 @@ from transports.errors import ListenError
 from transports.link import Kind, Network
 from transports.tls import NOT_ACCEPTED
 
-__all__ = ["check_host", "check_node", "credentials_options", "enter"]
-
 
 async def check_node(network: Network, url: str | None) -> None:
     """Open a link to a node and close it again; a domain without a node has none to be tried.

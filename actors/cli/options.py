@@ -27,37 +27,6 @@ from transports.tls import TlsFileError, client_context, is_open_to_others
 from transports.urls import HIGHEST_PORT, read_host_port, read_websocket_url
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
-__all__ = [
-    "FILE",
-    "Count",
-    "Handler",
-    "OpenTracer",
-    "Option",
-    "Quantity",
-    "check_address",
-    "check_domain",
-    "check_foreign",
-    "check_kinds",
-    "check_name",
-    "check_node_url",
-    "check_place",
-    "check_plain",
-    "check_server",
-    "check_user",
-    "client_tls",
-    "client_tls_options",
-    "insecure_option",
-    "log_option",
-    "monitor_option",
-    "more_trust",
-    "node_option",
-    "open_key",
-    "places_from",
-    "profile_option",
-    "trace_options",
-    "wrong_file",
-]
-
 
 @final
 class Quantity(click.FloatRange):

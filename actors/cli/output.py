@@ -14,8 +14,6 @@ from actors.cli.echo import echo
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.kit.trace_file import open_trace
 
-__all__ = ["open_tracer", "say", "say_ready"]
-
 
 @asynccontextmanager
 async def open_tracer(

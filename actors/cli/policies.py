@@ -12,14 +12,6 @@ from actors.cli.options import Handler, Option
 from actors.policy.config import PolicyConfig
 from fsm.policy.terms import Algorithm, Result
 
-__all__ = [
-    "DEFAULTS",
-    "POLICY_OPTIONS",
-    "check_zone",
-    "policies_of",
-    "policy_options",
-]
-
 DEFAULTS: Final = (str(Result.PERMIT), str(Result.DENY))
 
 

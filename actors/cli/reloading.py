@@ -18,8 +18,6 @@ from actors.cli.echo import echo
 from actors.kit.log import Level, Style, configure_log, get_logger
 from specs.errors import ProtoflyError
 
-__all__ = ["ReloadableOptions", "reloading"]
-
 _log = get_logger("actors.commands")
 
 _ELSEWHERE: Final = frozenset({ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT})

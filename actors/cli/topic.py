@@ -13,8 +13,6 @@ import attrs
 from actors.cli.options import Handler, Option
 from actors.node.config import NodeConfig
 
-__all__ = ["Option", "Topic", "topic_options", "topics"]
-
 
 @attrs.frozen
 class Topic(ABC):

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
-__all__ = [
-    "believed",
-    "catalogue_access",
-    "catalogue_option",
-    "check_places",
-    "nodes_option",
-    "timed",
-    "topology_option",
-    "trust_option",
-]
-
 
 def check_places(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Places | None:
     """Return places of catalogues, or None without one; refuse what is no place.

@@ -32,8 +32,6 @@ from actors.cli.options import if_given
 from actors.cli.output import say
 from specs.jsonvalue import Json
 
-__all__ = ["command", "parsed"]
-
 _PREFIX: Final = "PROTOFLY"
 
 _SET: Final = "(set)"

@@ -42,8 +42,6 @@ from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 from transports.tls import server_context
 from transports.urls import read_host_port
 
-__all__ = ["command"]
-
 _RUNTIMES: Final = ("alice", "bob")
 _GUEST: Final = "you"
 """Name of the user of the configuration file that this command writes."""

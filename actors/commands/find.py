@@ -19,8 +19,6 @@ from specs.errors import BadUrlError
 from specs.limits.discovery import FOUND_AT_ONCE
 from specs.plain_text import one_line
 
-__all__ = ["command"]
-
 _HEAD: Final = ("STATUS", "NAME", "USER", "RESOURCES", "SCHEMAS", "ADDRESS")
 _NONE: Final = "-"
 

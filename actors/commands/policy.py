@@ -31,8 +31,6 @@ from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
-__all__ = ["command"]
-
 _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
 
 

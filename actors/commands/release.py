@@ -28,8 +28,6 @@ from actors.runtime.stubs.credentials import Credentials, ReleaseError
 from specs.reply_code import Code
 from transports.system import open_system_network
 
-__all__ = ["command"]
-
 _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 

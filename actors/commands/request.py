@@ -25,8 +25,6 @@ from specs.message import Message, MessageType
 from specs.plain_text import one_line
 from specs.reply_code import LAST_SUCCESS
 
-__all__ = ["command"]
-
 _USER: Final = frozenset({"user", "user-guid"})
 """Schemes of users, whose hyperties are named."""
 

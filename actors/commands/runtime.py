@@ -89,8 +89,6 @@ from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from transports.link import Kind
 from transports.system import open_system_network
 
-__all__ = ["command", "crashed", "links_of", "links_options"]
-
 _log = get_logger("actors.commands")
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)=([A-Za-z_][\w.]*):([A-Za-z_]\w*)")

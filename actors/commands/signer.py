@@ -10,8 +10,6 @@ from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
 from specs.limits.node import JWKS_BYTES
 
-__all__ = ["read_signer"]
-
 _OTHERS: Final = 0o077
 """Rights that only its owner should have on a private key: a readable key protects nothing."""
 

@@ -47,8 +47,6 @@ from fsm.registry.resolve.config import Topology
 from specs.reply_code import Code
 from transports.system import open_system_network
 
-__all__ = ["TemporaryRuntime", "exit_code", "registry_option", "temporary_runtime"]
-
 _MEANING: Final = {
     Code.UNAUTHENTICATED: ExitCode.REFUSED,
     Code.FORBIDDEN: ExitCode.REFUSED,

@@ -22,8 +22,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from actors.keys.key_file import write_private
 from specs.limits.development import AUTHORITY_DAYS, CERTIFICATE_DAYS, RENEWAL_DAYS
 
-__all__ = ["LocalTls", "open_authority"]
-
 _AUTHORITY: Final = "Protofly development authority"
 _NODE: Final = "Protofly development node"
 _EARLIER: Final = dt.timedelta(minutes=5)

@@ -33,8 +33,6 @@ from transports.link import Kind
 from transports.system import open_system_network
 from transports.tls import client_context
 
-__all__ = ["Deployment", "Environment", "LocalLogin", "ReloadListener", "open_environment"]
-
 _log = get_logger("actors.dev")
 
 _NAME_BYTES: Final = 16

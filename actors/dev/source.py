@@ -15,8 +15,6 @@ from actors.kit.supervision.monitor import Crash
 from actors.runtime.hyperty.hyperty import Hyperty
 from specs.errors import ProtoflyError
 
-__all__ = ["BadSourceError", "Source", "Stamp", "read_source"]
-
 _FORM: Final = re.compile(
     r"(?:(?P<name>[A-Za-z0-9_-]+)=)?"
     r"(?P<where>[^=]+\.py|[A-Za-z_][\w.]*):(?P<kind>[A-Za-z_]\w*)"

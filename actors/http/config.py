@@ -9,8 +9,6 @@ import attrs
 from actors.kit.arguments import as_path
 from specs.errors import PlaceError, ProtoflyError
 
-__all__ = ["HttpConfig", "HttpPlaceError", "OpenMetricsError", "ShownCatalogue"]
-
 
 @final
 @attrs.frozen

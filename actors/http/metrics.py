@@ -42,8 +42,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason
 
-__all__ = ["OF_RUNTIMES", "Constant", "MetricsPage", "Probe", "ReadyPage", "health"]
-
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
 """Has a part of the process show that it works; returns half a sentence if it does not."""
 

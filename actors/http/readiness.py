@@ -4,8 +4,6 @@ from enum import StrEnum, unique
 from types import MappingProxyType
 from typing import final
 
-__all__ = ["Part", "Readiness"]
-
 
 @final
 @unique

@@ -62,8 +62,6 @@ from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
-__all__ = ["Conversation", "check_readers", "open_http", "site_of"]
-
 _log = get_logger("actors.http")
 
 _ALWAYS: Final = (("cache-control", "no-store"), ("x-content-type-options", "nosniff"))

@@ -36,26 +36,6 @@ from specs.limits.node import JWKS_BYTES
 from specs.limits.protocol import RETRY_AFTER
 from transports.urls import is_this_machine
 
-__all__ = [
-    "LATER",
-    "METHODS",
-    "ROOT",
-    "STATEMENT_KEYS",
-    "Feed",
-    "Folder",
-    "Gate",
-    "HttpService",
-    "KeysPage",
-    "Page",
-    "Parts",
-    "Site",
-    "Source",
-    "Visit",
-    "WellKnown",
-    "json_page",
-    "unless_known",
-]
-
 METHODS: Final = ("GET", "HEAD")
 """Methods of pages: nothing there can be changed."""
 

@@ -14,8 +14,6 @@ import trio
 
 from actors.http.site import METHODS, READ_ONLY, Page, Visit, json_page, unless_known
 
-__all__ = ["MODULE_POLICY", "POLICY", "WEB", "WebFiles"]
-
 WEB: Final = "/web/"
 """Prefix of the paths of the files."""
 

@@ -2,8 +2,6 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-__all__ = ["read_base64url", "write_base64url"]
-
 
 def write_base64url(raw: bytes) -> str:
     """Return bytes as text."""

@@ -24,14 +24,6 @@ from cryptography.x509.oid import NameOID
 
 from transports.tls import OwnCertificate
 
-__all__ = [
-    "fingerprint_of",
-    "is_certificate",
-    "make_certificate",
-    "make_channel_certificate",
-    "out_of_time",
-]
-
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
 _SERIAL: Final = 1
 """Each certificate is the only one of its issuer, which is its key."""

@@ -11,8 +11,6 @@ from actors.kit.log import get_logger
 from specs.errors import PlaceError
 from specs.limits.node import JWKS_BYTES
 
-__all__ = ["KeyFileError", "open_key_file", "write_private"]
-
 _log = get_logger("actors.keys")
 
 _PRIVATE: Final = 0o600

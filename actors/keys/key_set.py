@@ -22,22 +22,6 @@ from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, JWKS_KEYS, RSA_BITS_MAX, RSA_BITS_MIN
 
-__all__ = [
-    "ALGORITHMS",
-    "EDDSA",
-    "REGISTRY",
-    "BadKeysError",
-    "Key",
-    "Keys",
-    "VerifyingKey",
-    "algorithms_of",
-    "canonical",
-    "import_key",
-    "log_skipped",
-    "read_key_set",
-    "read_keys",
-]
-
 _log = get_logger("actors.keys")
 
 EDDSA: Final = "EdDSA"

@@ -21,8 +21,6 @@ from specs.limits.node import (
     KEYS_TIMEOUT,
 )
 
-__all__ = ["KeyFile", "KeyRing", "KeySource", "KeyUrl", "KeysAwayError"]
-
 _log = get_logger("actors.keys")
 
 

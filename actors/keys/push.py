@@ -33,7 +33,6 @@ from transports.bodies import read_object
 if TYPE_CHECKING:
     from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["PushError", "PushKeys", "encrypt", "open_push_key", "public_point", "vapid"]
 
 _AUTH_BYTES: Final = 16
 _POINT_BYTES: Final = 65

@@ -20,15 +20,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from actors.keys.base64url import read_base64url, write_base64url
 from actors.keys.key_set import BadKeysError
 
-__all__ = [
-    "SEED_BYTES",
-    "RuntimeKey",
-    "is_signed",
-    "make_runtime_key",
-    "read_runtime_key",
-    "thumbprint_of",
-]
-
 _KEY_BYTES: Final = 32
 SEED_BYTES: Final = _KEY_BYTES
 """Random bytes of which a key is made."""

@@ -26,8 +26,6 @@ from actors.kit.arguments import PathInput, as_path
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, RSA_BITS_MIN
 
-__all__ = ["SigningKey", "make_domain_key", "make_key", "read_key"]
-
 _NAME_CHARS: Final = 16
 """Characters of a key's thumbprint that are enough for a name."""
 

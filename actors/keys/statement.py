@@ -17,8 +17,6 @@ from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, TOKEN_CHARS
 
-__all__ = ["BadStatementError", "Statement", "read_statement", "write_statement"]
-
 _TYPE: Final = "protofly-statement+jwt"
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 

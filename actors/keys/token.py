@@ -20,8 +20,6 @@ from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_CHARS
 
-__all__ = ["BadTokenError", "SignedToken", "is_bound_to", "key_of", "read_token", "verified"]
-
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
 """Dots in a token that is encrypted (RFC 7516)."""

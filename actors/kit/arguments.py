@@ -8,19 +8,6 @@ from typing import Final, TypeAlias, cast, get_args, get_origin
 
 import attrs
 
-__all__ = [
-    "PathInput",
-    "as_domain",
-    "as_path",
-    "as_path_or_none",
-    "as_paths",
-    "check_attribute",
-    "check_text",
-    "check_texts",
-    "check_type",
-    "type_checked",
-]
-
 PathInput: TypeAlias = str | PathLike[str]
 """The path of a file or folder, as a program gives it."""
 

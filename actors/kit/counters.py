@@ -21,25 +21,6 @@ from specs.limits.bus import DROPS_KEPT, FINDINGS_KEPT, REFUSAL_CHARS, REFUSALS_
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason, Ground
 
-__all__ = [
-    "BOUNDS",
-    "BackEnd",
-    "BrokenClaim",
-    "Counters",
-    "Drop",
-    "DropLedger",
-    "Durations",
-    "Form",
-    "Gauge",
-    "Labels",
-    "Measured",
-    "Outcome",
-    "Reading",
-    "Refused",
-    "Tally",
-    "Timing",
-]
-
 
 @final
 @unique

@@ -17,8 +17,6 @@ from typing import IO, Final, final
 
 import attrs
 
-__all__ = ["DatabaseFile", "DatabaseForm", "Durability", "flaw_of"]
-
 _SUFFIX: Final = "-lock"
 _MEMORY: Final = ":memory:"
 

@@ -14,8 +14,6 @@ from typing_extensions import override
 from specs.addresses.address import is_public_address
 from specs.errors import PlaceError
 
-__all__ = ["ANYWHERE", "PUBLIC", "Egress", "PrivatePlaceError"]
-
 
 @final
 class PrivatePlaceError(PlaceError):

@@ -5,16 +5,6 @@ from typing import final
 
 from specs.errors import ProtoflyError
 
-__all__ = [
-    "ActorStoppedError",
-    "DeadlockError",
-    "NameTakenError",
-    "PartEndedError",
-    "ReplyTwiceError",
-    "RestartLimitError",
-    "TraceDirectoryError",
-]
-
 
 @final
 class ActorStoppedError(ProtoflyError, public=True):

@@ -31,8 +31,6 @@ from transports.link import (
 )
 from transports.urls import join_host_port, read_host_port, read_websocket_url
 
-__all__ = ["NO_NETWORK", "GuardedNetwork"]
-
 _NONE: Final = "there is no network here"
 
 

@@ -26,18 +26,6 @@ from specs.limits.node import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
 from specs.limits.protocol import DIAL_TIMEOUT, GOODBYE_TIMEOUT
 from transports.tls import tls_reason
 
-__all__ = [
-    "HttpAnswer",
-    "HttpClient",
-    "HttpDialError",
-    "HttpError",
-    "HttpStream",
-    "HttpUrlError",
-    "ServerUrl",
-    "path_of",
-    "sockets",
-]
-
 _PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = range(300, 400)
 _JSON: Final = "application/json"

@@ -5,8 +5,6 @@ from typing import final
 
 import trio
 
-__all__ = ["IdSource", "clock_offset", "fresh_ids", "wall_clock"]
-
 
 @final
 class IdSource:

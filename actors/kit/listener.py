@@ -14,8 +14,6 @@ from actors.kit.supervision.supervisor import Strategy, Supervisor, open_supervi
 from transports.errors import LinkClosedError
 from transports.link import Link, Listener
 
-__all__ = ["ListenerActor"]
-
 
 class ListenerActor(Actor[Never], ABC):
     """Accepts links; each is served by a child, whose crash affects no other.

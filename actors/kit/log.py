@@ -21,17 +21,6 @@ from typing_extensions import override
 
 from specs.plain_text import one_line, visible
 
-__all__ = [
-    "Level",
-    "Log",
-    "Style",
-    "configure_log",
-    "get_logger",
-    "prepare_log",
-    "quiet_libraries",
-    "shared_fields",
-]
-
 
 class Level(StrEnum):
     """Minimum severity of log lines."""

@@ -8,8 +8,6 @@ from specs.errors import ProtoflyError
 from transports.link import Network
 from transports.urls import is_plain
 
-__all__ = ["PlainUrlError", "check_plain"]
-
 _log = get_logger("actors.kit")
 
 

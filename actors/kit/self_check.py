@@ -22,8 +22,6 @@ from fsm.judge.trace_line import TraceLine
 from specs.message import Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
-__all__ = ["SelfCheck"]
-
 _log = get_logger("actors.kit")
 
 _KINDS: Final = frozenset({Kind.TABLE, Kind.RESOLVE, Kind.LINK, Kind.SESSION})

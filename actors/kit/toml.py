@@ -3,8 +3,6 @@
 import tomllib
 from typing import Final
 
-__all__ = ["read_toml"]
-
 _MARK: Final = "\ufeff"
 
 

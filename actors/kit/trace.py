@@ -30,31 +30,6 @@ from specs.limits.protocol import MAX_ID, TRACE_PLACES, TRACE_PLACES_BYTES
 from specs.message import DURABLE, Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
-__all__ = [
-    "NULL_TRACER",
-    "REDACTED",
-    "Hop",
-    "Hops",
-    "More",
-    "Ruling",
-    "Tracer",
-    "Where",
-    "digest",
-    "digest_from",
-    "ends_hash",
-    "further_fields",
-    "message_fact",
-    "message_fields",
-    "redacted_body",
-    "refused_fact",
-    "ruling_fact",
-    "ruling_fields",
-    "step_fact",
-    "step_fields",
-    "user_digest",
-    "value_digest",
-]
-
 REDACTED: Final = "..."
 """Stands for a value that is not recorded."""
 

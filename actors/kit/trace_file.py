@@ -47,7 +47,6 @@ from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 if TYPE_CHECKING:
     from hashlib import blake2b
 
-__all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
 
 _log = get_logger("actors.kit")
 

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from actors.node.dashboard.pages import Sources
     from actors.node.group.shared import Shared
 
-__all__ = ["Node", "NodeConfig", "open_node"]
 
 LINK: Final = "/link"
 """Path of our own stubs."""

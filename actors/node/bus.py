@@ -14,7 +14,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.mailbox import Reply
 from actors.node.components import LocalService
 from actors.node.dispatch import Dispatch
 from actors.node.errors import AddressTakenError
@@ -65,9 +66,6 @@ from specs.routing import Check
 from specs.trace import Op
 from transports.codec import BadLine
 from transports.errors import CloseReason
-
-__all__ = ["Ingress", "NodeBus"]
-
 
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
 _WRONG_TOKEN: Final = Refusal(

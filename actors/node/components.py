@@ -32,16 +32,6 @@ from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 
-__all__ = [
-    "AllocationService",
-    "Components",
-    "DisconnectNotices",
-    "LocalService",
-    "PathService",
-    "attach",
-    "detach",
-]
-
 
 class LocalService(ABC):
     """Answers requests at one address of the node, without waiting for anything."""

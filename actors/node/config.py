@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from transports.engine.contract import Engine
 
-__all__ = [
-    "NOWHERE",
-    "OBJECT_SCHEMES",
-    "Endpoint",
-    "ForeignPlan",
-    "NodeConfig",
-]
-
 
 @final
 @attrs.frozen

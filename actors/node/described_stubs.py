@@ -22,8 +22,6 @@ from specs.addresses.descriptor import read_entry
 from specs.errors import BadUrlError
 from transports.link import Network
 
-__all__ = ["DescribedStubs", "ForeignStub"]
-
 _SHIPPED: Final = "websocket"
 """The one stub that ships with a node."""
 

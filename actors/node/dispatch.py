@@ -21,9 +21,6 @@ from specs.reply_code import Code, DropReason, Ground
 from specs.trace import Op
 from transports.codec import encode
 
-__all__ = ["Dispatch"]
-
-
 _NO_LOGS: Final = "the node keeps no messages: it has no engine"
 
 

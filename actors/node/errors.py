@@ -4,12 +4,6 @@ from typing import final
 
 from specs.errors import PlaceError, ProtoflyError
 
-__all__ = [
-    "AddressTakenError",
-    "RegistryFileError",
-    "StateFileError",
-]
-
 
 @final
 class RegistryFileError(PlaceError, public=True):

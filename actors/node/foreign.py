@@ -68,8 +68,6 @@ from transports.bodies import read_body, write_body
 from transports.codec import encode
 from transports.link import Network
 
-__all__ = ["ForeignHost", "ForeignParts", "path_service", "start_foreign"]
-
 
 @final
 class ForeignStubHost(StubHost[OutboundMessage]):

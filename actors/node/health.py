@@ -19,8 +19,6 @@ from actors.node.messages import Alive, BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.machines.session import State
 
-__all__ = ["Parts", "watch"]
-
 
 def watch(exchange: Exchange) -> None:
     """Have the gauges of the bus read from an exchange; it replaces the one before a crash."""

@@ -26,8 +26,6 @@ from specs.limits.protocol import (
     WRITE_TIMEOUT,
 )
 
-__all__ = ["DEFAULT_LIMITS", "UNLIMITED", "NodeLimits"]
-
 _MESSAGES: Final = Rate(MESSAGE_RATE, MESSAGE_BURST)
 _IDENTITY: Final = Rate(IDENTITY_RATE, IDENTITY_BURST)
 _NODES: Final = Rate(NODE_RATE, NODE_BURST)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import attrs
 
 from actors.kit.back_ends.requests import Asked
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
@@ -18,32 +19,6 @@ from specs.message import Message
 if TYPE_CHECKING:
     from fsm.group.catalogue import CatalogueRow
 
-__all__ = [
-    "Alive",
-    "Arrived",
-    "Attached",
-    "BusMessage",
-    "CatalogueRead",
-    "Component",
-    "Connected",
-    "Detached",
-    "Drain",
-    "Emitted",
-    "ForeignCall",
-    "ForeignReady",
-    "ForeignRef",
-    "FromForeign",
-    "Gone",
-    "GroupEvent",
-    "LogEvent",
-    "Misbehaved",
-    "Operation",
-    "PathsForgotten",
-    "RuntimeLeft",
-    "SessionView",
-    "Snapshot",
-    "TooLarge",
-]
 
 ForeignCall: TypeAlias = Callable[[ForeignCore, float], None]
 """A call of the table of foreign domains at a time; the task of its owner makes it."""

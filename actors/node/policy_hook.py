@@ -11,8 +11,6 @@ from specs.addresses.address import is_node
 from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.message import Message
 
-__all__ = ["PERMIT_ALL", "Asker", "Policy"]
-
 
 @final
 @attrs.frozen

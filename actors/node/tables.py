@@ -25,8 +25,6 @@ from specs.limits.bus import REMEMBERED
 from specs.message import Message
 from specs.trace import Op
 
-__all__ = ["NodeAddresses", "TableRules", "TableWatcher", "Tables"]
-
 
 @final
 class NodeAddresses:

@@ -20,8 +20,6 @@ from specs.message import Message
 from specs.reply_code import FIRST_REFUSAL, Code, DropReason, Ground
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["ComponentTrace", "Direction", "ground_of"]
-
 _log = get_logger("actors.node")
 
 _EVENTS: Final = MappingProxyType(

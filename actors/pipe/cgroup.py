@@ -19,8 +19,6 @@ from actors.kit.log import get_logger
 from fsm.limits.sandbox_totals import SandboxTotals
 from specs.limits.foreign_code import SANDBOXES_PERIOD, SANDBOXES_WEIGHT
 
-__all__ = ["Cgroup", "home_cgroup", "open_cgroup"]
-
 _log = get_logger("actors.sandbox")
 
 _NEEDED: Final = frozenset({"cpu", "memory"})

@@ -29,8 +29,6 @@ import attrs
 from actors.pipe.plan import SandboxCode
 from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
-__all__ = ["code_of", "hyperty_code", "importable", "stub_code"]
-
 _PROJECT: Final = "protofly"
 _OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
 _OF_STUBS: Final = ("actors.runtime.stubs.node_stub",)

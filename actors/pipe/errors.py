@@ -4,8 +4,6 @@ from typing import final
 
 from specs.errors import ReasonError
 
-__all__ = ["PipeError", "SandboxEndedError", "SandboxError"]
-
 
 @final
 class PipeError(ReasonError):

@@ -53,8 +53,6 @@ from transports.codec import BadLine, decode_line, most_bytes
 from transports.errors import LinkError
 from transports.link import Link, Network
 
-__all__ = ["HandInResult", "HostTools", "SandboxHost", "StubHost"]
-
 _OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP, Op.SYNTH})
 _LONGEST: Final = 2048
 

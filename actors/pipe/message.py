@@ -41,8 +41,6 @@ from actors.pipe.errors import PipeError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_FRAME_BYTES
 
-__all__ = ["MORE", "PipeMessage", "Word", "parts_of", "read_message", "write_message"]
-
 MORE: Final = "more"
 """Stands with every part of a frame but the last."""
 

@@ -22,8 +22,6 @@ from specs.limits.protocol import (
 from transports.errors import LinkError
 from transports.link import Link
 
-__all__ = ["FrameParts", "Outlet", "Window"]
-
 
 @final
 class Window:

@@ -13,24 +13,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from transports.link import Link
 
-__all__ = [
-    "PACKAGED",
-    "Contents",
-    "HypertyContents",
-    "HypertyPackageContents",
-    "NodeStubContents",
-    "PackageContents",
-    "SandboxCode",
-    "SandboxPlan",
-    "Spawn",
-    "TokenSource",
-    "nothing",
-    "read_code",
-    "read_plan",
-    "write_code",
-    "write_plan",
-]
-
 Spawn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Link]]
 """Opens a sandbox and yields the host's end of its pipe; the argument is what logs call it.
 

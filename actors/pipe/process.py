@@ -37,14 +37,6 @@ from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 
-__all__ = [
-    "FindCode",
-    "ProcessLink",
-    "ProcessSandboxes",
-    "open_process_sandbox",
-    "process_sandboxes",
-]
-
 _log = get_logger("actors.sandbox")
 
 _ROOT: Final = Path(__file__).resolve().parents[2]

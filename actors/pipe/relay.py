@@ -14,8 +14,6 @@ from transports.errors import DialError, LinkBrokenError, LinkError
 from transports.link import PROTOFLY_V1, Link, Network
 from transports.urls import Endpoint, read_endpoint
 
-__all__ = ["Relays"]
-
 _SUBPROTOCOLS: Final = (None, PROTOFLY_V1)
 """Subprotocols that a link may ask for: an endpoint names none of its own."""
 

@@ -11,8 +11,6 @@ from fsm.policy.model import PolicySet
 from fsm.policy.terms import Algorithm, Result
 from specs.errors import PlaceError
 
-__all__ = ["PolicyConfig", "PolicyFileError"]
-
 
 @final
 class PolicyFileError(PlaceError, public=True):

@@ -24,8 +24,6 @@ from fsm.policy.terms import Direction, Moment, Result
 from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import DURABLE, Message, instance_id, position_of
 
-__all__ = ["Order", "PolicyEngine", "Tasks"]
-
 _log = get_logger("actors.policy")
 
 

@@ -31,8 +31,6 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 from transports.codec import encode
 
-__all__ = ["PolicyManagement", "changed", "unusable"]
-
 
 @final
 class PolicyManagement:

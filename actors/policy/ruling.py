@@ -11,8 +11,6 @@ from fsm.limits.memory import Memory
 from specs.limits.protocol import TRACE_PLACES, TRACE_PLACES_BYTES
 from specs.message import Message
 
-__all__ = ["Decision", "Ruling", "RulingHops"]
-
 
 @final
 @unique

@@ -20,8 +20,6 @@ from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
 from specs.limits.node import MAX_POLICY_BYTES, MAX_POLICY_SETS
 
-__all__ = ["PolicyStore", "read_policies", "reload", "reread", "say_reread"]
-
 _log = get_logger("actors.policy")
 
 _JSON: Final = ".json"

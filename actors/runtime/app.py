@@ -75,8 +75,6 @@ from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import Network
 
-__all__ = ["open_runtime", "own_identity"]
-
 _log = get_logger("actors.runtime")
 
 _ONE_LIFE = Intensity(restarts=0)

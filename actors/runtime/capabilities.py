@@ -14,8 +14,6 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.link import Kind
 
-__all__ = ["hyperty_capabilities", "protocol_capabilities"]
-
 _MIB: Final = 1_048_576
 _DIALLED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.STREAM)
 

@@ -56,16 +56,6 @@ from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 
-__all__ = [
-    "SHIPPED",
-    "CodeStubs",
-    "Evidence",
-    "FetchingCatalogue",
-    "StubMakers",
-    "fetching",
-    "what_runs_here",
-]
-
 
 def _plain(context: StubContext) -> Actor[NodeStubMessage]:
     """Make the stub that speaks upstream's plain form.

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
-__all__ = ["RuntimeConfig"]
 
 GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[PolicySet]
 """Forms in which a program gives the policies of a runtime."""

@@ -29,8 +29,6 @@ from specs.limits.protocol import DRAIN_TIMEOUT, MODELS_FOLLOWING
 from specs.message import Message
 from specs.trace import ABSENT, Fact, Op
 
-__all__ = ["Followers", "Following", "StepFeed"]
-
 M = TypeVar("M")
 
 _log = get_logger("actors.runtime")

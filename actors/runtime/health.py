@@ -15,8 +15,6 @@ from actors.runtime.runtime import Runtime
 from specs.bodies.word import StatusValue
 from transports.link import Network
 
-__all__ = ["RuntimeHealth", "serving_health"]
-
 
 @final
 class RuntimeHealth:

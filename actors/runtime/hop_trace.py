@@ -18,8 +18,6 @@ from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["HopTrace"]
-
 _log = get_logger("actors.runtime")
 
 

@@ -40,8 +40,6 @@ from transports.tls import OwnCertificate, PinnedTls
 if TYPE_CHECKING:
     from actors.catalogue.trust_file import IssuerTrust, Trust
 
-__all__ = ["Beliefs", "Bond", "LinkGuard"]
-
 
 @final
 @attrs.frozen(slots=True, kw_only=True)

@@ -10,8 +10,6 @@ from actors.keys.runtime_key import RuntimeKey
 from actors.keys.statement import BadStatementError, read_statement
 from specs.limits.node import DOMAINS_KEPT
 
-__all__ = ["OwnIdentity"]
-
 
 @final
 @attrs.define(slots=True, eq=False)

@@ -8,8 +8,6 @@ import attrs
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
 
-__all__ = ["OwnSender"]
-
 
 @final
 @attrs.define(slots=True, eq=False)

@@ -50,8 +50,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
 
-__all__ = ["Presence", "RuntimeParts"]
-
 _log = get_logger("actors.runtime")
 
 

@@ -11,8 +11,9 @@ from typing import Final, TypeAlias, final
 import attrs
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.policy.config import PolicyConfig, PolicyFileError
 from actors.policy.engine import PolicyEngine, Tasks
@@ -30,8 +31,6 @@ from specs.errors import BadMessageError
 from specs.message import Message, refuse
 from specs.reply_code import Code
 from specs.routing import Direction
-
-__all__ = ["PEP", "Policing", "RuntimeUser"]
 
 
 @final

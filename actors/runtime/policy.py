@@ -13,8 +13,6 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.routing import Direction
 
-__all__ = ["Judge", "Policy", "Refusal", "shown"]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -44,8 +44,6 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, MessageType
 
-__all__ = ["Runtime"]
-
 _SHARE: Final = 0.25
 """Share of its time limit that each step gets after one has exceeded it."""
 

@@ -30,8 +30,6 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.link import Kind, Upgrade
 from transports.socket_link import StreamLink
 
-__all__ = ["main"]
-
 _LENGTH = 4
 """Bytes that say how long a frame of the pipe is."""
 

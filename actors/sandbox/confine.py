@@ -33,8 +33,6 @@ from actors.sandbox.system_calls import filter_system_calls
 from specs.limits.foreign_code import SANDBOX_NICE
 from specs.limits.protocol import SANDBOX_CPU, SANDBOX_FILES, SANDBOX_MEMORY
 
-__all__ = ["confine", "preload"]
-
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION: Final = 1
 _BENEATH: Final = 1

@@ -36,8 +36,6 @@ from actors.runtime.stubs.stub import StubContext, StubFactory
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 
-__all__ = ["Maker", "open_archive", "open_contents"]
-
 _SUFFIX: Final = ".py"
 _PACKAGE: Final = "/__init__.py"
 

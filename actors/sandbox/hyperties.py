@@ -16,8 +16,6 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs.stub import StubContext
 from specs.jsonvalue import JsonObject
 
-__all__ = ["More", "checked", "host"]
-
 
 def checked(where: str, found: object) -> type[Hyperty]:
     """Return the class of a hyperty.

@@ -12,8 +12,6 @@ from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.memory import Wire
 
-__all__ = ["open_local_sandbox"]
-
 _log = get_logger("actors.sandbox")
 
 

@@ -33,8 +33,6 @@ from transports.link import (
     Upgrade,
 )
 
-__all__ = ["PipeNetwork"]
-
 _PATIENCE: Final = DIAL_TIMEOUT + 1.0
 """Seconds a dial may take: the host's own patience ends first."""
 

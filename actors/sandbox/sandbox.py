@@ -62,8 +62,6 @@ from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
 from transports.link import Link
 
-__all__ = ["run_sandbox"]
-
 
 @final
 class _Awaited:

@@ -15,8 +15,6 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-__all__ = ["filter_system_calls"]
-
 _SET_FILTER, _BY_PROGRAM = 22, 2
 """`prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ...)`."""
 

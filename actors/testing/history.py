@@ -5,8 +5,6 @@ from typing import Final
 
 from fsm.judge.trace_line import TraceLine
 
-__all__ = ["drawn", "history_of"]
-
 _LENGTH: Final = 11
 """Maximum number of records of a history (ours)."""
 

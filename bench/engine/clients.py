@@ -35,8 +35,6 @@ from transports.engine.nats_rows import bucket_of
 from transports.nats.connection import NatsConnection, ServerUrl, Terms, dial_server
 from transports.nats.wire import publication, subscription
 
-__all__ = ["measure"]
-
 _PAYLOAD: Final = b"x" * 300
 _AT_ONCE: Final = 32
 """Payloads in one call: those of one turn of a busy node."""

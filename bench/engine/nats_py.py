@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.js import JetStreamContext
 
-__all__ = ["Bridge", "open_bridge"]
 
 _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _ON_THE_WAY: Final = 64

@@ -16,8 +16,6 @@ import trio
 
 from bench.node.crowd import CrowdError, Peer
 
-__all__ = ["Asking", "open_asking"]
-
 _PAUSE: Final = 0.001
 """Seconds between an answer and the next request."""
 

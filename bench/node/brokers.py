@@ -37,8 +37,6 @@ from bench.node.routed import PAIRS, Figures, Pair, flow, open_relay, routed
 from bench.verdict import Verdict
 from tests.support.ports import free_port
 
-__all__ = ["Nats", "measure", "nats", "open_broker"]
-
 _BODY: Final = "x" * 100
 _START: Final = 10
 _NATS: Final = "port: {other}\nhttp: 0\nwebsocket {{ listen: '127.0.0.1:{port}', no_tls: true }}\n"

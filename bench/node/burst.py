@@ -29,8 +29,6 @@ from bench.node.crowd import (
 from bench.node.slow_reader import read_on
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "Burst", "Size", "measure"]
-
 REACH: Final = 100.0
 """MiB by which the node may grow, while all that subscribe read."""
 

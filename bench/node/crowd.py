@@ -22,18 +22,6 @@ import attrs
 import orjson
 import trio
 
-__all__ = [
-    "DOMAIN",
-    "UNLIMITED",
-    "CrowdError",
-    "Crowded",
-    "Peer",
-    "percentile",
-    "processor_time",
-    "quiet_node",
-    "raise_file_limit",
-]
-
 DOMAIN: Final = "a.example"
 UNLIMITED: Final = (
     "--message-rate", "none", "--handshake-rate", "none", "--max-unauthenticated", "none",

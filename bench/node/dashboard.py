@@ -24,8 +24,6 @@ from bench.node.crowd import UNLIMITED, Crowded, CrowdError, Peer, quiet_node, r
 from bench.verdict import Verdict
 from tests.support.browser import Browsers
 
-__all__ = ["NODE_REACH", "PAGE_REACH", "Figures", "measure"]
-
 NODE_REACH: Final = 2.0
 """Percent of a core that a viewer may cost the node."""
 

@@ -25,8 +25,6 @@ from bench.verdict import Verdict
 from specs.message import Message
 from transports.memory import MemoryNetwork
 
-__all__ = ["FLOOR", "OTHERS", "REACH", "WANTED", "Rates", "measure_rates"]
-
 REACH: Final = 12.0
 """Time of a fan-out through the node, in times of the same bytes written by hand (ours)."""
 

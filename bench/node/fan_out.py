@@ -25,8 +25,6 @@ import actors
 from bench.node.asking import Asking, open_asking
 from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
 
-__all__ = ["FanOut", "Others", "measure_fan_out", "measure_others", "measure_updates"]
-
 _NODE: Final = f"domain://msg-node.{DOMAIN}"
 _AT_ONCE: Final = 50
 """Observers that connect at a time."""

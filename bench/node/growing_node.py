@@ -35,8 +35,6 @@ from fsm.registry.records import Keep, Row
 from specs.limits.protocol import MAX_ADDRESSES, MAX_ALLOCATION, MAX_DOMAIN_ADDRESSES
 from specs.reply_code import Code
 
-__all__ = ["REACH", "addresses", "registrations", "sessions"]
-
 REACH: Final = 1.5
 """The cost of one at the largest size, in costs at the smallest but one."""
 

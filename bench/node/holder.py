@@ -18,8 +18,6 @@ import trio
 from bench.node.crowd import CrowdError, Peer, raise_file_limit
 from bench.node.routed import ALLOCATION
 
-__all__ = ["main"]
-
 _AT_ONCE: Final = 64
 _ID: Final = 100
 _PATIENCE: Final = 60.0

@@ -21,8 +21,6 @@ from bench.node.crowd import UNLIMITED, Crowded, Peer, percentile, quiet_node
 from bench.node.routed import be_known, open_relay
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "Figures", "measure"]
-
 REACH: Final = 2.5
 """The median time of the node, in those of the relay."""
 

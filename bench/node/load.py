@@ -30,8 +30,6 @@ from bench.node.crowd import (
 from bench.node.routed import be_known
 from bench.verdict import Verdict
 
-__all__ = ["BACK", "REACH", "Figures", "measure"]
-
 REACH: Final = 24.0
 """KiB of memory for an idle session (DESIGN section 11)."""
 

@@ -40,8 +40,6 @@ from transports.codec import BadLine, decode_frame, decode_line, encode
 from transports.link import Kind, Link
 from transports.memory import MemoryNetwork
 
-__all__ = ["main"]
-
 _DOMAIN: Final = "a.example"
 _ROUNDS: Final = 300
 _MESSAGES: Final = 2000

@@ -15,8 +15,6 @@ import actors
 from specs.jsonvalue import Json, JsonObject
 from transports.memory import MemoryNetwork
 
-__all__ = ["ENTRIES", "Weighed", "weigh"]
-
 ENTRIES: Final = 100
 """Things on the list, of which one changes."""
 

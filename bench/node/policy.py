@@ -20,8 +20,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from transports.codec import decode_frame, encode
 
-__all__ = ["REACH", "measure"]
-
 REACH: Final = 2.0
 """Times the reading and writing of a message's text that a judgement by ten rules may take."""
 

@@ -39,8 +39,6 @@ from bench.verdict import Verdict
 from tests.support.command import below
 from tests.support.nats_server import PROGRAM
 
-__all__ = ["Sessions", "measure_fan_outs", "measure_messages", "measure_sessions"]
-
 _PAIRS: Final = 16
 _SIZE: Final = 100
 _EACH: Final = 10_000

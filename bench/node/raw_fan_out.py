@@ -7,8 +7,6 @@ the bytes, in hexadecimal digits, and then an `x` for each time that all others 
 import socket
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Serve so many connections, until the first one is closed."""

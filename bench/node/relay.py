@@ -15,8 +15,6 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-__all__ = ["main"]
-
 _READ: Final = 65_536
 
 

@@ -28,20 +28,6 @@ from typing_extensions import override
 from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
 from bench.verdict import Verdict
 
-__all__ = [
-    "ALLOCATION",
-    "PAIRS",
-    "REACH",
-    "Figures",
-    "Pair",
-    "Runtimes",
-    "be_known",
-    "flow",
-    "measure",
-    "open_relay",
-    "routed",
-]
-
 PAIRS: Final = 4
 """How many send at once."""
 

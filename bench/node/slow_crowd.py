@@ -19,8 +19,6 @@ from bench.node.crowd import UNLIMITED, Crowded, Peer, quiet_node, raise_file_li
 from bench.node.slow_reader import CALM, Round, Taken, read_on
 from bench.verdict import Verdict
 
-__all__ = ["MEMORY_REACH", "REACH", "measure"]
-
 REACH: Final = 3.0
 """p99 of the others while the crowd does not read, in p99s while it does (RELIABILITY L3)."""
 

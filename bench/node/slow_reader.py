@@ -30,8 +30,6 @@ from bench.node.crowd import (
 from bench.verdict import Verdict
 from specs.limits.protocol import FRAME_MESSAGES
 
-__all__ = ["CALM", "MEMORY_REACH", "REACH", "Round", "Taken", "measure", "read_on"]
-
 REACH: Final = 2.0
 """p99 of the others with the one, in p99s without (RELIABILITY L1)."""
 

@@ -16,8 +16,6 @@ import trio
 from bench.node.crowd import Crowded, CrowdError, Peer, percentile, quiet_node, raise_file_limit
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "Figures", "measure"]
-
 REACH: Final = 500.0
 """Milliseconds an honest connection may take, of the slowest in a hundred (RELIABILITY L6)."""
 

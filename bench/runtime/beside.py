@@ -11,8 +11,6 @@ import trio
 
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "Pair", "judged", "p99", "taken"]
-
 REACH: Final = 2.0
 """p99 of the others beside the hostile one, in p99s without it (RELIABILITY R11)."""
 

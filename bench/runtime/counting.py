@@ -12,8 +12,6 @@ from actors.http.metrics import MetricsPage
 from actors.kit.counters import Counters, Form, Gauge, Timing
 from bench.verdict import Verdict
 
-__all__ = ["REACH", "measure"]
-
 BUDGET: Final = 12.0
 """Microseconds of a node that a routed message may cost (DESIGN section 11)."""
 

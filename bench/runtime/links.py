@@ -32,8 +32,6 @@ from transports.link import FRAMED, Kind, Link, Network
 from transports.system import open_system_network
 from transports.tls import PinnedTls
 
-__all__ = ["REACH", "measure"]
-
 REACH: Final = 1.5
 """What a round trip with TLS must stay under, in those without."""
 

@@ -33,8 +33,6 @@ from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from transports.memory import MemoryNetwork
 
-__all__ = ["REACH", "measure", "open_local"]
-
 REACH: Final = 60_000.0
 """Messages per second of CPU between hyperties (DESIGN section 11): half as many round trips."""
 

@@ -23,8 +23,6 @@ from bench.runtime.local import open_local
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 
-__all__ = ["measure"]
-
 _PAUSE: Final = 0.001
 """Seconds between two requests of the two: they are no flood themselves."""
 

@@ -21,8 +21,6 @@ from specs.limits.bus import CONTENTION
 from transports.link import DIRECT, Kind
 from transports.webrtc.process import is_webrtc_installed
 
-__all__ = ["REACH", "TRACING_REACH", "Taken", "measure"]
-
 REACH: Final = 0.5
 """What unix and tcp must stay under, p50 and CPU by the link in those by the node (DESIGN section
 11)."""

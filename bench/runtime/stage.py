@@ -32,8 +32,6 @@ from specs.trace import Fact
 from transports.link import Kind
 from transports.system import open_system_network
 
-__all__ = ["Leg", "Stage", "StageError", "Tracing", "open_stage"]
-
 _DOMAIN: Final = "a.example"
 _NO_LIMITS: Final = ("--message-rate", "none", "--identity-rate", "none")
 

@@ -20,8 +20,6 @@ from specs.limits.protocol import STUB_QUEUE
 from specs.limits.sync import CHILD_WAIT
 from specs.message import Message, instance_id
 
-__all__ = ["ChildPath", "ChildPaths", "Elsewhere"]
-
 
 @final
 class Elsewhere(Enum):

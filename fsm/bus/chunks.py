@@ -40,22 +40,6 @@ from specs.limits.transfer import (
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = [
-    "AssembliesCore",
-    "HeldBodiesCore",
-    "TransferBudget",
-    "WholeBody",
-    "chunk_count",
-    "chunk_of",
-    "chunk_size",
-    "chunked",
-    "data_in",
-    "joined",
-    "latest",
-    "too_large",
-]
-
-
 # ---- chunks of a body
 
 

@@ -19,8 +19,6 @@ from specs.limits.bus import FORWARD_RULES
 from specs.message import Message
 from specs.trace import Op
 
-__all__ = ["ForwardRefusedError", "ForwardRule", "ForwardRules"]
-
 _TABLE: Final = "forwards"
 """The name of this table in traces."""
 

@@ -10,8 +10,6 @@ from typing import TypeAlias, final
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
 from specs.message import Message, MessageType
 
-__all__ = ["HeldPaths"]
-
 _Path: TypeAlias = tuple[str, str]
 
 

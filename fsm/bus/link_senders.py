@@ -27,8 +27,6 @@ from specs.limits.p2p import (
 )
 from specs.trace import Op
 
-__all__ = ["Decided", "Holding", "LinkSenders", "SenderProof"]
-
 _TABLE: Final = "components"
 _WRITER: Final = "p2p-stub"
 

@@ -14,8 +14,6 @@ from fsm.effects import RowChanged
 from specs.errors import SpecError
 from specs.trace import Op
 
-__all__ = ["ANY", "Named", "Router", "RoutingCore"]
-
 ANY: Final = "*"
 """The address of the listener for everything that has no other."""
 

@@ -19,18 +19,6 @@ from specs.message import DURABLE, Message
 from specs.reply_code import Code, DropReason, Ground
 from specs.routing import NODE_CHECKS, Check
 
-__all__ = [
-    "Admission",
-    "Admitted",
-    "Nobody",
-    "NodeRouting",
-    "Refusal",
-    "Route",
-    "ToComponent",
-    "ToRuntimes",
-    "is_published",
-]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -36,8 +36,6 @@ from specs.limits.p2p import (
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id, position_of
 
-__all__ = ["ANSWERS_NAMED", "NODE_PATH", "PairOrderCore", "key_of"]
-
 T = TypeVar("T")
 
 NODE_PATH: Final = ""

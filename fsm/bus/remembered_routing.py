@@ -14,8 +14,6 @@ from specs.addresses.address import is_node
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
 from specs.message import DURABLE, Message, MessageType
 
-__all__ = ["RememberedRouting"]
-
 _CLAIMS: Final = frozenset({"source", "via", DURABLE})
 """Fields of a body that count when a message is admitted."""
 

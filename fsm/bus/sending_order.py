@@ -32,8 +32,6 @@ from specs.limits.p2p import ORDER_BYTES, ORDER_PAIRS, ORDER_SENT, STUB_DELAY
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from specs.message import Message, instance_id
 
-__all__ = ["Announce", "Forward", "PairPathCore"]
-
 _Pair: TypeAlias = tuple[str, str]
 
 _NAME_BYTES: Final = 192

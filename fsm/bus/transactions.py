@@ -34,24 +34,6 @@ from specs.limits.protocol import (
 from specs.message import DURABLE, Message, MessageType, instance_id, request_id
 from specs.reply_code import DropReason
 
-__all__ = [
-    "ASKED_ONCE",
-    "Answer",
-    "DeduplicationWindow",
-    "Ended",
-    "EndedDurables",
-    "Key",
-    "OutstandingCore",
-    "Repeated",
-    "Steps",
-    "Terms",
-    "Transaction",
-    "TransactionsCore",
-    "is_sampled",
-    "same_request",
-]
-
-
 W = TypeVar("W")
 
 

@@ -10,22 +10,6 @@ from specs.addresses.descriptor import Entry
 from specs.descriptor import HypertyDescriptor, Revocations, StubDescriptor
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "Facts",
-    "Here",
-    "HypertyFacts",
-    "Level",
-    "Memory",
-    "Package",
-    "Reach",
-    "Reason",
-    "Refused",
-    "Seen",
-    "Terms",
-    "Trusted",
-    "Verdict",
-]
-
 
 @final
 @unique

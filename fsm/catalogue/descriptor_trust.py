@@ -36,16 +36,6 @@ from specs.descriptor import (
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
-__all__ = [
-    "judge",
-    "judge_entry",
-    "judge_hyperty",
-    "judge_hyperty_offer",
-    "judge_offer",
-    "judge_package",
-    "judge_revocations",
-]
-
 _Check: TypeAlias = Callable[[], Refused | None]
 
 _ASK_DOMAIN: Final = "ask the domain for one that is right"

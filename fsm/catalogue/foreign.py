@@ -43,8 +43,6 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
-__all__ = ["ForeignCore", "ForeignPort"]
-
 
 class ForeignPort(Protocol):
     """What the table of foreign domains has done."""

@@ -26,8 +26,6 @@ from fsm.static_check import (
 from fsm.table import Table
 from specs.jsonvalue import JsonObject
 
-__all__ = ["check_machines"]
-
 _CONFIGURATION: Final = 3
 """Exit status of a file that cannot be used."""
 

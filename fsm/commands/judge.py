@@ -24,8 +24,6 @@ from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
 from specs.plain_text import one_line
 
-__all__ = ["judge_traces"]
-
 _JUDGED: Final = len(CLAIMS_JUDGED) + len(STEP_TEXTS)
 
 _NO_TRACE: Final = 3

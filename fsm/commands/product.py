@@ -23,8 +23,6 @@ from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explor
 from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
-__all__ = ["Asked", "check_product", "product_options"]
-
 _PROCESSES: Final = 2
 """Number of compositions that are explored at a time."""
 

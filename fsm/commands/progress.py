@@ -14,8 +14,6 @@ from typing_extensions import Buffer, override
 
 from fsm.judge.trace_files import LinesPart
 
-__all__ = ["Progress", "progress_of", "progress_of_reading"]
-
 _CLEAR: Final = "\r\x1b[2K"
 """Empties the line of a terminal on which the bar stands."""
 

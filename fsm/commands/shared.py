@@ -12,11 +12,6 @@ from fsm.table import Table
 from specs.jsonvalue import JsonObject
 from specs.plain_text import one_line, visible
 
-__all__ = [
-    "UsageError", "counted", "enter", "json_option", "machine_named", "machines_named",
-    "print_json",
-]  # fmt: skip
-
 _USAGE: Final = 2
 """Exit status of a wrong command line."""
 

@@ -22,8 +22,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import FLEET_ROWS, FRAME_EVENTS, STORY_EVENTS, TEXT_CHARS
 from specs.trace import ABSENT, Op
 
-__all__ = ["Event", "Fleet", "is_over"]
-
 
 def _clipped(text: str) -> str:
     return text[:TEXT_CHARS]

@@ -15,8 +15,6 @@ from specs.limits.dashboard import STORIES, STORY_LEASE, STORY_MESSAGES, TEXT_CH
 from specs.message import Message, instance_id, request_id
 from specs.trace import Fact, Op
 
-__all__ = ["Hop", "Watched"]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -13,8 +13,6 @@ from fsm.table import Deadline, Table, Transition
 from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
 
-__all__ = ["as_json", "as_text", "page", "summary_json", "summary_text"]
-
 
 def summary_text(tables: Sequence[Table]) -> str:
     """One line per machine."""

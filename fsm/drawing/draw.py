@@ -37,21 +37,6 @@ from fsm.table import ALWAYS, Table, Transition
 from specs.plain_text import one_line
 from specs.trace import ABSENT
 
-__all__ = [
-    "NAMESPACE",
-    "Format",
-    "dot",
-    "draw",
-    "edge_id",
-    "end_edge_id",
-    "javascript",
-    "node_name",
-    "render",
-    "state_id",
-    "svg",
-]
-
-
 Weights: TypeAlias = Mapping[tuple[str, str, str], int]
 """Counts of followed rows, by (state left, trigger, state entered); `[*]` is absent.
 

@@ -39,26 +39,6 @@ from specs.limits.group import (
 if TYPE_CHECKING:
     from specs.jsonvalue import Json
 
-__all__ = [
-    "CATALOGUE",
-    "CatalogueCore",
-    "CatalogueRow",
-    "Effect",
-    "Fenced",
-    "Input",
-    "Known",
-    "Looked",
-    "Missing",
-    "Shown",
-    "Unused",
-    "Why",
-    "Written",
-    "WrittenDown",
-    "counter_of",
-    "read_file",
-    "write_file",
-]
-
 
 # ---- the row
 

@@ -44,32 +44,6 @@ from specs.limits.group import (
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, NOT_NOW
 
-__all__ = [
-    "AcceptCore",
-    "Answered",
-    "Attached",
-    "Batch",
-    "Began",
-    "Deliver",
-    "DeliverCore",
-    "Detached",
-    "Effect",
-    "Fetch",
-    "Fetched",
-    "GaveUp",
-    "Input",
-    "Kept",
-    "Listing",
-    "News",
-    "Offered",
-    "Reached",
-    "Tick",
-    "Trim",
-    "Trimmed",
-    "Unfetched",
-]  # fmt: skip
-
-
 # ---- the end of the sender
 
 

@@ -16,8 +16,6 @@ from fsm.group.order import SenderOrder
 from fsm.session.node_session_io import Credentials, KeptSession
 from specs.limits.group import GROUP_PATIENCE
 
-__all__ = ["Homes"]
-
 
 @final
 class Homes:

@@ -21,29 +21,6 @@ from specs.identity import Identity
 from specs.jsonvalue import Json
 from specs.limits.group import GROUP_ADDRESS
 
-__all__ = [
-    "GroupRow",
-    "GroupTable",
-    "Holder",
-    "Kind",
-    "NameRow",
-    "NodeReport",
-    "NodeRow",
-    "OwnerRow",
-    "PathRow",
-    "RowRefusal",
-    "RowRefusedError",
-    "SessionRow",
-    "brief",
-    "full",
-    "is_node_id",
-    "name_key",
-    "node_key",
-    "owner_key",
-    "path_key",
-    "session_key",
-]
-
 
 @final
 @unique

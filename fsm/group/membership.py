@@ -42,28 +42,6 @@ from fsm.group.rows_io import (
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
-__all__ = [
-    "Admitted",
-    "DropLease",
-    "Effect",
-    "Fenced",
-    "Gone",
-    "GroupFull",
-    "IdTaken",
-    "Input",
-    "Join",
-    "Leave",
-    "Left",
-    "MembershipCore",
-    "NodeCame",
-    "NodeGone",
-    "NodeNews",
-    "NodeSeen",
-    "PutLease",
-    "Renew",
-    "Tick",
-]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -20,8 +20,6 @@ from fsm.group.kinds import GroupRow, Holder, SessionRow, session_key
 from fsm.group.rows_io import Applied, Change, Lost, Remove, RowNews, Withdrawn
 from specs.reply_code import TAKEN_OVER
 
-__all__ = ["Effect", "GiveUp", "MovesCore"]
-
 
 @final
 @attrs.frozen(slots=True)

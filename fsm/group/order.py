@@ -20,8 +20,6 @@ from fsm.group.rows import RowsCore
 from specs.limits.group import GROUP_PAIRS
 from specs.message import Message, MessageType
 
-__all__ = ["SenderOrder"]
-
 _NONE: Final = (0, 0)
 
 

@@ -30,28 +30,6 @@ from specs.limits.group import GROUP_POLICY_BYTES
 from specs.limits.node import MAX_POLICY_SETS
 from specs.reply_code import Code
 
-__all__ = [
-    "BUSY",
-    "POLICY_KEY",
-    "Effect",
-    "Fenced",
-    "FilesDiffer",
-    "Input",
-    "Judged",
-    "Known",
-    "Made",
-    "Missing",
-    "PoliciesCore",
-    "PolicyRow",
-    "Proposed",
-    "Whose",
-    "Written",
-    "WrittenDown",
-    "read_policies",
-    "write_policies",
-]
-
-
 # ---- the row
 
 

@@ -35,8 +35,6 @@ from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.group import GROUP_FIGURES, GROUP_ROW_BYTES
 
-__all__ = ["read_row", "write_row"]
-
 _DIGEST: Final = 32
 """Bytes of a digest."""
 

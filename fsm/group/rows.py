@@ -52,8 +52,6 @@ from fsm.group.rows_io import (
 )
 from specs.limits.group import GROUP_BATCH, GROUP_RETRY, GROUP_ROWS, GROUP_WRITES
 
-__all__ = ["RowsCore"]
-
 
 @final
 @attrs.frozen(slots=True)

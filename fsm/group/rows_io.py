@@ -6,31 +6,6 @@ import attrs
 
 from fsm.group.kinds import GroupRow, RowRefusal
 
-__all__ = [
-    "THE_NODE",
-    "AllUnanswered",
-    "Answered",
-    "Applied",
-    "Change",
-    "Conflicted",
-    "Current",
-    "Done",
-    "Effect",
-    "Forget",
-    "Gap",
-    "Input",
-    "Lost",
-    "Put",
-    "Read",
-    "Rejected",
-    "Remove",
-    "RowNews",
-    "Seen",
-    "Unanswered",
-    "Withdrawn",
-    "Written",
-]
-
 THE_NODE: Final = 0
 """Stands for a link where the node itself waits for a row to be written."""
 

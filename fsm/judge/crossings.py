@@ -26,18 +26,6 @@ from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import runtime_of
 from specs.trace import Op
 
-__all__ = [
-    "CROSSED",
-    "KEPT",
-    "LINKS",
-    "Crossing",
-    "Crossings",
-    "Part",
-    "Skew",
-    "clock_lines",
-    "skews",
-]
-
 KEPT: Final = 16
 """Crossings that are kept of each link and direction."""
 

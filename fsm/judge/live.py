@@ -19,8 +19,6 @@ from fsm.judge.trace_files import BadLine
 from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, TraceLine, read_line
 from specs.trace import Kind
 
-__all__ = ["LiveJudge", "LiveProcess", "Round"]
-
 _SHOWN: Final = 1000
 """Bytes of a line that is no record that are kept."""
 

@@ -26,8 +26,6 @@ from fsm.judge.missing import Missing, Took, absent
 from specs.errors import BadMessageError, ProtoflyError
 from specs.schema.field import Address, checked
 
-__all__ = ["Manifest", "ManifestError", "Participant", "not_there", "read_manifest"]
-
 SCHEMA: Final = "protofly.manifest/1"
 """Name of the form."""
 

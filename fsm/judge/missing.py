@@ -27,8 +27,6 @@ from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, message_node, runtime_of, scheme_of
 from specs.trace import Kind, Op
 
-__all__ = ["Gaps", "Mention", "Missing", "Participants", "Took", "Trail", "absent", "unsent"]
-
 _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
 
 

@@ -36,16 +36,6 @@ from specs.addresses.address import is_backend, runtime_of
 from specs.errors import ProtoflyError
 from specs.trace import Kind
 
-__all__ = [
-    "MONITORED",
-    "DisorderError",
-    "LateHomeError",
-    "OnlineJudge",
-    "ProcessJudge",
-    "ProcessJudgement",
-    "judge_across",
-]
-
 _HELD: Final = 1000
 """Records at the start of a process that are held back until its home is known."""
 

@@ -33,12 +33,6 @@ from fsm.machine_list import MACHINES
 from fsm.table import Table
 from specs.trace import ABSENT, Kind, Op
 
-__all__ = [
-    "SHORTEST", "STEPS_OF_A_STAY", "EntityId", "EntityJudgement", "Judgement", "Machines",
-    "NodeJudgement", "Numbers", "Told",
-    "Violation", "judge", "judgement_of", "order_of", "seconds_of", "stay_of",
-]  # fmt: skip
-
 WINDOW: Final = 5
 """Records of an entity that are kept before a violation."""
 

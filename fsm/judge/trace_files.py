@@ -24,11 +24,6 @@ from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, TraceLine, read_li
 from specs.errors import ProtoflyError
 from specs.trace import writer_of
 
-__all__ = [
-    "BadLine", "LinesPart", "PackedRestError", "Part", "Reading", "TraceFileError", "folders_of",
-    "is_inside", "lines_of", "local_part", "parts_in", "silent", "unreadable", "whole_lines",
-]  # fmt: skip
-
 _Writer: TypeAlias = tuple[str, str]
 
 _CUT: Final = b" ... (cut)"

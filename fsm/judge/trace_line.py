@@ -24,27 +24,6 @@ from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
 from specs.trace import Fact, Kind, Op, Stamp
 
-__all__ = [
-    "CLAIMS",
-    "FIELDS",
-    "MAX_LINE",
-    "STEP_TEXTS",
-    "BadTraceLineError",
-    "Body",
-    "Claim",
-    "Flaw",
-    "Reader",
-    "TraceLine",
-    "Verdict",
-    "are_records",
-    "body_of",
-    "line_of",
-    "needed",
-    "read_line",
-    "read_record",
-    "wire_name",
-]
-
 MAX_LINE: Final = 1 << 20
 """Bytes of a line at most (ours); processes write some hundred."""
 

@@ -30,11 +30,6 @@ from fsm.judge.trace_line import TraceLine, Verdict
 from specs.addresses.address import is_node
 from specs.claims import CLAIMS
 
-__all__ = [
-    "Accounted", "FolderJudgement", "RunJudge", "RunJudgement", "combined", "in_order",
-    "judge_folder", "judge_folders", "judge_run", "processes_whole", "shared",
-]  # fmt: skip
-
 
 @final
 @attrs.frozen(slots=True)

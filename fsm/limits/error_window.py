@@ -16,8 +16,6 @@ from specs.limits.protocol import (
     SANDBOX_SECONDS,
 )
 
-__all__ = ["CrashCount", "ErrorWindow", "QuarantineCore"]
-
 
 @final
 class CrashCount:

@@ -9,8 +9,6 @@ from typing_extensions import override
 from specs.jsonvalue import Json
 from specs.message import Message
 
-__all__ = ["Memory", "json_bytes", "message_bytes"]
-
 _MESSAGE: Final = 512
 """Bytes of a message without its addresses and its body."""
 

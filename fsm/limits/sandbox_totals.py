@@ -17,8 +17,6 @@ from specs.limits.foreign_code import (
 )
 from specs.limits.protocol import SANDBOX_CPU, SANDBOX_MEMORY
 
-__all__ = ["MIB", "TOTALS", "SandboxAdmission", "SandboxTotals"]
-
 MIB: Final = 1_048_576
 """Bytes of a mebibyte."""
 

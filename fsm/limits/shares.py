@@ -10,8 +10,6 @@ from typing import Final, Generic, TypeVar, final
 
 from specs.message import Message
 
-__all__ = ["OpenShares", "WorkShares", "peer_of"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ import attrs
 from specs.limits.foreign_code import SANDBOX_STARVED, SANDBOX_TURN
 from specs.limits.protocol import LATE, SANDBOX_BEAT, SANDBOX_SILENCE
 
-__all__ = ["IDLE", "ProcessorTime", "Sign", "SignsOfLife"]
-
 
 @final
 @attrs.frozen

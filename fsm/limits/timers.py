@@ -4,8 +4,6 @@ import heapq
 import math
 from typing import Generic, TypeVar, final
 
-__all__ = ["Alarms"]
-
 K = TypeVar("K", str, int, tuple[str, str])
 
 

@@ -19,8 +19,6 @@ import attrs
 
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
-__all__ = ["FairQueueCore", "FloodCore", "Rate", "TokenBucket", "TokenBuckets"]
-
 
 @final
 class TokenBucket:

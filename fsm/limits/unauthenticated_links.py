@@ -16,8 +16,6 @@ import attrs
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from specs.limits.protocol import ACCEPT_BATCH, ACCEPT_GRACE
 
-__all__ = ["HostShares", "Knock", "UnauthenticatedLinks", "host_key"]
-
 _IPV6_SITE_BITS: Final = 64
 """Bits of an IPv6 address that name its network; a host chooses the rest (RFC 4291)."""
 

@@ -15,8 +15,6 @@ from specs.addresses.address import domain_of
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = ["Share", "UserQueue", "UserShares", "UserTurns", "own_user", "user_of"]
-
 T = TypeVar("T")
 
 

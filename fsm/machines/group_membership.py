@@ -12,8 +12,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["GROUP_MEMBERSHIP", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

@@ -11,8 +11,6 @@ from typing import Final
 
 from fsm.table import Deadline, Guard, Origin, Table, Transition, when
 
-__all__ = ["HANDLER_CONTROLLER", "Condition", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

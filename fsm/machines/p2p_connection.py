@@ -27,8 +27,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["LINK_DIALLING", "P2P_CONNECTION", "DialState", "DialTrigger", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

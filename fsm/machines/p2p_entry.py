@@ -18,8 +18,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
-__all__ = ["P2P_ENTRY", "Condition", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

@@ -16,8 +16,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["REGISTRATION", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

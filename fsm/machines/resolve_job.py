@@ -12,8 +12,6 @@ from typing import Final
 
 from fsm.table import Deadline, Table, Transition
 
-__all__ = ["RESOLVE_JOB", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

@@ -22,8 +22,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["NODE_LINK", "STUB_CONNECTION", "LinkState", "LinkTrigger", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

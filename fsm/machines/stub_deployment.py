@@ -12,8 +12,6 @@ from typing import Final
 
 from fsm.table import Deadline, Table, Transition
 
-__all__ = ["STUB_DEPLOYMENT", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

@@ -13,8 +13,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["TRANSACTION", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

@@ -7,8 +7,6 @@ import attrs
 
 from specs.addresses.address import domain_of, is_below
 
-__all__ = ["NO_LINKS", "WHENEVER_POSSIBLE", "LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"]
-
 _ANY_BELOW: Final = "*."
 
 

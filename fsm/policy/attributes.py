@@ -29,22 +29,6 @@ from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 
-__all__ = [
-    "ALIASES",
-    "ATTRIBUTES",
-    "KINDS",
-    "RESOURCE",
-    "Attribute",
-    "Form",
-    "Moment",
-    "Place",
-    "Request",
-    "Value",
-    "domain",
-    "reader",
-    "subjects",
-]
-
 Value: TypeAlias = str | int | float | bool | frozenset[str]
 """Values of an attribute."""
 

@@ -40,19 +40,6 @@ from fsm.policy.pdp import (
 )
 from fsm.policy.terms import Algorithm, Direction, Operator, Result
 
-__all__ = [
-    "TASKS",
-    "Explanation",
-    "Finding",
-    "Remark",
-    "Seen",
-    "effective",
-    "explain",
-    "missing",
-    "review",
-]
-
-
 # ---- explanations
 
 

@@ -15,26 +15,6 @@ from fsm.policy.operators import Test
 from fsm.policy.terms import Algorithm, Direction, Moment, Operator, Result
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "ALWAYS",
-    "AllOf",
-    "AnyOf",
-    "Book",
-    "Check",
-    "Condition",
-    "Duties",
-    "Leaf",
-    "Not",
-    "Policy",
-    "PolicySet",
-    "Rule",
-    "Scope",
-    "Task",
-    "check_of",
-    "in_order",
-    "leaves",
-]
-
 Check: TypeAlias = Callable[[Request], bool | None]
 """A test of a condition; None: the result cannot be known."""
 

@@ -21,8 +21,6 @@ from specs.addresses.address import SCHEME_ALIASES, canonical
 from specs.errors import BadUrlError
 from specs.limits.node import MAX_POLICY_TEXT
 
-__all__ = ["OPERATORS", "ParameterError", "Pattern", "Test", "capital", "exact_values", "make_test"]
-
 _ANY = "*"
 
 

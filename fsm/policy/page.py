@@ -11,8 +11,6 @@ from specs.errors import ProtoflyError
 from specs.limits.node import MAX_POLICY_TEXT
 from specs.limits.protocol import MAX_ID
 
-__all__ = ["BadPolicyError", "Place", "Table", "is_number"]
-
 
 @final
 class BadPolicyError(ProtoflyError):

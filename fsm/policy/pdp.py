@@ -29,18 +29,6 @@ from fsm.policy.model import (
 )
 from fsm.policy.terms import Algorithm, Direction, Result
 
-__all__ = [
-    "SILENT",
-    "Judge",
-    "Pdp",
-    "Verdict",
-    "about",
-    "judge_of_policy",
-    "judge_of_rule",
-    "judge_of_set",
-    "path_of",
-]
-
 
 @final
 @attrs.frozen(slots=True)

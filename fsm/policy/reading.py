@@ -36,8 +36,6 @@ from specs.limits.node import (
 )
 from specs.limits.protocol import MAX_LIST
 
-__all__ = ["POLICY_KEYS", "RULE_KEYS", "SET_KEYS", "TASK_KEYS", "read_condition", "read_set"]
-
 _LOGIC: Final = ("not", "anyOf", "allOf")
 """Words that join conditions."""
 

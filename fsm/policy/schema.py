@@ -19,8 +19,6 @@ from specs.limits.node import MAX_POLICY_RULES, MAX_POLICY_TASKS, MAX_POLICY_TEX
 from specs.limits.protocol import MAX_ID, MAX_LIST
 from specs.schema.shape import END
 
-__all__ = ["SCHEMA_FILE", "policy_schema", "schema_text"]
-
 SCHEMA_FILE: Final = Path(__file__).with_name("policy.schema.json")
 """The schema as it is shipped; a test holds it against what is made here."""
 

@@ -3,8 +3,6 @@
 from enum import StrEnum, unique
 from typing import Final
 
-__all__ = ["ALGORITHMS", "EFFECTS", "Algorithm", "Direction", "Moment", "Operator", "Result"]
-
 
 @unique
 class Result(StrEnum):

@@ -29,25 +29,6 @@ from fsm.engine import Step
 from specs.errors import ProtoflyError, SpecError
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "Bounds",
-    "Channel",
-    "Composition",
-    "End",
-    "Event",
-    "Haste",
-    "Host",
-    "Medium",
-    "Never",
-    "Patience",
-    "Place",
-    "Plan",
-    "Sent",
-    "Situation",
-    "UnsafeError",
-    "Wire",
-]
-
 
 @final
 class UnsafeError(ProtoflyError):

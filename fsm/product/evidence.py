@@ -28,8 +28,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.trace import ABSENT, SCHEMA, Fact, Op, Stamp
 from specs.trace import Kind as Of
 
-__all__ = ["Lines", "scenario_of", "sequence_diagram", "trace_of"]
-
 # --- traces
 
 

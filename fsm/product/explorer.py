@@ -25,16 +25,6 @@ from fsm.product.composition import Composition, End, Never, Sent, Situation
 from fsm.product.steps import FAIR, Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 
-__all__ = [
-    "MAX_STATES",
-    "Exploration",
-    "Fault",
-    "Finding",
-    "Run",
-    "Taken",
-    "explore",
-]
-
 
 @final
 @attrs.frozen(slots=True)

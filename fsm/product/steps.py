@@ -34,8 +34,6 @@ from fsm.product.composition import (
 from fsm.table import Table
 from specs.trace import ABSENT
 
-__all__ = ["FAIR", "Kind", "Next", "Reaction", "Refusal", "State", "Steps"]
-
 Key: TypeAlias = Hashable
 
 _DIGITS: Final = 6

@@ -23,14 +23,6 @@ import attrs
 
 from fsm.sync.subscriptions import entity_of
 
-__all__ = [
-    "ENTROPY",
-    "AddressMint",
-    "AddressReuse",
-    "Purpose",
-]
-
-
 # ---- names
 
 

@@ -32,8 +32,6 @@ from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBS
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["MIRROR", "Allocated", "AllocationCore", "Effect", "Freed", "Taken", "Tombstones"]
-
 
 @final
 @attrs.frozen(slots=True)

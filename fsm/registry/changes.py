@@ -29,8 +29,6 @@ from specs.limits.protocol import EARLY_CHANGES, MAX_LIST
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
 
-__all__ = ["ChangesFollower", "ChangesPort", "ChangesPublisher", "changes_of", "registry_of"]
-
 _REGISTRY: Final = "/registry"
 _CHANGES: Final = "/changes"
 

@@ -23,26 +23,6 @@ from specs.bodies.word import RecordStatus
 from specs.jsonvalue import JsonObject
 from specs.limits.discovery import VERIFIED_AT_ONCE, WATCHED_ENTRIES
 
-__all__ = [
-    "Change",
-    "Criteria",
-    "DiscoveryWatch",
-    "EntryChange",
-    "FoundEntry",
-    "Query",
-    "ReadAgain",
-    "Readback",
-    "Searched",
-    "StatusFollowed",
-    "StatusLeft",
-    "StatusReported",
-    "WatchEvent",
-    "entry_of",
-    "query_of",
-    "texts_of",
-]
-
-
 # ---- searches
 
 

@@ -35,8 +35,6 @@ from specs.addresses.address import (
 from specs.child import is_all_children
 from specs.identity import Identity, speaks_for
 
-__all__ = ["CHILDREN", "Hearing", "Names", "NodeRights", "Observation", "Ownership", "RightsRules"]
-
 CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children (ADR-05)."""
 

@@ -27,8 +27,6 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, SEARCH_BYTES, SEARCH_CURSOR_CHARS, SEARCH_WAITING
 
-__all__ = ["Cursor", "Found", "Lane", "Page", "page_of"]
-
 _QUARTER: Final = 4
 _TAG: Final = 6
 _BAD: Final = "after is no cursor that this search has returned"

@@ -12,8 +12,6 @@ import attrs
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from specs.limits.node import PUSH_DEVICES, PUSH_LIFE, PUSH_RUNTIMES
 
-__all__ = ["Device", "DeviceTable"]
-
 _SENDERS: Final = Rate(1 / 6, 10)
 """Calls of one sender: ten at once, then ten a minute (ours)."""
 

@@ -42,39 +42,6 @@ from specs.limits.node import (
 from specs.limits.protocol import SEARCH_PAGE
 from specs.reply_code import Code
 
-__all__ = [
-    "AWAY",
-    "KEPT",
-    "NO_SUCH_STATUS",
-    "OK",
-    "UNKNOWN",
-    "Answered",
-    "By",
-    "Create",
-    "Effect",
-    "Entry",
-    "Find",
-    "Forget",
-    "Input",
-    "Keep",
-    "Leave",
-    "Read",
-    "RecordIndex",
-    "Row",
-    "Search",
-    "StatusChanged",
-    "Tick",
-    "Touch",
-    "address_of",
-    "create_refusal",
-    "search_of",
-    "shown",
-    "size_refusal",
-    "touch_refusal",
-    "users_of",
-    "wanted_state",
-]
-
 
 @final
 @unique

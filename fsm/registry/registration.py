@@ -59,8 +59,6 @@ from specs.limits.node import (
 )
 from specs.reply_code import Code
 
-__all__ = ["Mirror", "RegistrationCore"]
-
 _MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
 _FULL: Final = f"the registry has {MAX_DOMAIN_RECORDS} records, and no room for another"
 _EACH: Final = Share(USER_RECORDS, USER_RECORD_BYTES)

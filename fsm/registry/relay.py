@@ -25,8 +25,6 @@ from specs.limits.node import MAX_RESERVATIONS, RETRY_QUEUE_PAUSE, RETRY_QUEUE_T
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 
-__all__ = ["RelayCore", "RelayLimits", "RelayPort", "Reservation", "Reservations", "RetryQueue"]
-
 
 @final
 @attrs.frozen

@@ -31,16 +31,6 @@ from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
 
-__all__ = [
-    "RestCall",
-    "StatusWatch",
-    "create_call",
-    "found",
-    "read_call",
-    "records_in",
-    "touch_call",
-]
-
 _VISIBLE: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 
 

@@ -29,20 +29,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, KEYS_STALE, SPENT_TOKENS, TOKEN_LIFE, TOKEN_ROLES
 from specs.limits.protocol import MAX_ID, MAX_LIST
 
-__all__ = [
-    "BOUND",
-    "USED",
-    "Acceptable",
-    "AssertionCore",
-    "AssertionTerms",
-    "KeyCacheCore",
-    "SpentTokens",
-    "Unacceptable",
-    "Use",
-    "digest_of",
-    "is_login_of",
-]
-
 
 def digest_of(token: str) -> str:
     """Return what is remembered of a login token: its SHA-256, in hexadecimal digits."""

@@ -11,8 +11,6 @@ from specs.bodies.session import Status
 from specs.bodies.word import StatusValue
 from specs.message import Message, MessageType
 
-__all__ = ["LOST", "LiveStatuses"]
-
 LOST: Final = Status(StatusValue.DISCONNECTED.value, description="the node lost the runtime")
 """What the node says of a runtime that is gone."""
 

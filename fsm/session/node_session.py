@@ -81,9 +81,6 @@ from specs.limits.protocol import (
 )
 from specs.reply_code import TAKEN_OVER, Code
 
-__all__ = ["Beat", "Heartbeat", "NodeSessionCore", "waiting_shares"]
-
-
 _DISPLACED: Final = 8
 """Tokens of runtimes that lost the session to another login that are known at once (ours)."""
 

@@ -13,38 +13,6 @@ from specs.dialects.dialect import Dialect
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = [
-    "ClaimAsked",
-    "CloseAsked",
-    "Credentials",
-    "Effect",
-    "Ended",
-    "Granted",
-    "Input",
-    "KeptSession",
-    "Leaving",
-    "LinkCut",
-    "LinkDone",
-    "LinkLost",
-    "Liveness",
-    "Moved",
-    "MovedAway",
-    "NodeLeaves",
-    "OpenAsked",
-    "OutboundMessage",
-    "Outcome",
-    "Overflowed",
-    "PeerForm",
-    "PingDue",
-    "Queued",
-    "Refused",
-    "ReopenAsked",
-    "Resumed",
-    "Shed",
-    "Tick",
-    "Wait",
-]
-
 
 @final
 @unique

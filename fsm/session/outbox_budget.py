@@ -14,9 +14,6 @@ from typing import Final, TypeVar, final
 from fsm.session.node_session_io import OutboundMessage
 from specs.errors import ProtoflyError
 
-__all__ = ["PLACE", "CursorError", "OutboxBudget", "SendWindow", "weight"]
-
-
 K = TypeVar("K")
 
 _KEPT: Final = 7 / 8

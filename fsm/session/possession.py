@@ -10,8 +10,6 @@ is gone.
 import hashlib
 from typing import final
 
-__all__ = ["Challenges", "signed_parts"]
-
 
 def signed_parts(domain: str, runtime: str, challenge: str, token: str | None) -> tuple[str, ...]:
     """Return the texts that a runtime signs; the purpose is the method of session control.

@@ -9,8 +9,6 @@ from typing import final
 
 from specs.limits.node import RETURN_TIME
 
-__all__ = ["RESTARTED", "ReturnTime"]
-
 RESTARTED = "the node has been started again, and a runtime may be on its way back"
 
 

@@ -24,8 +24,6 @@ from fsm.effects import Refused
 from specs.limits.node import NAME_LIFE, NODE_NAMES, USER_NAME_BYTES, USER_NAMES
 from specs.reply_code import Code
 
-__all__ = ["Change", "NameForgotten", "NameKept", "NameLimits", "Owner", "RuntimeNames"]
-
 
 @final
 @attrs.frozen(slots=True)

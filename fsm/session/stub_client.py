@@ -57,8 +57,6 @@ from specs.limits.protocol import (
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
-__all__ = ["StubClientCore", "refused"]
-
 
 @final
 class _StubOutbox:

@@ -15,34 +15,6 @@ from specs.identity import SenderIdentity
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = [
-    "Ask",
-    "ConnectAsked",
-    "Dial",
-    "DialFailed",
-    "Dialled",
-    "DisconnectAsked",
-    "Effect",
-    "Ended",
-    "HangUp",
-    "Heard",
-    "Input",
-    "LinkInput",
-    "LinkLost",
-    "Queued",
-    "Refuse",
-    "Released",
-    "Renewed",
-    "SendAsked",
-    "SessionAnswered",
-    "StatementGiven",
-    "TimePassed",
-    "Unwritable",
-    "Write",
-    "Written",
-]
-
-
 # ---- inputs
 
 

@@ -13,8 +13,6 @@ from fsm.machines.stub_connection import (
     Trigger,
 )
 
-__all__ = ["StubMirror"]
-
 _TALKING: Final = frozenset({LinkState.RENEWING, LinkState.OPEN, LinkState.PINGING})
 """While the session is open."""
 

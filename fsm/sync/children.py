@@ -35,8 +35,6 @@ from specs.limits.sync import (
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 
-__all__ = ["Act", "ChildOp", "ChildSet", "Kept", "children_in", "op_in", "op_of"]
-
 
 @final
 @unique

@@ -27,8 +27,6 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import CHILDREN_OF_CREATOR, QUIET, REASSERTIONS, REPEAT_LAST
 
-__all__ = ["ChildrenCopyCore", "ChildrenPort"]
-
 _SIGNS: Final = 256
 """Signs of its own past by which a copy knows that it is not behind (ours)."""
 

@@ -21,8 +21,6 @@ from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 
-__all__ = ["HEEDED", "ConsentCore", "ConsentPort"]
-
 HEEDED: Final = frozenset(
     {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ, MessageType.RESPONSE}
 )

@@ -28,8 +28,6 @@ from specs.jsonvalue import JsonObject, frozen_object
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST, VALUE_BYTES
 
-__all__ = ["CopyPort", "ObserverCore"]
-
 _OBJECT_BYTES: Final = 6
 """Bytes of JSON around a key and what it leads to: quotes, a colon, a comma, and brackets."""
 

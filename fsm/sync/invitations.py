@@ -9,8 +9,6 @@ from fsm.engine import Entity, Step
 from fsm.machines.sync.invitation import INVITATION, Trigger
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
-__all__ = ["InvitationPort", "InvitationsCore"]
-
 
 class InvitationPort(Protocol):
     """What the invitations ask of their host; no method calls them."""

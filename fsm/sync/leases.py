@@ -30,15 +30,6 @@ from specs.bodies.sync import Change, DataObject
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import LEASE_SLACK, PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
-__all__ = [
-    "IsObserved",
-    "LeasesCore",
-    "RenewalsCore",
-    "RepeatTimes",
-    "RepeatsCore",
-]
-
-
 IsObserved: TypeAlias = Callable[[str], bool]
 """A test whether an object has observers now."""
 

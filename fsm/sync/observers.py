@@ -15,14 +15,6 @@ from specs.bodies.object import ObserverList, ObserversChange
 from specs.bodies.word import Operation
 from specs.limits.sync import OBSERVER_CHANGES_KEPT
 
-__all__ = [
-    "ObserverJoined",
-    "ObserverLeft",
-    "ObserverMove",
-    "ObserversCore",
-    "ObserversSeen",
-]
-
 
 @final
 @attrs.frozen

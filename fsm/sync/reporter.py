@@ -39,8 +39,6 @@ from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["ReportPort", "ReportedObject"]
-
 _ALLOWED: Final = "invited"
 _PUBLIC: Final = "public"
 

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, Protocol, final
 
-__all__ = ["Moving", "ObserverRoute", "RoutesPort", "RuntimeRoutes"]
-
 
 @final
 class Moving(Enum):

@@ -14,24 +14,6 @@ import attrs
 from specs.bodies.sync import DataObject
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "AllowedKept",
-    "ChildrenKept",
-    "CopyForgotten",
-    "CopyKept",
-    "HomeForgotten",
-    "HomeKept",
-    "Keep",
-    "ObjectAtRest",
-    "ObjectForgotten",
-    "ObjectKept",
-    "ObserverForgotten",
-    "ObserverKept",
-    "Rest",
-    "SessionKept",
-    "asked_for",
-]
-
 
 @final
 @attrs.frozen(slots=True)

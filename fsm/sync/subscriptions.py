@@ -30,8 +30,6 @@ from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["Observers", "PathsPort", "SubscriptionCore", "entity_of"]
-
 Observers: TypeAlias = str | tuple[str, ...] | None
 """The observers that the owner consented to: one, several; None: the path needs no consent."""
 

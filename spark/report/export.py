@@ -24,8 +24,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS
 from specs.trace import Kind, Op, trace_folder
 
-__all__ = ["write_otlp", "write_xes"]
-
 _TRACE_ID: Final = 32
 _SPAN_ID: Final = 16
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3

@@ -23,10 +23,6 @@ from specs.trace import ABSENT, Kind, Op
 if TYPE_CHECKING:
     from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "BINS", "QUANTILES", "Component", "Figures", "Hole", "Hop", "Latency", "ProcessRun", "SetUp",
-    "Traffic", "Way", "figures_of", "wanted",
-]  # fmt: skip
 
 BINS: Final = 60
 """Equal parts of the time of a trace, in each of which messages are counted."""

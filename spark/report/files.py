@@ -17,16 +17,6 @@ from spark.report.stories import Story
 from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, machine_line, node_line
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = [
-    "Extent",
-    "Report",
-    "read_summary",
-    "verdict_object",
-    "violation_object",
-    "violation_objects",
-    "write_report",
-]
-
 _FIGURES: Final = ("verdict", "events", "entities", "violations", "quarantined")
 
 

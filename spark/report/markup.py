@@ -10,10 +10,6 @@ from typing import Final
 
 from specs.plain_text import visible
 
-__all__ = [
-    "anchor", "cell", "code", "details", "headed", "number", "section", "table", "text", "word",
-]  # fmt: skip
-
 
 def text(told: str) -> str:
     """Return a text of a trace as HTML: no markup, and no mark that reorders what follows."""

@@ -47,8 +47,6 @@ from spark.report.words import (
 )
 from specs.trace import ABSENT
 
-__all__ = ["Shown", "made_by", "page"]
-
 _UNDECLARED: Final = 20
 """Undeclared steps and states shown of each machine."""
 

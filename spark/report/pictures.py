@@ -19,7 +19,6 @@ from spark.report.words import duration
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SERIES", "dwell_plot", "latency_plot", "legend", "rate_plot", "sequence", "timeline"]
 
 SERIES: Final = 6
 """How many lines a plot may have; each has a colour and dashes of its own in the style sheet."""

@@ -21,7 +21,6 @@ from specs.trace import Kind
 if TYPE_CHECKING:
     from specs.jsonvalue import JsonObject
 
-__all__ = ["Event", "Story", "stories_of", "write_stories"]
 
 _LENGTH: Final = 11
 """Records of a history, the violating one included."""

@@ -9,11 +9,6 @@ from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims import CLAIMS
 from specs.plain_text import visible
 
-__all__ = [
-    "BY_NOBODY", "CLAIM", "CLAIM_ID", "VERDICT", "broken_line", "checked", "claim_label", "count",
-    "duration", "machine_line", "node_line", "row_name", "summary",
-]  # fmt: skip
-
 CLAIM: Final = {claim.value: text for claim, text in STEP_TEXTS.items()} | {
     CLAIMS[claim].name: CLAIMS[claim].text for claim in CLAIMS_JUDGED
 }

@@ -32,8 +32,6 @@ from fsm.judge.trace_line import FIELDS, BadTraceLineError, Reader, TraceLine, a
 from spark.files import ColumnsPart
 from specs.errors import ProtoflyError
 
-__all__ = ["ROWS", "Batch", "UndecidedError", "batches_of", "records_about"]
-
 ROWS: Final = 1 << 20
 """The most records of a batch."""
 

@@ -35,11 +35,6 @@ from spark.workers.columns import UndecidedError
 from spark.workers.screen import Screened, screened
 from specs.trace import writer_of
 
-__all__ = [
-    "Said", "decode", "iterating", "judging", "judging_keys", "of_bad_line", "of_finding",
-    "of_violation", "packed", "row_of", "unpacked",
-]  # fmt: skip
-
 _JUDGED: Final = tuple(field.name for field in attrs.fields(TraceLine))
 _VALUES: Final = attrgetter(*_JUDGED)
 _DECODED: Final = to_arrow_type(DECODED)

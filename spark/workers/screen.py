@@ -34,8 +34,6 @@ from fsm.machine_list import MACHINES
 from spark.workers.columns import ROWS, Batch, UndecidedError, batches_of, records_about
 from specs.trace import ABSENT, Kind, Op
 
-__all__ = ["Screened", "screened"]
-
 _Codes: TypeAlias = npt.NDArray[np.int64]
 _Times: TypeAlias = npt.NDArray[np.float64]
 _Flags: TypeAlias = npt.NDArray[np.bool_]

@@ -13,18 +13,6 @@ import attrs
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
 
-__all__ = [
-    "DOMAIN_KEYS",
-    "REVOKED",
-    "WELL_KNOWN",
-    "CatalogueType",
-    "Entry",
-    "entry_at",
-    "is_entry_name",
-    "is_other_stub",
-    "read_entry",
-]
-
 WELL_KNOWN: Final = ".well-known"
 """First segment of every path of a catalogue (RFC 8615)."""
 

@@ -16,18 +16,6 @@ from specs.limits.transfer import CHUNK_BYTES, CHUNK_TEXT, TRANSFER_MOST
 from specs.schema.field import checked
 from specs.schema.shape import END, Size, Text, Whole
 
-__all__ = [
-    "CHUNK",
-    "CHUNKS",
-    "STEP",
-    "Chunk",
-    "ChunkStep",
-    "ChunkWanted",
-    "ChunkedBody",
-    "TransferBegun",
-    "TransferEnded",
-]
-
 CHUNK: Final = "chunk"
 """Key of a body for one chunk."""
 

@@ -25,33 +25,6 @@ from specs.message import Message, MessageType
 from specs.schema.field import Address, Addresses, Filled, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
 
-__all__ = [
-    "CHILD",
-    "AllowObserver",
-    "Child",
-    "ChildEnd",
-    "ChildName",
-    "ChildReport",
-    "ChildrenSign",
-    "Create",
-    "CutPath",
-    "ExpelObserver",
-    "Forward",
-    "ObjectBack",
-    "ObserverExpelled",
-    "ObserverList",
-    "ObserversChange",
-    "PathRequest",
-    "Resume",
-    "Subscribe",
-    "Unsubscribe",
-    "Wrapped",
-    "create_class",
-    "path_class",
-    "subscribe_class",
-    "unsubscribe_class",
-]
-
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class AllowObserver:

@@ -11,8 +11,6 @@ import attrs
 from specs.errors import BadMessageError
 from specs.limits.webrtc import MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP
 
-__all__ = ["Description", "IceAddress", "read_description", "read_ice", "write_description"]
-
 _LINE: Final = re.compile(r"([a-z])=([^\r\n]*)\Z")
 _MEDIA: Final = re.compile(r"application \d{1,5} UDP/DTLS/SCTP webrtc-datachannel\Z")
 _USER: Final = re.compile(r"[A-Za-z0-9+/]{4,256}\Z")

@@ -13,8 +13,6 @@ from specs.limits import bus, group, node, p2p, protocol, sync, transfer, webrtc
 from specs.message import EVENT_PARTS, MessageType
 from specs.reply_code import Code, DropReason
 
-__all__ = ["constants"]
-
 _HEAD: Final = "// Written by `python -m specs constants`; not to be edited.\n\n"
 
 _MODULES: Final = (protocol, bus, p2p, sync, transfer, webrtc, node, group)

@@ -7,8 +7,6 @@ from typing import Final
 
 import attrs
 
-__all__ = ["ENGINE", "USUAL", "Fault", "Wrong", "faults"]
-
 ENGINE: Final = -1
 """Place of the engine among the nodes."""
 

@@ -6,8 +6,6 @@ from typing import final
 
 import trio
 
-__all__ = ["Proxy", "open_proxy"]
-
 _CHUNK = 65_536
 _ENDS = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 

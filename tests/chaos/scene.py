@@ -22,8 +22,6 @@ from tests.support.command import Serving, serving
 from tests.support.nats_server import NatsServer, run_server
 from tests.support.ports import free_port
 
-__all__ = ["DOMAIN", "Runtimes", "Scene", "open_runtimes", "open_scene"]
-
 DOMAIN = "a.example"
 
 _START = 120.0

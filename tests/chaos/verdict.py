@@ -9,8 +9,6 @@ import attrs
 
 from specs.reply_code import Code
 
-__all__ = ["Seen", "broken", "differences", "lasted", "seen_of", "unanswered", "unexplained"]
-
 _LONG: Final = 1000
 """Milliseconds in which nearly all requests have to be answered while nodes restart."""
 

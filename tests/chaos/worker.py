@@ -24,8 +24,6 @@ from specs.errors import ProtoflyError
 from transports.link import Link, Network
 from transports.system import open_system_network
 
-__all__ = ["Part", "main"]
-
 _AGAIN: Final = 0.5
 """Seconds until what has failed is tried again."""
 

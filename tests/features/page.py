@@ -15,8 +15,6 @@ from typing import Final
 
 import attrs
 
-__all__ = ["FEATURES", "REMOVALS", "Feature", "Removal", "State", "page"]
-
 ROOT: Final = Path(__file__).parents[2]
 
 _AREAS: Final = {

@@ -11,8 +11,6 @@ from typing import Final
 
 from tests.features.page import FEATURES, ROOT, Removal
 
-__all__ = ["copied", "is_missed", "replaced"]
-
 _COPIED: Final = (
     "actors",
     "bench",

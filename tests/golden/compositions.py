@@ -8,8 +8,6 @@ from fsm.product.steps import Reaction, Steps
 from tests.golden.form import Part, body_text, plain
 from tests.golden.notes import Notes
 
-__all__ = ["COMPOSITIONS", "record_composition"]
-
 
 def record_composition(name: str) -> Part:
     """Explore a composition, and record it.

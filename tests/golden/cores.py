@@ -18,8 +18,6 @@ import attrs
 
 from tests.golden.form import Ids, body_text, plain
 
-__all__ = ["CORES", "PROCESS", "Port", "watched_cores"]
-
 CORES: Final[Mapping[str, str]] = {
     "bus chunks": "fsm.bus.chunks:AssembliesCore",
     "bus held bodies": "fsm.bus.chunks:HeldBodiesCore",

@@ -25,8 +25,6 @@ from fsm.sync.subscriptions import SubscriptionCore
 from tests.golden.form import snake
 from tests.support.shape import assert_same_shape
 
-__all__ = ["DEFECTS", "Defect", "defective"]
-
 
 @attrs.frozen
 class Defect:

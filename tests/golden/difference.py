@@ -12,8 +12,6 @@ import attrs
 
 from tests.golden.form import GRADES, Lines, Part
 
-__all__ = ["Difference", "differences", "report"]
-
 LATE: Final = 100
 """Milliseconds by which something may come earlier or later: no timer is as short."""
 

@@ -19,21 +19,6 @@ from fsm.engine import Step
 from specs.message import Message
 from specs.trace import ABSENT, Fact, Kind
 
-__all__ = [
-    "GRADES",
-    "Ids",
-    "Lines",
-    "Part",
-    "body_text",
-    "hop",
-    "message_head",
-    "message_text",
-    "plain",
-    "settled",
-    "snake",
-    "subject_of",
-]
-
 GRADES: Final = ("users", "links", "states", "hops", "tables", "figures", "moves", "cores")
 """From what no rewrite may change to what a rewrite of a core replaces."""
 

@@ -11,8 +11,6 @@ from tests.golden.form import Ids, Lines, Part, message_text, settled, subject_o
 from transports.codec import BadLine, decode_frame
 from transports.link import Link
 
-__all__ = ["Notes", "noted_frames"]
-
 
 @final
 class Notes:

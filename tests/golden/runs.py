@@ -18,8 +18,6 @@ from tests.simulation.plans.stored import stored_plan_of
 from tests.simulation.world.process import NodeProcess, RuntimeProcess
 from tests.simulation.world.simulator import run
 
-__all__ = ["KINDS", "record_run"]
-
 KINDS: Final[Mapping[str, Callable[[int], Plan]]] = {
     "plain": plan_of,
     "group": group_plan_of,

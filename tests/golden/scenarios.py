@@ -23,8 +23,6 @@ from tests.golden.notes import Notes, noted_frames
 from tests.simulation.world.fate import sealed
 from transports.memory import MemoryLink
 
-__all__ = ["FILES", "record_scenario", "scenario_names"]
-
 _FIXTURES: Final = Path(__file__).parents[1] / "fixtures"
 
 FILES: Final = (_FIXTURES / "scenarios.jsonl", _FIXTURES / "new-scenarios.jsonl")

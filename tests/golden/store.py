@@ -15,8 +15,6 @@ from tests.golden.form import GRADES, Lines, Part
 from tests.golden.runs import record_run
 from tests.golden.scenarios import record_scenario, scenario_names
 
-__all__ = ["FOLDER", "PARTS", "WEAKEST", "read_part", "recorded_parts", "tenth", "write_part"]
-
 FOLDER: Final = Path(__file__).parent / "recordings"
 
 _FILTERS: Final = (

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 import pytest
 
-__all__ = ["for_each"]
-
 C = TypeVar("C")
 
 

@@ -2,8 +2,6 @@
 
 from hypothesis import settings
 
-__all__ = ["examples"]
-
 _USUAL = 50
 """What hypothesis tries where nothing else is said."""
 

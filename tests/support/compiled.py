@@ -11,8 +11,6 @@ from pathlib import Path
 
 from _pytest.assertion import rewrite
 
-__all__ = ["compile_tests", "compiled"]
-
 
 def compile_tests(config, sources: Iterable[Path]) -> None:
     """Write the compiled modules that are missing, or older than their sources.

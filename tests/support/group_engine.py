@@ -4,8 +4,6 @@ import attrs
 
 from fsm.group.rows_io import Conflicted, Put, Seen, Written
 
-__all__ = ["GroupEngine"]
-
 
 @attrs.define
 class GroupEngine:

@@ -6,8 +6,6 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["ACCOUNT", "OPERATOR", "USER", "Key"]
-
 OPERATOR, ACCOUNT, USER, SEED = 14 << 3, 0, 20 << 3, 18 << 3
 
 

@@ -3,8 +3,6 @@
 from collections import defaultdict
 from operator import itemgetter
 
-__all__ = ["in_order", "spread"]
-
 FIRST = ("tests/spark/", "tests/fsm/judge/test_damage.py", "tests/fsm/product/")
 """Begun first: each is one group or takes long; no worker is to be alone with it at the end."""
 

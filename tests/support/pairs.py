@@ -4,8 +4,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations, product
 from typing import TypeVar
 
-__all__ = ["all_pairs", "covering"]
-
 C = TypeVar("C")
 Facts = Sequence[Hashable]
 

@@ -4,8 +4,6 @@ import errno
 import random
 import socket
 
-__all__ = ["free_port"]
-
 _CANDIDATES = range(10_000, 30_000)
 """Below those that systems give to connections: none of these takes it before the program does."""
 

@@ -30,8 +30,6 @@ import trio
 
 from actors.cli.group import SUMMARIES, command_of
 
-__all__ = ["WarmProcess", "fork_warm", "run_warm"]
-
 _ROOT: Final = Path(__file__).parents[2]
 _LIMIT: Final = 1 << 16
 _FIRST: Final = Lock()

@@ -29,26 +29,6 @@ from specs.limits.engine import (
     ROW_VALUE,
 )
 
-__all__ = [
-    "Append",
-    "Appended",
-    "ConflictError",
-    "Counts",
-    "Current",
-    "Engine",
-    "EngineDownError",
-    "EngineError",
-    "Entry",
-    "Health",
-    "LogFullError",
-    "Lose",
-    "Put",
-    "Reached",
-    "Row",
-    "Seen",
-    "Written",
-]
-
 
 @attrs.frozen(slots=True)
 class Row:

@@ -11,8 +11,6 @@ from typing_extensions import override
 from specs.limits.engine import INBOX_BYTES, INBOX_MESSAGES
 from transports.engine.contract import Lose
 
-__all__ = ["Bell", "Due", "Inbox", "Item"]
-
 Item = TypeVar("Item")
 
 

@@ -39,8 +39,6 @@ from transports.engine.contract import (
 )
 from transports.engine.due import Bell, Due, Inbox, Item
 
-__all__ = ["MemoryEngine", "MemoryStore", "open_memory_store"]
-
 _Outcome = TypeVar("_Outcome")
 
 

@@ -56,8 +56,6 @@ from transports.nats.connection import Terms
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery
 
-__all__ = ["NatsEngine", "open_engine"]
-
 _CONFLICTS: Final = (10071, 10164)
 _NO_MESSAGE: Final = 10037
 _LOG_FULL: Final = "per subject"

@@ -23,8 +23,6 @@ from transports.engine.nats_stream import NatsStream
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery, status
 
-__all__ = ["NatsFollower", "Numbered", "Reading"]
-
 Numbered: TypeAlias = tuple[int, Delivery]
 """A message of the stream, behind its number."""
 

@@ -22,30 +22,6 @@ from transports.nats.client import Request
 from transports.nats.errors import NatsError
 from transports.nats.wire import Delivery, headers
 
-__all__ = [
-    "NANO",
-    "Json",
-    "StoredMessage",
-    "append_requests",
-    "bucket_of",
-    "error_of",
-    "log_of",
-    "log_pattern",
-    "log_subject",
-    "log_terms",
-    "node_subject",
-    "number_in",
-    "part_of",
-    "pattern_of",
-    "put_request",
-    "read_json",
-    "row_of",
-    "stored_message",
-    "stored_row",
-    "stream_terms",
-    "subject_of",
-]
-
 Json: TypeAlias = Mapping[str, object]
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -23,8 +23,6 @@ from transports.nats.client import NatsClient, Request
 from transports.nats.connection import Terms
 from transports.nats.errors import NatsError
 
-__all__ = ["NatsStream"]
-
 _NO_STREAM: Final = 10059
 _EXISTS: Final = 10058
 _NOT_CLUSTERED: Final = 10074

@@ -14,8 +14,6 @@ from transports.engine.nats_follow import NatsFollower, Numbered, Reading
 from transports.engine.nats_rows import log_of, log_pattern, pattern_of, row_of
 from transports.engine.nats_stream import NatsStream
 
-__all__ = ["NatsLogNews", "NatsWatch"]
-
 
 @final
 @attrs.frozen

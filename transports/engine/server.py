@@ -33,8 +33,6 @@ from transports.nats.connection import ServerUrl, Terms
 from transports.nats.credentials import Credentials
 from transports.nats.errors import NatsError
 
-__all__ = ["LocalServer", "find_program", "open_server"]
-
 _PROGRAM: Final = "nats-server"
 
 _KEEPER: Final = 'folder=$1; shift; "$@" </dev/null & cat; kill -9 $!; wait; rm -rf "$folder"'

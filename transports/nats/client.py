@@ -38,8 +38,6 @@ from transports.nats.wire import (
 )
 from transports.socket_link import RawLink
 
-__all__ = ["Missing", "NatsClient", "Request", "Take"]
-
 Take: TypeAlias = Callable[[Delivery | None], None]
 """Takes a message of a subscription, without waiting; None: the connection was lost."""
 

@@ -25,8 +25,6 @@ from transports.sockets import dial_tcp
 from transports.tls import AcceptedStream, begin_tls, client_context
 from transports.urls import join_host_port
 
-__all__ = ["NatsConnection", "ServerUrl", "Terms", "cut", "dial_server"]
-
 _SCHEMES: Final = ("nats", "tls")
 _HOST: Final = re.compile(r"[\w.:-]+")
 

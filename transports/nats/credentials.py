@@ -16,8 +16,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from transports.nats.errors import CredentialsError
 
-__all__ = ["Credentials"]
-
 _BLOCK: Final = re.compile(r"-+BEGIN ([A-Z ]+)-+\s*(\S+)\s*-+END [A-Z ]+-+")
 _SEED: Final = re.compile(r"SU[A-Z2-7]{56}")
 _SEED_BYTES: Final = 36

@@ -9,8 +9,6 @@ from typing import ClassVar, final
 
 from specs.errors import PlaceError, ProtoflyError
 
-__all__ = ["CredentialsError", "NatsError"]
-
 
 @final
 class NatsError(ProtoflyError):

@@ -11,23 +11,6 @@ import attrs
 from specs.limits.engine import NATS_LINE, NATS_MESSAGE
 from transports.nats.errors import NatsError
 
-__all__ = [
-    "PING",
-    "PONG",
-    "Delivery",
-    "Greeting",
-    "Pinged",
-    "Ponged",
-    "Received",
-    "Refusal",
-    "Wire",
-    "headers",
-    "publication",
-    "status",
-    "subscription",
-    "unsubscription",
-]
-
 PING: Final = b"PING\r\n"
 PONG: Final = b"PONG\r\n"
 _END: Final = b"\r\n"

@@ -19,8 +19,6 @@ from specs.limits.webrtc import (
 )
 from transports.errors import CloseReason
 
-__all__ = ["BadChannelError", "ChannelCore", "Farewell", "Frame", "Part", "size_of"]
-
 _MORE: Final = 0
 _LAST: Final = 1
 _CREDIT: Final = 2

@@ -19,8 +19,6 @@ from transports.channel_terms import ChannelTerms
 from transports.errors import DialError
 from transports.link import ChannelEnd, Kind, Link
 
-__all__ = ["MemoryChannels"]
-
 _PORT: Final = 50_000
 
 

@@ -27,8 +27,6 @@ from transports.link import ChannelEnd, Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 from transports.webrtc.terms import write_terms
 
-__all__ = ["NO_WEBRTC", "WebRtcProcess", "is_webrtc_installed"]
-
 NO_WEBRTC: Final = "links by webrtc need the extra 'webrtc', which is not installed"
 """The reason why no data channel can be opened, without the extra."""
 

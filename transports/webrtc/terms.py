@@ -10,8 +10,6 @@ import orjson
 from specs.bodies.session import IceServer
 from transports.channel_terms import ChannelTerms
 
-__all__ = ["WorkerTerms", "read_terms", "write_terms"]
-
 _URL: Final = re.compile(
     r"(stun|turns?):(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253}))(?::([0-9]{1,5}))?"
     r"(?:\?transport=(udp|tcp))?\Z"

@@ -50,8 +50,6 @@ from transports.errors import CloseReason
 from transports.webrtc.channel import BadChannelError, ChannelCore, Farewell, Frame, Part, size_of
 from transports.webrtc.terms import WorkerTerms, read_terms
 
-__all__ = ["main"]
-
 _HEAD: Final = 4
 _FAREWELL: Final = 0xFFFF_0000
 """As of a link over a Unix socket (`transports.socket_link`)."""

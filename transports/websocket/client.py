@@ -27,8 +27,6 @@ from transports.errors import (
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.urls import WebSocketUrl, read_target
 
-__all__ = ["DialledStream", "WebSocketDial", "shake_hands"]
-
 DialledStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 """A connection that was dialled: plain, or with TLS."""
 

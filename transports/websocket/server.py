@@ -42,8 +42,6 @@ from transports.sockets import next_streams
 from transports.tls import AcceptedStream, TlsStream
 from transports.urls import own_origin, read_target
 
-__all__ = ["ListenerTerms", "WebSocketServerLink", "open_websocket_listener"]
-
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
 _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})

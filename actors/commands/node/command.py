@@ -55,7 +55,6 @@ from transports.system import open_system_network
 if TYPE_CHECKING:
     from actors.commands.node.processes import Member
 
-__all__ = ["PROFILES", "command"]
 
 PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
     "upstream": {

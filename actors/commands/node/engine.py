@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from transports.engine.contract import Engine
 
-__all__ = ["EngineOptions", "engine_options"]
 
 _OWN_KEY: Final = (
     "this node makes a domain key of its own, which other nodes of the domain do not know; give "

@@ -31,14 +31,6 @@ from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
 from fsm.registry.node_rights import Observation
 from specs.limits.protocol import STUB_IDLE
 
-__all__ = [
-    "ConnectorOptions",
-    "catalogue_options",
-    "connector_options",
-    "foreign_options",
-    "observation_options",
-]
-
 
 @final
 @attrs.frozen

@@ -12,12 +12,11 @@ from typing_extensions import override
 
 from actors.cli.command_error import CommandError
 from actors.cli.http import HTTP_OPTIONS, http_config
-from actors.cli.topic import Option, Topic, topic_options
+from actors.cli.options import Option
+from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from fsm.limits.token_bucket import Rate
-
-__all__ = ["http_options", "limit_options"]
 
 
 @final

@@ -20,7 +20,6 @@ from transports.urls import is_plain
 if TYPE_CHECKING:
     from actors.keys.key_source import KeyFile, KeySource, KeyUrl
 
-__all__ = ["LoginOptions", "key_source", "login_options"]
 
 _URLS: Final = ("http://", "https://")
 

@@ -9,7 +9,5 @@ import sys
 from actors.__main__ import main
 from actors.commands.node.processes import Member
 
-__all__: list[str] = []
-
 if __name__ == "__main__" and (line := sys.stdin.buffer.readline()):  # or the parent is gone
     main(Member.read(line))

@@ -18,8 +18,6 @@ from actors.node.app import Node
 from actors.node.config import NodeConfig
 from transports.tls import TlsFileError
 
-__all__ = ["policy_options", "rereads"]
-
 _log = get_logger("actors.node")
 
 

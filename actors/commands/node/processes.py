@@ -26,7 +26,8 @@ from actors.http.config import HttpPlaceError
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import make_domain_key
 from actors.kit.errors import PartEndedError
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.config import NodeConfig
 from specs.jsonvalue import JsonObject
@@ -39,8 +40,6 @@ from transports.errors import ListenError
 from transports.nats.connection import ServerUrl
 from transports.nats.credentials import Credentials
 from transports.sockets import reserve_tcp
-
-__all__ = ["Member", "open_processes"]
 
 
 @final

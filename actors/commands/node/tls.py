@@ -25,8 +25,6 @@ from actors.keys.certificate import out_of_time
 from actors.node.config import NodeConfig
 from transports.tls import TlsFileError, is_open_to_others, load_identity, server_context
 
-__all__ = ["Certificate", "TlsOptions", "tls_options"]
-
 
 @final
 @attrs.frozen(kw_only=True)

@@ -5,8 +5,6 @@ from typing import Final
 
 from actors.cli.group import subgroup
 
-__all__ = ["command"]
-
 _SUMMARIES: Final = MappingProxyType(
     {
         "sign": "Sign a descriptor, with a package of code or without.",

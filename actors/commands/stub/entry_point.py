@@ -10,8 +10,6 @@ from typing import Final
 
 from actors.catalogue.errors import BadArchiveError
 
-__all__ = ["check_entry_point"]
-
 _UNREADABLE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 

@@ -27,8 +27,6 @@ from specs.addresses.descriptor import CatalogueType, Entry, entry_at
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["check_entry", "explained_errors", "into_option", "read_bytes", "read_json", "seconds"]
-
 _MEANING: Final[Meanings] = (
     (RefusedDescriptorError, ExitCode.REFUSED, ""),
     (SourceAwayError, ExitCode.CANNOT_CONNECT, "name another catalogue, or try again later"),

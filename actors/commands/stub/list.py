@@ -38,8 +38,6 @@ from specs.descriptor import Described, Revocations, StubDescriptor
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, LISTING_BYTES, REVOCATIONS_BYTES
 from specs.limits.node import JWKS_BYTES
 
-__all__ = ["command"]
-
 _HEADS: Final = ("entry", "version", "counter", "expires", "how", "state")
 
 

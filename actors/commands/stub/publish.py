@@ -14,8 +14,6 @@ from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
 from specs.limits.group import GROUP_FILE_BYTES
 from specs.limits.node import JWKS_BYTES
 
-__all__ = ["command"]
-
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 

@@ -16,8 +16,6 @@ from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked
 from specs.limits.protocol import MAX_ID
 
-__all__ = ["command"]
-
 _DAYS: Final = 7.0
 """Default validity of a list, in days."""
 

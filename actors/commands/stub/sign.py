@@ -31,8 +31,6 @@ from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
 from specs.limits.node import JWKS_BYTES
 from specs.limits.protocol import MAX_ID
 
-__all__ = ["command"]
-
 _DAYS: Final = 30.0
 """Default validity of a descriptor, in days."""
 

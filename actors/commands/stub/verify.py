@@ -23,8 +23,6 @@ from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
 from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body
 
-__all__ = ["command"]
-
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _MARK: Final = f"/{WELL_KNOWN}/"
 _WORDS: Final = {True: "ok", False: "refused", None: "unknown"}

@@ -5,8 +5,6 @@ from typing import Final
 
 from actors.cli.group import subgroup
 
-__all__ = ["command"]
-
 _SUMMARIES: Final = MappingProxyType(
     {
         "keys": "Make a key that signs, and the set of public keys.",

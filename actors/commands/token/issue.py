@@ -17,8 +17,6 @@ from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_no
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, TOKEN_LIFE
 
-__all__ = ["command"]
-
 _LIFE: Final = 300.0
 """Default validity of a token, in seconds."""
 

@@ -9,8 +9,6 @@ from actors.cli.echo import echo
 from actors.cli.options import FILE
 from actors.keys.key_file import KeyFileError, open_key_file
 
-__all__ = ["command"]
-
 
 @click.command("key")
 @click.argument("file", type=FILE)

@@ -14,8 +14,6 @@ from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
 from actors.keys.signing import make_key
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["command"]
-
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PRIVATE: Final = 0o600
 _PUBLIC: Final = 0o644

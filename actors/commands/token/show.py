@@ -21,8 +21,6 @@ from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json
 from specs.limits.node import TOKEN_CHARS, TOKEN_LIFE
 
-__all__ = ["command"]
-
 _STDIN: Final = "-"
 
 

@@ -9,8 +9,6 @@ from actors.kit.http_client import HttpAnswer, HttpError
 from specs.errors import ReasonError
 from specs.reply_code import Code
 
-__all__ = ["BackEndError", "code_of", "words"]
-
 _SHOWN: Final = 200
 """Characters of a server's own words that are passed on."""
 

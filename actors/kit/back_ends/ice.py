@@ -37,8 +37,6 @@ from specs.bodies.session import IceServer, IceServers, TurnServer
 from specs.errors import PlaceError
 from specs.limits.p2p import ICE_FILE_BYTES, ICE_TTL, ICE_TTL_LEAST, ICE_TTL_MOST, LISTED_SERVERS
 
-__all__ = ["IceFileError", "IcePlan", "ListedServer", "read_ice"]
-
 _log = get_logger("actors.kit")
 
 _FILE: Final = frozenset({"ttl", "server"})

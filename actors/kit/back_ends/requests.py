@@ -23,8 +23,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["Asked", "answer_body", "registry_input"]
-
 _RUNTIME: Final = "runtime"
 _OWN_AFFAIR: Final = "only the runtime itself may read all that it has registered"
 

@@ -40,8 +40,6 @@ from specs.jsonvalue import JsonObject
 from specs.limits.node import MAX_RECORDS, WATCHED_RECORDS
 from specs.reply_code import Code
 
-__all__ = ["RecordReply", "RestRecords"]
-
 _UPDATED: Final = RestCall("GET", ("registry", "updated"))
 _MANY: Final = Answered(Code.TOO_LARGE, f"a runtime has at most {MAX_RECORDS} records")
 _AWAY: Final = Answered(Code.TIMEOUT, AWAY)

@@ -11,8 +11,6 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.mailbox import Asked, Mailbox, Reply
 from actors.kit.supervision.waits import SERVING, begin_wait, end_wait
 
-__all__ = ["Actor", "ActorRef", "Reply"]
-
 M_contra = TypeVar("M_contra", contravariant=True)
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")

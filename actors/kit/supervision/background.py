@@ -6,8 +6,8 @@ from typing import Final, Never, TypeVar, TypeVarTuple, final
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor, Reply
-from actors.kit.supervision.mailbox import OpenReplies
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.mailbox import OpenReplies, Reply
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")

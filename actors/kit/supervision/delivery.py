@@ -11,8 +11,6 @@ from actors.kit.log import get_logger
 from fsm.p2p.transfer import Behind
 from specs.message import Message
 
-__all__ = ["LOGGED", "DeadLetters", "Delivery", "Purpose"]
-
 
 @final
 class Purpose(Enum):

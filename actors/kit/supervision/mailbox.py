@@ -11,8 +11,6 @@ import trio
 from actors.kit.errors import ActorStoppedError, ReplyTwiceError
 from actors.kit.supervision.waits import Party, Wait, begin_wait, end_wait
 
-__all__ = ["Asked", "Mailbox", "Nothing", "OpenReplies", "Reply"]
-
 R = TypeVar("R")
 
 

@@ -17,8 +17,6 @@ from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
 from fsm.errors import UndeclaredTransitionError
 from specs.trace import ABSENT
 
-__all__ = ["Crash", "Monitor"]
-
 
 @final
 class Crash:

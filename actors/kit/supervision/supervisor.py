@@ -27,16 +27,6 @@ from actors.kit.supervision.waits import SERVING, Party, begin_wait, end_wait
 from specs.limits import protocol as limits
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
-__all__ = [
-    "BATCH",
-    "ChildSpec",
-    "Intensity",
-    "Restart",
-    "Strategy",
-    "Supervisor",
-    "open_supervisor",
-]
-
 M = TypeVar("M")
 
 _log = get_logger("actors.kit")

@@ -13,8 +13,6 @@ import trio
 
 from actors.kit.errors import DeadlockError
 
-__all__ = ["SERVING", "Party", "Wait", "begin_wait", "end_wait"]
-
 
 @final
 @attrs.define(eq=False)

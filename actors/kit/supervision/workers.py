@@ -17,8 +17,6 @@ from actors.kit.supervision.supervisor import BATCH
 from actors.kit.supervision.waits import SERVING
 from specs.limits.protocol import IDLE_WORKERS
 
-__all__ = ["Workers"]
-
 T = TypeVar("T")
 M = TypeVar("M")
 

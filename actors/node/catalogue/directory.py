@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from actors.http.config import ShownCatalogue
 
-__all__ = ["CatalogueReader"]
 
 _log = get_logger("actors.catalogue")
 

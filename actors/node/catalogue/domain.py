@@ -22,7 +22,6 @@ from transports.bodies import write_body
 if TYPE_CHECKING:
     from actors.http.config import ShownCatalogue
 
-__all__ = ["DomainCatalogue"]
 
 _log = get_logger("actors.catalogue")
 

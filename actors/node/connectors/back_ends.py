@@ -43,8 +43,6 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 
-__all__ = ["BackEnds", "Home", "served_by", "start_connectors"]
-
 _log = get_logger("actors.node")
 
 RELAY_LIMITS: Final = RelayLimits(BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT)

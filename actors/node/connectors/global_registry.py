@@ -34,8 +34,6 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["GlobalRecords", "GlobalRegistry", "HttpGlobalRecords"]
-
 _SCHEME: Final = "user-guid"
 _FOUND: Final = "OK"
 _MISSING: Final = "Not Found"

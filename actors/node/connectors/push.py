@@ -51,8 +51,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["DeviceFile", "Push", "PushConfig"]
-
 _log = get_logger("actors.node")
 
 _ANSWER_BYTES: Final = 4096

@@ -48,8 +48,6 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, read_object, write_body
 
-__all__ = ["ConfiguredServers", "HttpQualityBroker", "Quality", "QualityBroker"]
-
 _NAME_BYTES: Final = 16
 _NONE: Final = Replied(Code.NOT_FOUND, {"description": "nothing is reserved for that client"})
 _FULL: Final = Replied(

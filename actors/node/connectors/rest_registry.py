@@ -22,8 +22,6 @@ from fsm.registry.records import Create, Find, Read, Touch
 from specs.limits.node import BACKEND_TIMEOUT, REGISTRY_POLL, RETRY_QUEUE_PAUSE
 from specs.message import Message
 
-__all__ = ["RestRegistry"]
-
 _log = get_logger("actors.node")
 
 

@@ -20,15 +20,6 @@ from specs.limits.node import BACKEND_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message
 
-__all__ = [
-    "Plan",
-    "Replied",
-    "RetryWorker",
-    "Say",
-    "Service",
-    "with_value",
-]
-
 Say: TypeAlias = Callable[[Message], Awaitable[None]]
 """Sends a message by its address, as the connector's."""
 

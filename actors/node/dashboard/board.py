@@ -25,8 +25,6 @@ from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
 if TYPE_CHECKING:
     from actors.node.dashboard.overview import Overview
 
-__all__ = ["Board", "Viewer", "ViewerEnd"]
-
 
 @final
 @unique

@@ -24,8 +24,6 @@ from specs.limits.dashboard import COLLEAGUE_PATIENCE, COLLEAGUE_ROWS
 from specs.reply_code import DropReason
 from transports.engine.contract import Engine, EngineDownError
 
-__all__ = ["Colleagues", "QuestionInbox"]
-
 
 @final
 @unique

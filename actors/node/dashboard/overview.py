@@ -21,8 +21,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_NODES, GROUP_PATIENCE, GROUP_TERM
 from transports.engine.contract import Engine
 
-__all__ = ["Overview"]
-
 _GONE: Final = "gone"
 """Shown as the state of a node whose lease has run out."""
 

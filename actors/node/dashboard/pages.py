@@ -30,7 +30,6 @@ from specs.limits.dashboard import STORY_LEASE, STORY_PAGE, TABLE_ROWS
 if TYPE_CHECKING:
     from actors.node.dashboard.colleagues import Colleagues
 
-__all__ = ["DASHBOARD", "Sources", "dashboard_services", "to_page"]
 
 DASHBOARD: Final = "/dashboard"
 """Prefix of the paths; itself it leads to the page."""

@@ -9,8 +9,6 @@ from actors.kit.counters import Counters, Drop, Refused
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import TEXT_CHARS
 
-__all__ = ["Wanted"]
-
 _NANO: Final = 1e9
 
 

@@ -21,7 +21,6 @@ from specs.trace import Fact, Kind, Op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Tap", "wall"]
 
 _NANO: Final = 1e9
 _HOPS: Final = frozenset({Kind.MSG, Kind.AUTHZ})

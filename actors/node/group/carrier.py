@@ -33,7 +33,6 @@ from transports.codec import BadLine, decode_line
 if TYPE_CHECKING:
     from specs.dialects.dialect import Dialect
 
-__all__ = ["Carrier"]
 
 _HOMELESS: Final = "no node has the session of the receiver now"
 _NOT_CARRIED: Final = "the engine of the domain cannot be reached now"

@@ -39,7 +39,6 @@ from transports.engine.contract import Append, Appended, EngineDownError, LogFul
 if TYPE_CHECKING:
     from actors.kit.supervision.actor import ActorRef
 
-__all__ = ["Durable"]
 
 _log = get_logger("actors.node")
 

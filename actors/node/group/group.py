@@ -17,7 +17,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.node.dashboard.overview import Overview
 from actors.node.group.carrier import Carrier
 from actors.node.group.lookups import Lookups
@@ -54,8 +55,6 @@ from specs.limits.group import GROUP_ADDRESS
 from specs.trace import Op
 from transports.engine.contract import Engine
 from transports.errors import CloseReason
-
-__all__ = ["Group"]
 
 _log = get_logger("actors.node")
 

@@ -19,8 +19,6 @@ from fsm.group.moves import GiveUp
 from specs.limits.group import GROUP_READ_OUT, GROUP_TERM
 from specs.limits.node import HAND_OVER_TIMEOUT
 
-__all__ = ["HeldLinks", "LeftBehind", "ReadOut"]
-
 
 @final
 class HeldLinks:

@@ -58,8 +58,6 @@ from transports.codec import decode_line
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
-__all__ = ["GroupLink", "GroupStore", "LogKeeper"]
-
 
 @final
 class GroupLink(Actor[Carry]):

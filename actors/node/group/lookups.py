@@ -26,8 +26,6 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import encode
 
-__all__ = ["Lookups"]
-
 _KIND: Final = "messages that wait until their receiver is looked up"
 _TOGETHER: Final = Share(GROUP_LOOKUPS, GROUP_LOOKUP_BYTES)
 _EACH: Final = Share(GROUP_LOOKUPS // 8, GROUP_LOOKUP_BYTES // 4)

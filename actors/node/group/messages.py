@@ -6,37 +6,14 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Fetch, News
 from fsm.group.membership import DropLease, PutLease
 from fsm.group.rows_io import Answered, Current, Gap, Put, Read, Seen
 from fsm.session.node_session_io import OutboundMessage
 from transports.engine.contract import Append, Appended
-
-__all__ = [
-    "AppendAll",
-    "AppendsAnswered",
-    "Arrivals",
-    "Carry",
-    "EngineBack",
-    "LeaseAnswered",
-    "LogWork",
-    "LogsMoved",
-    "LogsReady",
-    "LookUp",
-    "NotCarried",
-    "Outgoing",
-    "RowsAnswered",
-    "RowsCame",
-    "Serving",
-    "StoreReady",
-    "StoreRef",
-    "StoreWork",
-    "TrimLogs",
-    "WatchAnew",
-    "WriteRows",
-]
 
 
 @final

@@ -9,8 +9,6 @@ from fsm.group.kinds import OwnerRow, owner_key
 from fsm.group.rows_io import Change, Remove
 from specs.trace import Op
 
-__all__ = ["OwnerRows"]
-
 _Write: TypeAlias = Callable[[Change | Remove], None]
 _Hold: TypeAlias = Callable[[str], int | None]
 

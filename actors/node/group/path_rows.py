@@ -10,8 +10,6 @@ from fsm.group.kinds import PathRow, path_key
 from fsm.group.membership import MembershipCore
 from fsm.group.rows_io import Change, Remove
 
-__all__ = ["PathRows"]
-
 _Write: TypeAlias = Callable[[Change | Remove], None]
 
 

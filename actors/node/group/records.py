@@ -36,8 +36,6 @@ from specs.limits.node import CLOCK_SKEW, MAX_DOMAIN_RECORDS
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Current, Engine, EngineDownError, Put
 
-__all__ = ["EngineRecords", "EngineTokens"]
-
 _PREFIX: Final = "record/"
 _TOKENS: Final = "token/"
 _WHERE: Final = Path("engine")

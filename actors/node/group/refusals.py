@@ -9,18 +9,6 @@ from fsm.group.kinds import RowRefusal
 from specs.limits.group import GROUP_ADDRESS
 from specs.reply_code import Code
 
-__all__ = [
-    "DOWN",
-    "ELSEWHERE",
-    "FENCED",
-    "FULL",
-    "LOG_FULL",
-    "LONG",
-    "NOT_KEPT",
-    "UNKNOWN",
-    "RowRefusals",
-]
-
 _log = get_logger("actors.node")
 
 FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")

@@ -37,8 +37,6 @@ from fsm.group.rows import RowsCore
 from fsm.session.node_session_io import MovedAway
 from fsm.session.runtime_names import NameForgotten
 
-__all__ = ["Agreed", "DomainRows"]
-
 _log = get_logger("actors.node")
 _NODES: Final = f"{Kind.NODE}/"
 

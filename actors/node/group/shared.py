@@ -38,8 +38,6 @@ from specs.limits.group import GROUP_RETRY
 from specs.limits.node import NODE_CHANCE
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
-__all__ = ["Shared", "open_shared"]
-
 _log = get_logger("actors.node")
 
 _TOLD: Final = 2

@@ -17,8 +17,6 @@ from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
 from transports.engine.contract import Counts
 
-__all__ = ["GroupTrace"]
-
 _log = get_logger("actors.node")
 
 

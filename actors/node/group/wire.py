@@ -17,19 +17,6 @@ import orjson
 
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
 
-__all__ = [
-    "HandedOver",
-    "Head",
-    "LogEntry",
-    "Withdrawal",
-    "pairs",
-    "payloads",
-    "read_entry",
-    "read_head",
-    "write_entry",
-    "write_head",
-]
-
 
 @final
 @unique

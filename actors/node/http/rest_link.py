@@ -24,17 +24,6 @@ from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import Gate, Guest
 from transports.link import Kind, Link, Listener, Upgrade
 
-__all__ = [
-    "NewerPollError",
-    "PostNumberError",
-    "PostsPileUpError",
-    "RestError",
-    "RestGoneError",
-    "RestLink",
-    "RestLinks",
-    "TurnedAwayError",
-]
-
 
 class RestError(ProtoflyError):
     """A request that a session over HTTP cannot serve now; never raised itself.

@@ -28,8 +28,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode
 
-__all__ = ["MessagesService", "SessionService", "rest_services"]
-
 
 @final
 class EventParts(Parts):

@@ -29,8 +29,6 @@ from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, encode, frames, read_plain, unstamped_line
 
-__all__ = ["REST", "Acceptor", "Claim", "Item", "LinkAcceptor", "RestAcceptor", "spelt"]
-
 
 @final
 @attrs.frozen

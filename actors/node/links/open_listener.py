@@ -7,8 +7,6 @@ import trio
 
 from transports.link import Listener
 
-__all__ = ["OpenListener"]
-
 
 @final
 class OpenListener:

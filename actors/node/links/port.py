@@ -25,8 +25,6 @@ from specs.reply_code import LinkEnd
 from transports.errors import CloseReason
 from transports.link import Link
 
-__all__ = ["Nudge", "Outbox", "Port", "SharedWrites", "TurnWrites"]
-
 
 @final
 class Outbox:

@@ -31,8 +31,6 @@ from transports.codec import (
 )
 from transports.link import Upgrade
 
-__all__ = ["PlainAcceptor", "SessionAcceptor"]
-
 _RUNTIME: Final = "runtimeURL"
 _KEPT: Final = Stamp(is_kept=True)
 """The body carries the identities that upstream's peers send each other."""

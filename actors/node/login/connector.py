@@ -27,8 +27,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["VALIDATE", "open_provider", "read_identity", "start_connector"]
-
 
 def written_identity(identity: Identity) -> JsonObject:
     """Write the identity of a user."""

@@ -4,12 +4,6 @@ from typing import final
 
 from specs.errors import PlaceError, ReasonError
 
-__all__ = [
-    "LoginRefusedError",
-    "ProviderAwayError",
-    "UsedTokensError",
-]
-
 
 @final
 class LoginRefusedError(ReasonError, public=True):

@@ -32,8 +32,6 @@ from specs.limits.node import (
     TOKEN_LIFE,
 )
 
-__all__ = ["KeyProvider", "by_keys", "terms_of"]
-
 _log = get_logger("actors.node")
 
 

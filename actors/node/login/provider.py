@@ -16,8 +16,6 @@ from actors.node.login.used_tokens import UsedTokens
 from specs.identity import Identity
 from specs.limits.node import SESSION_LIFE
 
-__all__ = ["Admission", "IdentityProvider", "Login", "Nobody", "ProviderMaker"]
-
 
 class IdentityProvider(ABC):
     """Validates the credentials of a login.

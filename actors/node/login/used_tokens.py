@@ -19,8 +19,6 @@ from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.node.login.errors import UsedTokensError
 from fsm.session.assertion import SpentTokens, Use
 
-__all__ = ["USED_TABLES", "UsedTokenFile", "UsedTokens"]
-
 _VERSION: Final = 1
 
 _SWEEP: Final = 1024

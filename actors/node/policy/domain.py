@@ -14,8 +14,6 @@ from fsm.group.rows_io import THE_NODE, Change
 from fsm.policy.model import Book
 from specs.reply_code import Code
 
-__all__ = ["Answer", "DomainPolicies"]
-
 _log = get_logger("actors.policy")
 
 Answer: TypeAlias = Callable[[Book | Refused], None]

@@ -11,7 +11,8 @@ import attrs
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
 from actors.node.messages import BusMessage, Emitted, PoliciesReread
@@ -35,7 +36,6 @@ from specs.reply_code import Code
 if TYPE_CHECKING:
     from actors.node.policy.domain import DomainPolicies
 
-__all__ = ["NodePolicies", "Policing", "PolicyReloader", "policing_of"]
 
 _log = get_logger("actors.policy")
 

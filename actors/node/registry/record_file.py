@@ -19,23 +19,11 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters, Timing
 from actors.kit.database import DatabaseFile, DatabaseForm
-from actors.kit.supervision.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.mailbox import Reply
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
-
-__all__ = [
-    "FORM",
-    "Change",
-    "Commit",
-    "MemoryRecords",
-    "RecordFile",
-    "RecordWriter",
-    "Recover",
-    "SqliteRecords",
-    "Write",
-    "Written",
-]
 
 Change: TypeAlias = Keep | Forget
 

@@ -61,15 +61,6 @@ from specs.limits.protocol import MAILBOX
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
-__all__ = [
-    "DomainRegistry",
-    "RecordNews",
-    "RegistryParts",
-    "Take",
-    "answered",
-    "notification",
-]
-
 
 def answered(request: Message, said: Answered) -> Message:
     """Answer a request.

@@ -22,8 +22,6 @@ from transports.gate import Gate, Guest
 
 _log = get_logger("actors.node")
 
-__all__ = ["Bounds", "LinkHeartbeat"]
-
 
 class WatchedLink(Protocol):
     """A link that is looked after."""

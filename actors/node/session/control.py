@@ -37,8 +37,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
 
-__all__ = ["Control"]
-
 _LOGIN: Final = "this node asks for a login, and no token was brought"
 
 

@@ -10,8 +10,6 @@ from fsm.session.node_session_io import LinkLost, NodeLeaves
 from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER
 from specs.limits.node import READ_OUT
 
-__all__ = ["Departure"]
-
 
 @final
 class Departure:

@@ -53,7 +53,6 @@ from transports.errors import CloseReason
 if TYPE_CHECKING:
     from actors.node.session.other_nodes import DurableMessages, OtherNodes
 
-__all__ = ["Exchange"]
 
 _log = get_logger("actors.node")
 

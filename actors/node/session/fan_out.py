@@ -20,8 +20,6 @@ from specs.limits.protocol import FAN_OUT_PUTS, FAN_OUTS, FRAME_MESSAGES, WRITE_
 from specs.trace import Op
 from transports.link import Link
 
-__all__ = ["FanOuts"]
-
 
 @final
 class _FanOut:

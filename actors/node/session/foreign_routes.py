@@ -13,8 +13,6 @@ from specs.addresses.address import domain_of, is_node
 from specs.child import parent_of
 from specs.message import Message
 
-__all__ = ["ForeignRoutes", "Paths"]
-
 
 class Paths(ABC):
     """Subscriptions of this node at the nodes of other domains."""

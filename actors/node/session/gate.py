@@ -13,8 +13,6 @@ from specs.message import Message, refuse
 from specs.routing import Check
 from specs.trace import Op
 
-__all__ = ["Gate"]
-
 _After: TypeAlias = Callable[[], object]
 
 

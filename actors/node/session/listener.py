@@ -44,8 +44,6 @@ from transports.errors import (
 )
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["AcceptorMaker", "Connection", "LinkSources", "SessionListener"]
-
 MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
 

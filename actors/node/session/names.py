@@ -10,8 +10,6 @@ from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.reply_code import Code
 
-__all__ = ["KeepName", "UserNames"]
-
 KeepName: TypeAlias = Callable[[Change, Port | None], None]
 """Stores a change; the link, if there is one, is answered when it is stored."""
 

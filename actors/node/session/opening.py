@@ -55,8 +55,6 @@ from specs.reply_code import Code, DropReason, Ground
 from specs.trace import Op
 from transports.bodies import write_body
 
-__all__ = ["Denied", "Logins", "OpenRequest", "Opening", "Verdict", "Vouched", "open_request"]
-
 
 @final
 @attrs.frozen

@@ -15,8 +15,6 @@ from fsm.effects import Refused
 from fsm.session.node_session_io import OutboundMessage
 from specs.message import Message
 
-__all__ = ["DurableMessages", "EnginePart", "MessageCarrier", "OtherNodes", "objection_of"]
-
 
 class MessageCarrier(ABC):
     """Takes messages to other nodes; part of the bus's task."""

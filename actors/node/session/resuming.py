@@ -13,9 +13,6 @@ from fsm.machines.registration import State
 from fsm.registry.records import Row
 from fsm.session.node_session_io import Credentials, PeerForm, Resumed
 
-__all__ = ["resume"]
-
-
 _IN_USE: Final = frozenset({State.LIVE, State.LASTING})
 
 

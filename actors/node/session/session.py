@@ -11,8 +11,6 @@ from fsm.session.node_session_io import Granted, OutboundMessage, Refused
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 
-__all__ = ["Outcome", "Session"]
-
 
 @final
 @attrs.define(eq=False)

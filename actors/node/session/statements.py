@@ -10,8 +10,6 @@ from specs.addresses.address import domain_of
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import STATEMENT_LIFE
 
-__all__ = ["Statements", "key_set"]
-
 
 def key_set(keys: Sequence[SigningKey]) -> JsonObject:
     """Return the public parts of keys as a JSON Web Key Set."""

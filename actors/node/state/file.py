@@ -23,8 +23,6 @@ from fsm.session.runtime_names import NameForgotten, NameKept, Owner
 from specs.identity import Identity
 from specs.jsonvalue import Json
 
-__all__ = ["FORM", "Change", "SessionForgotten", "SessionRow", "StateFile", "Stored", "key_of"]
-
 _VERSION: Final = 1
 
 _SCHEMA: Final = """

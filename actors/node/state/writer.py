@@ -14,8 +14,6 @@ from actors.node.errors import StateFileError
 from actors.node.state.file import Change, StateFile, key_of
 from specs.limits.node import STORE_RETRY
 
-__all__ = ["HeldLink", "StateChanges", "StateWriter", "Store"]
-
 _log = get_logger("actors.node")
 
 

@@ -33,8 +33,6 @@ from specs.reply_code import Code, DropReason
 from specs.routing import Direction, Exempt, Interception, is_of_session, is_routing_loop
 from specs.trace import Op
 
-__all__ = ["Admission", "SenderProofs", "Stage"]
-
 _log = get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]

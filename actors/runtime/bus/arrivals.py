@@ -6,7 +6,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.supervision.actor import Reply
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.messages import InFlight
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.receiving_order import PairOrderCore
@@ -15,8 +15,6 @@ from specs.child import object_of
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message
 from specs.trace import Op
-
-__all__ = ["Arrivals", "Take"]
 
 Take: TypeAlias = Callable[[InFlight, str, float], bool]
 """Handles a message whose turn has come, with its path; says whether it counts as given."""

@@ -16,8 +16,6 @@ from specs.message import Message
 from specs.reply_code import DropReason
 from specs.routing import Direction
 
-__all__ = ["Copies"]
-
 
 @final
 @attrs.frozen

@@ -18,8 +18,6 @@ from specs.limits.protocol import MAILBOX, RETRY_AFTER
 from specs.message import Message
 from specs.reply_code import DropReason
 
-__all__ = ["RECEIVER_FULL", "Deliveries", "Full", "LinkListener", "Listener"]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -13,8 +13,6 @@ import trio
 from fsm.limits.token_bucket import FairQueueCore
 from specs.limits.bus import SUBMITTED
 
-__all__ = ["FairQueue", "Permits"]
-
 
 @final
 class Permits:

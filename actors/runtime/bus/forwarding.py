@@ -36,8 +36,6 @@ from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
 
-__all__ = ["Forwarding"]
-
 _log = get_logger("actors.runtime")
 
 _CROWDED: Final = Full(

@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
-from actors.kit.supervision.mailbox import OpenReplies
+from actors.kit.supervision.mailbox import OpenReplies, Reply
 from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
 from actors.runtime.bus.fair_queue import FairQueue
@@ -31,8 +31,6 @@ from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule
 from fsm.intent import Intent
 from specs.message import Message
 from specs.reply_code import Code, DropReason
-
-__all__ = ["DeadMail", "MessageBus"]
 
 
 @final

@@ -6,8 +6,9 @@ from typing import Protocol, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permits
 from fsm.bus.transactions import ASKED_ONCE, Terms

@@ -14,8 +14,6 @@ from specs.addresses.address import is_inbox
 from specs.limits.protocol import EVENTS_WAITING, STUB_QUEUE
 from specs.message import Message
 
-__all__ = ["MiniBus", "MiniBusPort"]
-
 
 class MiniBusPort(ABC):
     """The port of a component to its MiniBUS: its only access to the rest of the runtime.

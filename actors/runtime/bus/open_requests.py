@@ -28,9 +28,6 @@ from specs.message import Message, MessageType, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 
-__all__ = ["OpenRequests"]
-
-
 _Pair: TypeAlias = tuple[str, str]
 
 

@@ -28,8 +28,6 @@ from specs.message import Message, MessageType, identified
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["Asking", "RouteCache", "Waiting"]
-
 _CAPACITY: Final = 4096
 """Routes remembered; the oldest goes first, and is asked for again."""
 
@@ -139,8 +137,6 @@ class RouteCache:
 if TYPE_CHECKING:
     from actors.runtime.bus.fair_queue import FairQueue
     from actors.runtime.bus.messages import InFlight, RouteSearch
-
-__all__ = ["Ending", "Outbound"]
 
 
 class Ending(Protocol):

@@ -24,8 +24,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import APPLICATION_STAGES, RUNTIME_CHECKS, Check, Direction, Interception
 
-__all__ = ["NO_INTERCEPTORS", "Interceptor", "Objection", "Pipelines", "StagePlaceError"]
-
 
 @final
 class StagePlaceError(ProtoflyError, public=True):

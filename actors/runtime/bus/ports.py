@@ -11,8 +11,9 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.delivery import Listener
 from actors.runtime.bus.fair_queue import Permits
 from actors.runtime.bus.messages import (

@@ -16,8 +16,6 @@ from specs.limits.transfer import (
     TRANSFER_BYTES,
 )
 
-__all__ = ["Permits", "Transfers"]
-
 
 @final
 class Permits:

@@ -33,8 +33,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.urls import is_plain
 
-__all__ = ["IdentityGui", "IdentityGuiPart"]
-
 _log = get_logger("actors.runtime")
 
 _URL: Final = "urlreq"

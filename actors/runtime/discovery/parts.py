@@ -43,16 +43,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = [
-    "DISCOVERY",
-    "Answer",
-    "PartClient",
-    "PartServices",
-    "ReadablePart",
-    "RefusingPart",
-    "start_parts",
-]
-
 Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
 """Answers a read of a component of the own runtime.
 

@@ -44,8 +44,6 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, read_object, write_body
 
-__all__ = ["Discoverer", "RecordSearch", "RegistryReader", "SearchError", "Watching"]
-
 
 @final
 @attrs.frozen

@@ -20,8 +20,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["HypertyAddresses"]
-
 _HYPERTY: Final = "hyperty"
 
 _NAMED: Final = "name:"

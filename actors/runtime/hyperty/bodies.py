@@ -23,8 +23,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.codec import check_large, check_size
 
-__all__ = ["SPECIAL", "composed", "large_body", "own", "sendable", "uncopied"]
-
 _PLAIN_ONLY: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
     | orjson.OPT_PASSTHROUGH_DATETIME

@@ -36,8 +36,6 @@ from specs.message import (
 )
 from specs.reply_code import LAST_SUCCESS, Code
 
-__all__ = ["HypertyClient"]
-
 
 def _said(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
     """Return the body of a request."""

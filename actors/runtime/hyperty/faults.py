@@ -2,8 +2,6 @@
 
 from abc import ABC, abstractmethod
 
-__all__ = ["Faults"]
-
 
 class Faults(ABC):
     """Records what the handlers of one hyperty raise."""

@@ -15,8 +15,6 @@ from specs.json_schema import DIALECT
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 
-__all__ = ["NO_HANDLERS", "Handlers", "handlers_of", "handles"]
-
 _VERBS: Final = frozenset(
     {
         MessageType.CREATE,

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     # Not needed in a sandbox process.
     from actors.runtime.parts import RuntimeParts
 
-__all__ = ["HypertyHost", "HypertyHosts"]
 
 _STOPPED: Final = "the hyperty was stopped"
 _INVITING: Final = f"/{SUBSCRIPTION}"

@@ -42,18 +42,6 @@ from specs.limits.discovery import MESSAGE_SCHEMA_BYTES
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = [
-    "Hyperty",
-    "HypertyFailedError",
-    "HypertyMaker",
-    "HypertyState",
-    "Invited",
-    "Lifecycle",
-    "Profile",
-    "Refused",
-    "recorded_schema",
-]
-
 _log = get_logger("actors.runtime")
 
 _ID_BYTES: Final = 6

@@ -53,8 +53,6 @@ from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_object, write_body
 from transports.codec import read_large
 
-__all__ = ["KeptBodies", "fetched", "sent_ahead"]
-
 _RETRY_AFTER: Final = "retryAfter"
 
 _BESIDE: Final = ("p2p", "resource", "auth")

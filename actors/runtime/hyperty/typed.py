@@ -34,8 +34,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.schema.field import is_required
 from specs.schema.shape import shown
 
-__all__ = ["ANY_JSON", "NAMES", "Sendable", "Shapes", "keys_of", "plain", "read_as", "read_value"]
-
 Sendable: TypeAlias = (
     "Mapping[str, Sendable] | Sequence[Sendable] | attrs.AttrsInstance"
     " | str | int | float | bool | None"

@@ -50,16 +50,6 @@ from specs.plain_text import one_line, visible
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 
-__all__ = [
-    "HypertyCode",
-    "HypertyPackage",
-    "HypertyTools",
-    "NoCodeError",
-    "SandboxMail",
-    "SandboxedCode",
-    "sandboxed_hyperty",
-]
-
 _NO_ROOM: Final = "its sandbox has no room"
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 

@@ -20,13 +20,6 @@ from actors.runtime.stubs.catalogue import Catalogue, HypertyFound
 from fsm.catalogue.descriptor_io import Reason
 from specs.errors import BadMessageError, BadUrlError, ProtoflyError
 
-__all__ = [
-    "HypertyLoadError",
-    "LoadStep",
-    "find_hyperty",
-    "load_errors",
-]
-
 
 @final
 @unique

@@ -28,8 +28,6 @@ from specs.limits.protocol import PEER_OFFENCES
 from specs.message import Message, identified, refuse, stamped
 from specs.reply_code import Code, DropReason
 
-__all__ = ["StubCode", "sandboxed_stub"]
-
 _OWN_IDS: Final = 1_000_000_000
 """Message ids in a stub's name that are its host's; those of the stub itself begin above."""
 

@@ -29,9 +29,6 @@ from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
 from transports.bodies import read_body
 
-__all__ = ["Child", "ChildChange", "ChildChanges", "Children"]
-
-
 _UNDECIDED: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE})
 """Answers of routers to a new child that may have been created all the same."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     # Not needed in a sandbox process.
     from actors.runtime.own_sender import OwnSender
 
-__all__ = ["ChildrenHeard", "HypertyContext", "ObserverMoves", "Observers", "ReportedObservers"]
-
 
 @final
 class Observers:

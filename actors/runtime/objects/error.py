@@ -5,8 +5,6 @@ from typing import Final, final
 from specs.errors import ProtoflyError
 from specs.reply_code import Code
 
-__all__ = ["ObjectError", "SchemaError"]
-
 _ADVICE: Final = {
     int(Code.UNAUTHENTICATED): "ask while the hyperty is deployed",
     int(Code.FORBIDDEN): "ask its reporter for an invitation",

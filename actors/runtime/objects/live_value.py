@@ -24,8 +24,6 @@ from specs.jsonvalue import Json, JsonObject, index_in
 from specs.limits.sync import VALUE_DEPTH
 from specs.reply_code import Code
 
-__all__ = ["Container", "LiveList", "LiveObject", "Place", "Whole", "plain_copy", "unpacked"]
-
 Container: TypeAlias = "JsonObject | list[Json]"
 """A value with parts."""
 

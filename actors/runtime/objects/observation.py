@@ -38,16 +38,6 @@ from specs.trace import Fact, Kind, Op
 from transports.background import open_background
 from transports.bodies import read_body, write_body
 
-__all__ = [
-    "Changes",
-    "Holds",
-    "ObjectState",
-    "ObservedObject",
-    "States",
-    "check_room",
-    "open_observation",
-]
-
 
 @final
 @attrs.frozen

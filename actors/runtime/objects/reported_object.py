@@ -34,8 +34,6 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_object, write_body
 
-__all__ = ["ReportedObject", "delete", "let_rest", "resumed_object"]
-
 
 async def resumed_object(context: HypertyContext, created: CreateObject) -> Snapshot | None:
     """Resume the stored object of a schema and name.

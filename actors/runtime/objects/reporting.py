@@ -34,8 +34,6 @@ from specs.reply_code import Code
 from transports.background import open_background
 from transports.bodies import write_body
 
-__all__ = ["NewReport", "checked_value", "open_report", "schema_for"]
-
 
 async def schema_for(
     context: HypertyContext, address: str, definition: Mapping[str, JsonInput] | None

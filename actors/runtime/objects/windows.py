@@ -11,8 +11,6 @@ import trio
 from fsm.limits.shares import OpenShares
 from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
 
-__all__ = ["RequestPlace", "RequestWindows"]
-
 _Shares: TypeAlias = OpenShares[trio.lowlevel.Task]
 
 

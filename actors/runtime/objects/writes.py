@@ -25,8 +25,6 @@ from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
 from transports.bodies import write_body
 
-__all__ = ["Writes", "published"]
-
 
 @final
 class _Wait:

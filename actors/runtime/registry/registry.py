@@ -21,8 +21,9 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
@@ -66,15 +67,6 @@ from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 from transports.link import Kind as LinkKind
-
-__all__ = [
-    "LinkQueries",
-    "Registry",
-    "RegistryChanges",
-    "RegistryParts",
-    "RegistryView",
-    "is_changes",
-]
 
 _PART: Final = "changes"
 

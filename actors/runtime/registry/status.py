@@ -19,8 +19,6 @@ from specs.bodies.word import StatusValue
 from specs.message import Message, MessageType
 from transports.bodies import write_body
 
-__all__ = ["RuntimeStatus", "StatusChanges"]
-
 
 @final
 class RuntimeStatus:

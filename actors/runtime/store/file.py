@@ -36,19 +36,6 @@ from specs.bodies.sync import DataObject
 from specs.errors import PlaceError, ProtoflyError
 from transports.bodies import read_object, write_body
 
-__all__ = [
-    "FORM",
-    "TABLES",
-    "VERSION",
-    "ObjectFile",
-    "StoreFileError",
-    "clear",
-    "prepare",
-    "read",
-    "whole",
-    "write",
-]
-
 VERSION: Final = 2
 """Version of the form of the file; 1 had no leases."""
 

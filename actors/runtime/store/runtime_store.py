@@ -27,7 +27,8 @@ from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from fsm.sync.stored import (
@@ -43,18 +44,6 @@ from fsm.sync.stored import (
 from specs.jsonvalue import JsonObject
 from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
 from specs.message import Message
-
-__all__ = [
-    "Act",
-    "Commit",
-    "Later",
-    "ObjectStore",
-    "RuntimeStore",
-    "StoreGate",
-    "StoreMessage",
-    "Stored",
-    "open_store",
-]
 
 _log = get_logger("actors.runtime")
 

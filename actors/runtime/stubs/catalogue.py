@@ -20,20 +20,6 @@ from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 
-__all__ = [
-    "BuiltInCatalogue",
-    "Catalogue",
-    "Descriptor",
-    "HypertyFound",
-    "NotInCatalogueError",
-    "SchemaRefusedError",
-    "Servers",
-    "StubKind",
-    "WrongKindError",
-    "handler_descriptor",
-    "requester_descriptor",
-]
-
 
 @unique
 class StubKind(Enum):

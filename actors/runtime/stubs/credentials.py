@@ -29,23 +29,6 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code
 from transports.bodies import write_body
 
-__all__ = [
-    "NO_CREDENTIALS",
-    "Credentials",
-    "CredentialsError",
-    "Entrance",
-    "GivenToken",
-    "SessionError",
-    "TokenFile",
-    "excess",
-    "given",
-    "is_word",
-    "obtained",
-    "read_secret",
-    "shown",
-    "without",
-]
-
 
 @final
 class SessionError(ProtoflyError, public=True):

@@ -17,8 +17,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["NO_SERVERS", "IceSource"]
-
 
 @final
 @attrs.frozen(slots=True)

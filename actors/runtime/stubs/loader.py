@@ -17,8 +17,9 @@ from typing_extensions import override
 from actors.catalogue.errors import RefusedDescriptorError
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.delivery import Listener
 from actors.runtime.bus.mini_bus import MiniBusPort
@@ -42,17 +43,6 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code
 from transports.bodies import write_body
-
-__all__ = [
-    "Load",
-    "Loader",
-    "LoaderMessage",
-    "LoaderTools",
-    "RegistryIs",
-    "StubRegistry",
-    "StubToolbox",
-    "Unload",
-]
 
 
 class StubRegistry(Protocol):

@@ -18,17 +18,6 @@ from actors.runtime.stubs.wire import (
 from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError, LinkError
 from transports.link import Link
 
-__all__ = [
-    "LinkEvents",
-    "Login",
-    "NodeLink",
-    "Obtained",
-    "Opened",
-    "Read",
-    "Unavailable",
-    "Wrote",
-]
-
 
 @final
 @attrs.frozen(slots=True)

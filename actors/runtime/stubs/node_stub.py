@@ -57,9 +57,6 @@ from specs.trace import Op
 from transports.bodies import read_body
 from transports.codec import BadLine
 
-__all__ = ["NodeStub", "NodeStubMessage", "activate"]
-
-
 _log = get_logger("actors.runtime")
 
 NodeStubMessage: TypeAlias = Delivery | LinkEvents

@@ -42,17 +42,6 @@ from transports.codec import frames, read_object
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Turn, Upgrade
 
-__all__ = [
-    "EventLink",
-    "EventReader",
-    "PollLink",
-    "Receive",
-    "RestLink",
-    "RestPast",
-    "RestWire",
-    "receive_of",
-]
-
 _OK: Final = 200
 _ACCEPTED: Final = 202
 _TRIES: Final = 5

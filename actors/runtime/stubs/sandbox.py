@@ -13,8 +13,9 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import DeadLetters, Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.monitor import Crash, Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
@@ -32,15 +33,6 @@ from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import ANY
 from specs.addresses.address import inbox_of
-
-__all__ = [
-    "STUB_INTENSITY",
-    "Component",
-    "ComponentMaker",
-    "Sandbox",
-    "Sandboxes",
-    "StartComponent",
-]
 
 STUB_INTENSITY: Final = Intensity(restarts=0)
 """A stub is never restarted: its address names one life (STB-15)."""

@@ -60,15 +60,6 @@ if TYPE_CHECKING:
     from actors.runtime.link_guard import LinkGuard
     from actors.runtime.own_identity import OwnIdentity
 
-__all__ = [
-    "LOOPBACK",
-    "StubConfig",
-    "StubConnection",
-    "StubContext",
-    "StubFactory",
-    "session_name",
-    "status_event",
-]
 
 LOOPBACK: Final = "127.0.0.1"
 """Default host at which P2P stubs listen: reachable from this machine only."""

@@ -33,8 +33,6 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.reply_code import Code
 from transports.urls import is_plain
 
-__all__ = ["OAuthCredentials", "TokenCommand"]
-
 _log = get_logger("actors.runtime")
 
 _AUDIENCE: Final = "PROTOFLY_AUDIENCE"

@@ -42,8 +42,6 @@ from specs.reply_code import LAST_SUCCESS, Code
 from transports.codec import BadLine, decode_items, decode_line, decode_object, encode, read_object
 from transports.link import Kind, Link
 
-__all__ = ["LegacyWire", "PlainWire", "SessionWire", "dialect_for"]
-
 _IDS: Final = "ids"
 _PATHS: Final = "paths"
 _NUMBER: Final = "number"

@@ -36,20 +36,6 @@ from transports.bodies import read_body, write_body
 from transports.codec import BadLine, decode_frame, encode, frames
 from transports.link import Kind, Link
 
-__all__ = [
-    "Asked",
-    "Item",
-    "NodeWire",
-    "OwnWire",
-    "Reply",
-    "Stated",
-    "Stray",
-    "StubOptionError",
-    "WireMaker",
-    "pace_of",
-    "read_options",
-]
-
 
 @final
 class StubOptionError(ProtoflyError):

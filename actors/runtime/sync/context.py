@@ -21,8 +21,8 @@ import specs
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Reply
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.messages import Turn
 from actors.runtime.bus.ports import CorePort
@@ -52,22 +52,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
-
-__all__ = [
-    "ComponentLeft",
-    "DataSchemas",
-    "Job",
-    "LinkWatches",
-    "ObjectsClosed",
-    "ObjectsView",
-    "ObjectsWanted",
-    "PathsForgotten",
-    "Spawn",
-    "SyncContext",
-    "SyncMessage",
-    "code_in_use",
-    "observer_of",
-]
 
 _SHIPPED: Final = Path(specs.__file__).parent / "schemas" / "data"
 

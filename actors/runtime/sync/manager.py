@@ -12,8 +12,9 @@ from typing import Final, assert_never, final
 
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.messages import Turn
 from actors.runtime.stubs.catalogue import SchemaRefusedError
 from actors.runtime.sync.context import (
@@ -53,8 +54,6 @@ from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body
-
-__all__ = ["SyncManager", "check_asker"]
 
 _FOREIGN: Final = "a sync manager serves the components of its own runtime only"
 

@@ -29,9 +29,6 @@ from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["Observed", "ObservedObjects"]
-
-
 _log = get_logger("actors.runtime")
 
 _LATER: Final = frozenset({Code.NOT_FOUND, Code.TIMEOUT, Code.INTERNAL, Code.UNAVAILABLE})

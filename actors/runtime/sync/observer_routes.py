@@ -22,8 +22,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["ObserverPaths", "Opened", "Renew", "Route", "of_observer"]
-
 Renew: TypeAlias = Callable[[str], Awaitable[None]]
 """Sets the path of an object at its node, and asks its reporter for all observers again."""
 

@@ -43,16 +43,6 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = [
-    "CHANGES",
-    "SUBSCRIPTION",
-    "ObjectRegistrations",
-    "Renewals",
-    "published_addresses",
-    "schema_named",
-    "scheme_for",
-]
-
 _log = get_logger("actors.runtime")
 
 _CLOSED: Final = "the runtime has closed"

@@ -8,8 +8,6 @@ from typing_extensions import override
 
 from transports.link import ChannelEnd, Link
 
-__all__ = ["ObservedEnd", "exposed"]
-
 
 @final
 class ObservedEnd(ChannelEnd):

@@ -7,8 +7,6 @@ import attrs
 
 from actors.testing.chaos.toxics import Toxic
 
-__all__ = ["NO_FAULTS", "LinkFaults", "LinkParties"]
-
 
 @final
 @attrs.frozen

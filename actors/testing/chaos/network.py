@@ -43,8 +43,6 @@ from transports.link import (
     Turn,
 )
 
-__all__ = ["ChaosLink", "ChaosNetwork", "Troubles"]
-
 _IN_FLIGHT: Final = 64
 """Frames that are read before they arrive; more wait in the link below (backpressure)."""
 

@@ -12,23 +12,6 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-__all__ = [
-    "Bandwidth",
-    "Corrupt",
-    "Delay",
-    "Duplicate",
-    "Latency",
-    "LimitData",
-    "Loss",
-    "Passing",
-    "ResetPeer",
-    "Road",
-    "Slicer",
-    "SlowClose",
-    "Timeout",
-    "Toxic",
-]
-
 _NEVER: Final = math.inf
 
 

@@ -21,21 +21,6 @@ from specs.child import parent_of
 from specs.limits.protocol import HOP_LIMIT
 from specs.trace import Kind, Op
 
-__all__ = [
-    "AppendOnly",
-    "AuthoriseFirst",
-    "DeniedIsDead",
-    "HopBound",
-    "LetInFirst",
-    "NoEcho",
-    "NoReentry",
-    "PassedFirst",
-    "SandboxIsolation",
-    "SourceAuthenticity",
-    "UndeliverableAnswered",
-    "ViaIsASet",
-]
-
 _PERMIT: Final = "permit"
 _LOCAL: Final = "local"
 _P2P: Final = "p2p-stub"

@@ -36,11 +36,6 @@ from specs.addresses.address import is_below
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 
-__all__ = [
-    "CallbackExclusive", "Fifo", "FullFanOut", "NoWildcard", "OrderOfListeners", "Overtaken",
-    "Registered", "ResolveOnlyIfNeeded",
-]  # fmt: skip
-
 _CARRIED: Final[Mapping[str | None, int]] = {Op.XMIT: 1, Op.RCV: -1}
 """What a record adds to the copies of a message that are between two ends of a session."""
 

@@ -24,8 +24,6 @@ from fsm.judge.claims import (
 from fsm.judge.claims.fold import Across, Fold
 from specs.claims import CLAIMS
 
-__all__ = ["ACROSS", "BY_MACHINES", "CLAIMS_JUDGED", "FOLDS", "NOT_JUDGED"]
-
 _RUNS: Final = "it compares two runs"
 
 BY_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
@@ -74,8 +72,8 @@ _MODULES: Final = (
 FOLDS: Final[tuple[type[Fold], ...]] = tuple(
     kind
     for module in _MODULES
-    for kind in (getattr(module, name) for name in module.__all__)
-    if issubclass(kind, Fold)
+    for _, kind in sorted(vars(module).items())
+    if isinstance(kind, type) and issubclass(kind, Fold) and kind.__module__ == module.__name__
 )
 """Every fold over the records of one process."""
 

@@ -39,8 +39,6 @@ from specs.addresses.address import is_below, is_node, message_node, scheme_of
 from specs.reply_code import DropReason
 from specs.trace import Kind, Op
 
-__all__ = ["Arrivals", "Crossed", "GivenOnce", "Passed"]
-
 _K = TypeVar("_K", bound=Hashable)
 
 _FOREIGN: Final = "foreign"

@@ -26,12 +26,6 @@ from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
 
-__all__ = [
-    "Across", "Datum", "Evidence", "Finding", "Fold", "GroupKey", "Place", "Process", "Route",
-    "any_msg", "at_bus", "bodies_at_bus", "msg", "name_of", "on", "others", "rows",
-    "steps", "with_body",
-]  # fmt: skip
-
 Datum: TypeAlias = str | int | float | None
 """One value of evidence."""
 

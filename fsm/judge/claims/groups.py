@@ -45,11 +45,6 @@ from specs.addresses.address import is_backend, is_below
 from specs.limits.group import GROUP_LEASE, GROUP_TERM
 from specs.trace import Op
 
-__all__ = [
-    "Carried", "CopiesGiven", "HomeServed", "LeftElsewhere", "MembersServe", "OneCopy", "OneHome",
-    "SentBetween", "SubscribedHere",
-]  # fmt: skip
-
 _SUBSCRIPTION: Final = "node_subscription"
 _MEMBERSHIP: Final = "group_membership"
 _ACTIVE: Final = "active"

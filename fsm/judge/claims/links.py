@@ -41,26 +41,6 @@ from specs.addresses.address import is_below, scheme_of
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from specs.trace import ABSENT, Kind, Op
 
-__all__ = [
-    "Agreement",
-    "AskedFirst",
-    "ExactlyOnce",
-    "LinkOrder",
-    "OneAtATime",
-    "OpenedAtBoth",
-    "RegistrationOrder",
-    "RouteNeedsListener",
-    "SameContent",
-    "SentAndCame",
-    "SentEarly",
-    "SideOrder",
-    "SilentAfterClose",
-    "SimultaneousOpen",
-    "Unbind",
-    "UniquePair",
-    "Writers",
-]  # fmt: skip
-
 _OVER: Final = frozenset({"failed", "disconnected"})
 _YIELDING: Final = "yielding"
 _REQUESTER: Final = "requester"

@@ -46,16 +46,6 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 
-__all__ = [
-    "AddressRequests",
-    "FanOutExact",
-    "NoneAfterUnsubscribe",
-    "OrderPerObject",
-    "RecordRequests",
-    "RelayFidelity",
-    "WhoAnswers",
-]
-
 _CHILDREN: Final = "/children/"
 _MACHINE: Final = "node_subscription"
 _ACTIVE: Final = "active"

@@ -41,11 +41,6 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import ABSENT, Kind, Op
 
-__all__ = [
-    "Agreement", "Applied", "ChildOwner", "Guests", "NoLostWindow", "NothingAfterDelete",
-    "SameValue", "SingleWriter", "Versions",
-]  # fmt: skip
-
 _ACCEPT: Final = "accept"
 _CHANGES: Final = "/changes"
 _SUBSCRIPTION: Final = "/subscription"

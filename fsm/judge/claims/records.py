@@ -14,40 +14,6 @@ from specs.message_catalogue import bound
 from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 
-__all__ = [
-    "BUS",
-    "LASTING",
-    "LINK_MACHINE",
-    "LISTENERS",
-    "LIVE",
-    "MANAGER",
-    "MINI_BUS",
-    "RECENT",
-    "RESPONSE",
-    "SESSION",
-    "SLACK",
-    "SYNC_MANAGER",
-    "Key",
-    "Lasting",
-    "Listeners",
-    "Recent",
-    "Rows",
-    "addresses_in",
-    "expects_answer",
-    "heard_by",
-    "is_answer",
-    "is_connection",
-    "is_final",
-    "is_p2p_end",
-    "is_p2p_link",
-    "is_shared",
-    "key_of",
-    "of_creator",
-    "runtime_of_session",
-    "split",
-    "waited",
-]
-
 RECENT: Final = 20_000
 """Messages that a fold remembers at a time, so that it is not known of an older one (ours)."""
 

@@ -35,11 +35,6 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import LAST_SUCCESS
 from specs.trace import Kind, Op
 
-__all__ = [
-    "Backend", "FallbackKeeps", "LiveOnly", "Preference", "RightNodeStub", "SetUpGoesOn",
-    "SingleFlight", "Termination", "TornDown", "Window",
-]  # fmt: skip
-
 _CHANGES: Final = "/registry/changes"
 _REGISTRY: Final = "registry"
 _BY_ANY_WAY: Final = frozenset({Intent.REACH.value, Intent.KNOWN.value})

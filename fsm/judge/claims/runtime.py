@@ -50,21 +50,6 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import ABSENT, Op
 
-__all__ = [
-    "Announced",
-    "Bound",
-    "DeployBeforeRun",
-    "EventForChange",
-    "PathsFirst",
-    "Published",
-    "QueueOrder",
-    "StatusOf",
-    "StatusShape",
-    "TableAgrees",
-    "TransmitWhenLive",
-    "Unique",
-]
-
 _CONNECTION: Final = "stub_connection"
 _LINK: Final = "node_link"
 _DEPLOYMENT: Final = "stub_deployment"

@@ -38,11 +38,6 @@ from specs.addresses.address import (
 from specs.limits.protocol import SESSION_IDLE, WRITE_TIMEOUT
 from specs.trace import ABSENT, Kind, Op
 
-__all__ = [
-    "CleanAtRest", "ExpiryTiming", "FailClosed", "FalseLasting", "Fresh", "LateReleases",
-    "NothingAfterClose", "OnePerRuntime", "PolicyOnce", "SessionFirst", "Spoken", "StateSurvives",
-]  # fmt: skip
-
 _OVER: Final = frozenset({"closed", "expired"})
 _PERMIT: Final = "permit"
 _ALLOC: Final = "alloc"

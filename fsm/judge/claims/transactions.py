@@ -32,11 +32,6 @@ from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE, Code, DropReason
 from specs.trace import ABSENT, Op
 
-__all__ = [
-    "Conservation", "IdMonotone", "LateDropped", "Match", "NoLateProvisional", "NormalForm",
-    "OneFinal", "RetryIdentity", "TimeoutJustified", "Unanswered",
-]  # fmt: skip
-
 _VERBS: Final = frozenset(MessageType)
 _BEGINS: Final = steps("transaction")
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from fsm.table import Deadline, Table, Transition
 
-__all__ = ["INVITATION", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

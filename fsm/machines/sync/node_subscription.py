@@ -15,8 +15,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["NODE_SUBSCRIPTION", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

@@ -19,8 +19,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["OBJECT_SUBSCRIPTION", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

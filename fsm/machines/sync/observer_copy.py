@@ -16,8 +16,6 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
-__all__ = ["OBSERVER_COPY", "Condition", "State", "Trigger"]
-
 
 @unique
 class State(StrEnum):

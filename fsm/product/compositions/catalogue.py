@@ -31,8 +31,6 @@ from fsm.product.compositions.session import SESSION, SESSION_PROOF, SESSION_TAB
 from fsm.product.compositions.sync import INVITATION, SYNC, SYNC_ENDS, SYNC_LEAVE
 from fsm.product.compositions.transaction import TRANSACTION
 
-__all__ = ["COMPOSITIONS"]
-
 _ALL: Final[tuple[Plan, ...]] = (
     P2P,
     P2P_LATE,

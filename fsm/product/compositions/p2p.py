@@ -59,20 +59,6 @@ from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "P2P",
-    "P2P_AGAIN",
-    "P2P_ENDS",
-    "P2P_FORGED",
-    "P2P_LATE",
-    "SIMULTANEOUS_OPEN",
-    "SIMULTANEOUS_OPEN_LATE",
-    "SIMULTANEOUS_OPEN_TIMEOUT",
-    "TWO",
-    "RegistryPlace",
-    "Scene",
-]
-
 
 @final
 class RegistryPlace(Host, RoutesPort):

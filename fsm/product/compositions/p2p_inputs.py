@@ -13,24 +13,6 @@ from fsm.machines.p2p_connection import State
 from fsm.p2p.link_end import LinkEnd, Loss
 from fsm.registry.resolve.port import RequesterPlan
 
-__all__ = [
-    "Closed",
-    "Deployed",
-    "Disconnect",
-    "Invited",
-    "Knock",
-    "Leave",
-    "Listening",
-    "Observed",
-    "Opened",
-    "ToRegistry",
-    "ToStub",
-    "address",
-    "handler_of",
-    "runtime_of",
-    "short",
-]
-
 
 def address(runtime: str) -> str:
     """The address of a runtime `a`, `b` or `c`."""

@@ -42,8 +42,6 @@ from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD
 from specs.reply_code import Code
 
-__all__ = ["HandlerPlace", "RequesterPlace", "Stubs"]
-
 _POLICY: Final = DialPolicy(("tcp",))
 _OBJECT: Final = "/object"
 _ON_WAY: Final = frozenset({State.CREATED, State.IN_PROGRESS, State.YIELDING})

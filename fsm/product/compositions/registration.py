@@ -28,8 +28,6 @@ from fsm.registry import records
 from fsm.registry.registration import RegistrationCore
 from specs.jsonvalue import JsonObject
 
-__all__ = ["REGISTRATION", "REGISTRY", "RUNTIME", "RegistryPlace", "RuntimePlace"]
-
 REGISTRY: Final = "registry"
 RUNTIME: Final = "runtime"
 

@@ -37,8 +37,6 @@ from fsm.product.compositions.resolve import (
 from fsm.registry.resolve.config import ResolveConfig
 from specs.reply_code import Code
 
-__all__ = ["RELEASE"]
-
 BUS: Final = "bus"
 _IDLE: Final = 20.0
 _TARGET: Final = "hyperty://b.ex/hb"

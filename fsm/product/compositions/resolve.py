@@ -39,19 +39,6 @@ from fsm.registry.resolve.port import RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.reply_code import Code
 
-__all__ = [
-    "CATALOGUE",
-    "LOADER",
-    "REGISTRY",
-    "RESOLVE",
-    "AnswerPlace",
-    "Load",
-    "LoaderPlace",
-    "RegistryPlace",
-    "RoutesPlace",
-    "Unload",
-]
-
 REGISTRY: Final = "registry"
 LOADER: Final = "loader"
 ASKERS: Final = ("asker 1", "asker 2")

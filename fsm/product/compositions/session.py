@@ -54,18 +54,6 @@ from specs.limits.protocol import PING_PERIOD, RECONNECT_BASE
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 
-__all__ = [
-    "NODE",
-    "SESSION",
-    "SESSION_PROOF",
-    "SESSION_TABLES",
-    "STUB",
-    "NodePlace",
-    "Sent",
-    "StubPlace",
-    "compose",
-]
-
 STUB: Final = "stub"
 NODE: Final = "node"
 TO_NODE: Final = "to-node"

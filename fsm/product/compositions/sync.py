@@ -49,17 +49,6 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import LEASE
 from specs.reply_code import Code
 
-__all__ = [
-    "INVITATION",
-    "OBSERVER",
-    "REPORTER",
-    "SYNC",
-    "SYNC_ENDS",
-    "SYNC_LEAVE",
-    "ObserverPlace",
-    "ReporterPlace",
-]
-
 REPORTER: Final = "reporter"
 OBSERVER: Final = "observer"
 ASKS: Final = "asks"

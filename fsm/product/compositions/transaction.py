@@ -31,8 +31,6 @@ from fsm.product.composition import (
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, Code
 
-__all__ = ["ASKER", "COMPONENT", "TRANSACTION", "AskerPlace", "ComponentPlace"]
-
 ASKER: Final = "asker"
 COMPONENT: Final = "component"
 

@@ -17,8 +17,6 @@ from specs.bodies.registry import Record
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 
-__all__ = ["AddressOwners", "RecordCache"]
-
 _CAPACITY: Final = 4096
 """Records remembered; the oldest goes first."""
 

@@ -8,8 +8,6 @@ import attrs
 
 from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
 
-__all__ = ["ResolveConfig", "Topology"]
-
 
 @unique
 class Topology(Enum):

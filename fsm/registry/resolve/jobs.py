@@ -20,8 +20,6 @@ from fsm.machines.resolve_job import RESOLVE_JOB, State, Trigger
 from fsm.registry.resolve.port import RoutesPort
 from specs.limits.protocol import P2P_TIMEOUT
 
-__all__ = ["LinkQueue", "ResolveJobs", "WaitingAsk", "link_key", "node_key"]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -36,14 +36,6 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
 
-__all__ = [
-    "Deployment",
-    "LinkEntities",
-    "LinkEntry",
-    "plan_of",
-    "plan_of_hint",
-]
-
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
 

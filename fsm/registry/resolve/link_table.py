@@ -35,8 +35,6 @@ from specs.limits.protocol import (
 )
 from specs.trace import Op
 
-__all__ = ["LinkTable"]
-
 
 @final
 class LinkTable:

@@ -23,8 +23,6 @@ from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN, SANDBOX_COOL_
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["NodeStubs"]
-
 _TABLE: Final = "stubs"
 _WRITER: Final = "registry"
 

@@ -9,8 +9,6 @@ from fsm.engine import Step
 from fsm.intent import Intent
 from specs.reply_code import Code
 
-__all__ = ["NodePlan", "RequesterPlan", "RoutesPort", "StubPlan"]
-
 
 @final
 @attrs.frozen(slots=True)

@@ -38,8 +38,6 @@ from specs.limits.p2p import LINK_HINTS
 from specs.limits.protocol import NEGATIVE_CACHE
 from specs.reply_code import Code
 
-__all__ = ["ResolveCore"]
-
 
 @final
 class ResolveCore:

@@ -23,18 +23,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import DEFINITION_BYTES, SCHEMA_WORDS, VALUE_DEPTH
 
-__all__ = [
-    "Flaw",
-    "NotJsonError",
-    "Steps",
-    "Unpack",
-    "as_json",
-    "dotted",
-    "json_size",
-    "text_flaw",
-    "unsendable",
-]
-
 Steps: TypeAlias = tuple[str | int, ...]
 """A path, as keys of objects and numbers of elements."""
 
@@ -199,7 +187,6 @@ def text_flaw(text: str, at: Steps = ()) -> Flaw | None:
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
-__all__ = ["NoSchemaError", "ObjectSchema", "compiled"]
 
 _VALUE: Final = "it"
 """The name of a value in a sentence: itself it may be long."""

@@ -28,20 +28,6 @@ from specs.jsonvalue import (
 )
 from specs.limits.protocol import MAX_JSON_DEPTH
 
-__all__ = [
-    "ObjectChange",
-    "can_be_set",
-    "changed",
-    "check_path",
-    "described",
-    "difference",
-    "is_applicable",
-    "published_change",
-    "same",
-    "without",
-    "without_attribute",
-]
-
 
 def check_path(path: str | None) -> None:
     """Refuse a path that leads deeper than any value of a message is nested.

@@ -27,8 +27,6 @@ from specs.limits.protocol import MAX_JSON_KEYS
 from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from specs.reply_code import Code
 
-__all__ = ["Unpublished", "Verdict", "WritesCore", "Written", "flaw_in", "smallest_change"]
-
 _ARRAY: Final = AttributeType.ARRAY.value
 _ADD: Final = Operation.ADD.value
 

@@ -29,8 +29,6 @@ from tests.conformance.play.script.steps import (
 from tests.conformance.play.stage.participants import StageError
 from tests.conformance.play.stage.stage import Stage, open_stage
 
-__all__ = ["Outcome", "perform", "play", "survive"]
-
 PATIENCE: Final = 30.0
 """Seconds of virtual time an expectation is waited for (ours): twice `REPLY_TIMEOUT`."""
 

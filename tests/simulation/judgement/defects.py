@@ -37,8 +37,6 @@ from tests.simulation.plans.plan import Plan
 from tests.simulation.plans.stored import stored_plan_of
 from tests.support.shape import assert_same_shape
 
-__all__ = ["DEFECTS", "Defect", "Trial", "defective"]
-
 Defect = tuple[type, str, Callable]
 """Whose method is replaced, its name, and what makes the other from the one."""
 

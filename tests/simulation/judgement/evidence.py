@@ -12,8 +12,6 @@ from actors.kit.trace import Tracer
 from fsm.judge.trace_line import TraceLine
 from specs.trace import BODIES, SCHEMA, Fact, Kind
 
-__all__ = ["Evidence", "ProcessTracer"]
-
 _STAMP: Final = frozenset({"run", "node", "ln", "wall_ns", "t", "actor"})
 
 _NAMES: Final = tuple(f.name for f in attrs.fields(TraceLine) if f.name not in _STAMP)

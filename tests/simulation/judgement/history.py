@@ -4,24 +4,6 @@ from typing import TypeAlias, final
 
 import attrs
 
-__all__ = [
-    "Answered",
-    "Asked",
-    "Changed",
-    "Created",
-    "Died",
-    "Executed",
-    "Heard",
-    "Held",
-    "History",
-    "Left",
-    "Observing",
-    "Overheard",
-    "Probed",
-    "Remark",
-    "Removed",
-]
-
 
 @final
 @attrs.frozen

@@ -7,8 +7,6 @@ from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.plan import Plan
 from tests.simulation.world.simulator import run
 
-__all__ = ["CHUNK", "broken_by"]
-
 CHUNK: Final = 5
 """Seeds in one test."""
 

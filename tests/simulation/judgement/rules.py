@@ -45,8 +45,6 @@ from tests.simulation.judgement.history import (
     Removed,
 )
 
-__all__ = ["RULES", "Breach", "breaches", "disagreements"]
-
 _PATIENCE: Final = REPLY_TIMEOUT + 1.0
 """Seconds after which a request must have its answer, at the latest."""
 

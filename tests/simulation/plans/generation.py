@@ -9,8 +9,6 @@ import attrs
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 from tests.simulation.world.object_acts import child_acts, object_acts
 
-__all__ = ["HORIZON", "plan_of"]
-
 HORIZON: Final = 40.0
 """Seconds of virtual time in which things happen."""
 

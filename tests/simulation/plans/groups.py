@@ -8,8 +8,6 @@ import attrs
 from tests.simulation.plans.generation import HORIZON, plan_of
 from tests.simulation.plans.plan import Fault, Plan, Wrong
 
-__all__ = ["group_plan_of"]
-
 _MEMBERS: Final = 3
 """Nodes of each domain."""
 

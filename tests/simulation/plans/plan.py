@@ -8,8 +8,6 @@ from typing import Final, final
 import attrs
 import cattrs
 
-__all__ = ["Act", "Deed", "Fault", "Plan", "Wrong", "read_plan", "write_plan"]
-
 
 @final
 class Deed(StrEnum):

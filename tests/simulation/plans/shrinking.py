@@ -6,8 +6,6 @@ import attrs
 
 from tests.simulation.plans.plan import Plan
 
-__all__ = ["shrunk"]
-
 
 def shrunk(plan: Plan, fails: Callable[[Plan], bool], tries: int = 400) -> Plan:
     """Return the smallest plan found that still fails.

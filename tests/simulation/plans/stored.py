@@ -10,8 +10,6 @@ from tests.simulation.plans.generation import HORIZON, plan_of
 from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 
-__all__ = ["stored_plan_of"]
-
 _IN_GROUP: Final = 0.15
 """How many of the plans have several nodes of one domain."""
 

@@ -13,8 +13,6 @@ from tests.simulation.world.objects import Objects
 from tests.simulation.world.process import RuntimeProcess
 from tests.simulation.world.worker import Worker
 
-__all__ = ["Application"]
-
 
 @final
 class Application:

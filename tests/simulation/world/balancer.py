@@ -8,8 +8,6 @@ from typing import final
 from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 
-__all__ = ["Balancer"]
-
 
 @final
 class Balancer(Network):

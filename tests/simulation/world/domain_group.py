@@ -22,8 +22,6 @@ from fsm.group.row_form import read_row
 from tests.simulation.plans.plan import Fault, Wrong
 from transports.engine.memory import MemoryEngine, MemoryStore
 
-__all__ = ["DomainGroup", "Member", "watched"]
-
 _RECORD = "record/"
 
 

@@ -16,8 +16,6 @@ from typing import TypeVar
 import trio
 import trio._core._run as trio_run
 
-__all__ = ["SizedChance", "TimedChance", "chance", "sealed"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ from actors.runtime.stubs.credentials import Credentials
 from specs.addresses.address import domain_of
 from tests.support.node.issuer import Issuer, login_by
 
-__all__ = ["Logins", "issuer", "login_of"]
-
 _KEY: Final = OKPKey.import_key(
     {
         "kty": "OKP",

@@ -11,8 +11,6 @@ from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 
-__all__ = ["MortalNetwork"]
-
 
 @final
 class MortalNetwork(Network):

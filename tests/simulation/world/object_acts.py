@@ -9,8 +9,6 @@ from typing import Final
 
 from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
 
-__all__ = ["child_acts", "object_acts"]
-
 _ALSO: Final = 0.5
 """How many of those who are nobody's friend observe, too."""
 

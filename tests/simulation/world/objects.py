@@ -31,8 +31,6 @@ from tests.simulation.judgement.history import (
 from tests.simulation.plans.plan import Act, Deed
 from tests.simulation.world.process import RuntimeProcess
 
-__all__ = ["Objects"]
-
 _KEPT: Final = 6
 """Elements that the array of an object has at most, or nearly."""
 

@@ -39,8 +39,6 @@ from tests.simulation.world.worker import Worker
 from tests.support.node.issuer import Issuer
 from transports.link import Kind, Network
 
-__all__ = ["Air", "NodeProcess", "Process", "RuntimeProcess", "domain_of", "place_of"]
-
 _PORT = 41_000
 _NEXT = 100
 """From a node of a domain to the next one."""

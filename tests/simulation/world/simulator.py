@@ -33,8 +33,6 @@ from tests.simulation.world.trouble import Ends, begin
 from transports.engine.memory import open_memory_store
 from transports.memory import MemoryNetwork
 
-__all__ = ["Outcome", "run"]
-
 _SETTLING = 60.0
 """Seconds after the last fault until everybody must reach everybody: a silent peer is found
 within 30, and coming back after long waits up to 16 between two attempts."""

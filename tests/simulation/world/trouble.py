@@ -23,8 +23,6 @@ from actors.testing.chaos.toxics import (
 from tests.simulation.plans.plan import Fault, Wrong
 from tests.simulation.world.process import Air
 
-__all__ = ["Ends", "begin"]
-
 _SLICE = 200
 """Bytes."""
 

@@ -10,8 +10,6 @@ from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from tests.simulation.judgement.history import Executed, History, Overheard
 
-__all__ = ["Worker"]
-
 
 @final
 class Worker(Hyperty):

@@ -13,7 +13,7 @@ from fsm.judge.trace_line import line_of
 from fsm.judge.verdict import RunJudge
 from fsm.registry.node_rights import Observation
 from specs.trace import BODIES, Fact, Kind, Stamp
-from tests.support.node.node_peer import DOMAIN, RA, Peer, World
+from tests.support.node.node_peer import DOMAIN, Peer, World
 from transports.engine.memory import MemoryEngine, MemoryStore, open_memory_store
 from transports.link import Network
 from transports.memory import MemoryNetwork
@@ -155,6 +155,3 @@ async def resumed(member: Member, runtime: str, token: str) -> Peer:
     assert answer.code == 200, answer.body
     peer.token = answer.body["value"]["sessionToken"]
     return peer
-
-
-__all__ = ["RA", "GroupWorld", "Member", "open_group", "resumed"]

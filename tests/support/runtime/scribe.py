@@ -6,7 +6,8 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.mailbox import Reply
 
 
 @attrs.frozen

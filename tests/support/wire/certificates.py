@@ -6,8 +6,6 @@ import trustme
 
 from transports.tls import client_context, server_context
 
-__all__ = ["Certificates"]
-
 
 class Certificates:
     """An authority, and a certificate of this machine's loopback address.

@@ -18,8 +18,6 @@ from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.link import Kind, Link, Network
 from transports.urls import join_host_port
 
-__all__ = ["http_over"]
-
 _KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
 """Seconds an idle connection is kept: the server hangs it up only later."""
 

@@ -28,8 +28,6 @@ from specs.jsonvalue import Json
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 
-__all__ = ["HttpJsonStub"]
-
 NAME: Final = "http-json"
 
 _METHODS: Final = {

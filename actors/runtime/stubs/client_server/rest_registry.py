@@ -25,8 +25,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["RestRegistryStub"]
-
 NAME: Final = "rest-registry"
 _UUID_BYTES: Final = 16
 

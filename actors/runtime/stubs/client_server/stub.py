@@ -34,8 +34,6 @@ from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
 from transports.codec import encode, read_object
 
-__all__ = ["ClientServerStub"]
-
 _SLOW: Final = f"the server has not answered within {BACKEND_TIMEOUT:.0f} s"
 _BUSY: Final = f"{BACKEND_QUEUE} requests wait for the server already"
 

@@ -40,15 +40,6 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 
-__all__ = [
-    "Observes",
-    "ReportedChildren",
-    "as_child_value",
-    "child_message",
-    "read_op",
-    "read_report",
-]
-
 _VERBS: Final = {
     Act.CREATE: MessageType.CREATE,
     Act.UPDATE: MessageType.UPDATE,

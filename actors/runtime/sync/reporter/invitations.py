@@ -13,8 +13,6 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import FIRST_FINAL
 from transports.bodies import write_body
 
-__all__ = ["Invitations"]
-
 
 @final
 class Invitations:

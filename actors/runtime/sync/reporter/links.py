@@ -21,8 +21,6 @@ from specs.limits.sync import MAX_WITNESSED
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 
-__all__ = ["ObserverLinks", "link_of"]
-
 Verified: TypeAlias = Callable[[str, Message], None]
 """Takes a request to an object whose sender is proven."""
 

@@ -13,8 +13,9 @@ import attrs
 import trio
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.sync.context import Spawn, SyncContext, observer_of
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations, scheme_for
 from actors.runtime.sync.reporter.children import ReportedChildren
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from fsm.engine import Step
     from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["NOTHING_STORED", "NO_STORE", "ReportedObjects"]
 
 _log = get_logger("actors.runtime")
 

@@ -23,21 +23,6 @@ from fsm.group.rows_io import Conflicted, Current, Put, Read, Seen, Written
 from fsm.product.composition import Host, UnsafeError
 from fsm.session.node_session_io import PeerForm
 
-__all__ = [
-    "ENGINE",
-    "KEY",
-    "RUNTIME",
-    "Answer",
-    "Ask",
-    "EnginePlace",
-    "Lapse",
-    "News",
-    "Watch",
-    "Write",
-    "beginning",
-    "session_of",
-]
-
 ENGINE: Final = "engine"
 RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 KEY: Final = session_key(RUNTIME)

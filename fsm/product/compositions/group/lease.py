@@ -41,8 +41,6 @@ from fsm.product.composition import (
 )
 from specs.limits.group import GROUP_LEASE
 
-__all__ = ["GROUP_LEASES", "LeasePlace"]
-
 PLACE: Final = "lease"
 _NODE: Final = "a"
 _PUTS: Final = 4

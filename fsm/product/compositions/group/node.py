@@ -54,8 +54,6 @@ from fsm.product.compositions.group.engine import (
 )
 from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
 
-__all__ = ["NodePlace"]
-
 _LATE: Final = 1_000.0
 """Seconds after which a lease is over by any clock."""
 

@@ -43,9 +43,6 @@ from fsm.product.compositions.group.engine import (
 )
 from fsm.product.compositions.group.node import NodePlace
 
-__all__ = ["GROUP", "GROUP_DEATH", "GROUP_FENCE", "GROUP_LEAVE", "GROUP_THREE"]
-
-
 # --- what must be, and what must not ----------------------------------------------------------
 
 

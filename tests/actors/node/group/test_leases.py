@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.supervision.actor import Reply
+from actors.kit.supervision.mailbox import Reply
 from actors.node.bus import NodeBus
 from actors.node.group.wire import Head, write_head
 from actors.node.messages import Alive

@@ -3,9 +3,7 @@
 import trio
 
 from tests.actors.runtime.objects.test_children import seen
-from tests.actors.runtime.objects.test_store import world, written_at_once
-
-__all__ = ["written_at_once"]
+from tests.actors.runtime.objects.test_store import world, written_at_once  # noqa: F401  a fixture
 
 
 async def test_a_reporter_that_is_back_has_all_children_and_changes_its_own(

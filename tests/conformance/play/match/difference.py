@@ -22,8 +22,6 @@ from tests.conformance.play.script.steps import (
     TimeStep,
 )
 
-__all__ = ["Candidate", "Difference", "NearMiss", "show_message", "show_step"]
-
 _SHOWN: Final = 300
 
 

@@ -26,15 +26,6 @@ from tests.conformance.play.script.addresses import SANDBOX, Places, is_hyperty,
 from tests.conformance.play.script.hop import GAP, Place, Ride
 from tests.conformance.play.script.steps import MessageStep
 
-__all__ = [
-    "DELAYED",
-    "DOUBLED",
-    "Instance",
-    "MessageScore",
-    "Need",
-    "needs_of",
-]
-
 DELAYED: Final = "delayed"
 """Why the network carries a message late."""
 

@@ -23,8 +23,6 @@ from tests.conformance.play.script.steps import (
     TableStep,
 )
 
-__all__ = ["FactScore", "Move", "belongs", "moves"]
-
 _LINK_STATES: Final = {Op.OPEN: (ABSENT, "open"), Op.CLOSE: ("open", "closed")}
 _PEER_LINK: Final = "p2p"
 

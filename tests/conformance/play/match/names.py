@@ -31,8 +31,6 @@ from specs.child import parent_of
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
-__all__ = ["Content", "Names", "says_the_same"]
-
 _PART: Final = re.compile(r"[/#]?[^/#]+")
 
 _FIXED: Final = frozenset({"domain", "global", "hyperty-catalogue", "hyperty-runtime", "user"})

@@ -10,8 +10,6 @@ from actors.kit.trace import More, Tracer
 from specs.message import Message
 from specs.trace import Fact, Op
 
-__all__ = ["Observer", "Seen"]
-
 
 @final
 @attrs.frozen

@@ -44,8 +44,6 @@ from tests.conformance.play.script.steps import (
     TimeStep,
 )
 
-__all__ = ["Match", "Order", "Precedence"]
-
 _STUB: Final = "stub_connection"
 _DEPLOYMENT: Final = "stub_deployment"
 _P2P: Final = "p2p"

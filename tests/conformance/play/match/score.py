@@ -54,8 +54,6 @@ from tests.conformance.play.script.steps import (
     TimeStep,
 )
 
-__all__ = ["Score"]
-
 _GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
 _BUS: Final = "bus"
 

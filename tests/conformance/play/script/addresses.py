@@ -10,8 +10,6 @@ from tests.conformance.play.script.hop import Place
 from tests.conformance.play.script.steps import Setting
 from tests.conformance.play.script.vocabulary import Alias, Node
 
-__all__ = ["MACROS", "SANDBOX", "Places", "expanded", "is_hyperty", "is_object", "texts_in"]
-
 _WELL_KNOWN: Final = "hyperty-catalogue://catalogue.{}.ex/.well-known/{}"
 
 MACROS: Final[Mapping[str, str]] = MappingProxyType(

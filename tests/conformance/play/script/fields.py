@@ -27,8 +27,6 @@ from tests.conformance.play.script.vocabulary import (
     RuntimeUrl,
 )
 
-__all__ = ["declared", "field_name", "nearest", "read_fields"]
-
 T = TypeVar("T")
 
 _LONGEST: Final = 30 * 86_400

@@ -11,8 +11,6 @@ from typing import Final, final
 
 import attrs
 
-__all__ = ["GAP", "Carrier", "Hop", "Place", "Ride", "read_hop", "read_place"]
-
 _TOKEN: Final = re.compile(
     r"(?P<handed>>)|(?P<wire>~wire~)|=(?P<link>[^=>~]+)=|(?P<gap>\.\.)"
     r"|(?P<place>\{[^{}]*\}|(?:(?!\.\.|~wire~)[^=>{}])+)"

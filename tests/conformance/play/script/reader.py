@@ -42,8 +42,6 @@ from tests.conformance.play.script.vocabulary import (
     RuntimeUrl,
 )
 
-__all__ = ["ScriptError", "read_script", "read_script_lines"]
-
 
 @final
 class ScriptError(ProtoflyError):

@@ -31,28 +31,6 @@ from tests.conformance.play.script.vocabulary import (
     RuntimeUrl,
 )
 
-__all__ = [
-    "LINK",
-    "LOST",
-    "MACHINE_WORDS",
-    "STEP_WORDS",
-    "AuthzStep",
-    "CallStep",
-    "Drop",
-    "FaultStep",
-    "IngestStep",
-    "Key",
-    "Machine",
-    "MessageStep",
-    "ResolveStep",
-    "Scenario",
-    "Setting",
-    "StateStep",
-    "Step",
-    "TableStep",
-    "TimeStep",
-]
-
 G = TypeVar("G", bound=Given)
 
 

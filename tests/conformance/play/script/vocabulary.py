@@ -14,51 +14,6 @@ import attrs
 from specs.addresses.address import host_of, last_segment, message_node
 from specs.jsonvalue import JsonObject
 
-__all__ = [
-    "DO_WORDS",
-    "FAULT_WORDS",
-    "GIVEN_WORDS",
-    "Action",
-    "Address",
-    "AddressAllocated",
-    "Alias",
-    "Allocate",
-    "Answer",
-    "Ask",
-    "Beginning",
-    "Change",
-    "ClockJump",
-    "Control",
-    "DataObject",
-    "Denial",
-    "Deploy",
-    "Fault",
-    "Forge",
-    "Given",
-    "Hyperty",
-    "HypertyUrl",
-    "KeptAddress",
-    "LinkCut",
-    "LogIn",
-    "Node",
-    "NodeUrl",
-    "ObjectUrl",
-    "Observe",
-    "Order",
-    "P2PLink",
-    "PeerSilent",
-    "PeerVanishes",
-    "ProcessUrl",
-    "Publish",
-    "Reuse",
-    "Runtime",
-    "RuntimeShutdown",
-    "RuntimeUrl",
-    "Send",
-    "Session",
-    "Watch",
-]
-
 Address = NewType("Address", str)
 """Any address."""
 

@@ -15,8 +15,6 @@ from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.memory import MemoryLink, MemoryNetwork, Wire
 
-__all__ = ["Carried", "Disturbance", "ScenarioNetwork"]
-
 _LATENCY: Final = 0.01
 """Seconds a frame takes from one end of a wire to the other: what goes on inside a
 process is done before its peers hear of it."""

@@ -30,8 +30,6 @@ from transports.codec import BadLine, decode_frame, encode
 from transports.errors import LinkError
 from transports.link import Kind, Link, Network
 
-__all__ = ["OWN_WORDS", "Peer", "ScriptedHyperty", "StageError", "allocated"]
-
 
 @final
 class StageError(ProtoflyError):

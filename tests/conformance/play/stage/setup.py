@@ -42,8 +42,6 @@ from tests.conformance.play.stage.participants import OWN_WORDS, Peer, StageErro
 from tests.conformance.play.stage.world import World
 from transports.errors import DialError
 
-__all__ = ["ask_over_link", "observing", "set_up"]
-
 _PATIENCE: Final = 60.0
 """Seconds, of any clock, that a precondition may take."""
 

@@ -52,8 +52,6 @@ from tests.conformance.play.stage.world import World, open_world
 from transports.codec import decode_line, encode
 from transports.errors import DialError, LinkError
 
-__all__ = ["Disturbances", "Stage", "act", "open_stage"]
-
 _NETWORK: Final = "network"
 
 

@@ -50,17 +50,6 @@ from tests.conformance.play.stage.network import ScenarioNetwork
 from tests.conformance.play.stage.participants import Peer, ScriptedHyperty, StageError
 from transports.link import Kind
 
-__all__ = [
-    "Member",
-    "PeopleFake",
-    "RecordsFake",
-    "RelaysFake",
-    "World",
-    "back_ends_of",
-    "login_of",
-    "open_world",
-]
-
 T = TypeVar("T")
 
 _FOUND: Final = "OK"
