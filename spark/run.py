@@ -20,7 +20,7 @@ from pyspark.storagelevel import StorageLevel
 from fsm.judge.trace_line import Verdict
 from spark.errors import ReportPlaceError, failures_told
 from spark.files import QUARANTINED, SILENT
-from spark.findings import DIAGRAMS, Findings
+from spark.findings import DIAGRAMS, Findings, Quarantine, Scope
 from spark.load import place_lines, read_source, small_frame
 from spark.pipeline import Question, validate
 from spark.report.export import write_otlp, write_xes
@@ -37,6 +37,21 @@ from spark.report.stories import Story, stories_of, write_stories
 from spark.report.words import count, summary
 from spark.schemas import QUARANTINE, READ, REST, STORY, VIOLATION, WRITER
 from spark.session import Cluster, Effort, open_session
+
+__all__ = [
+    "Cluster",
+    "Order",
+    "Outcome",
+    "Quarantine",
+    "Question",
+    "Scope",
+    "carry_out",
+    "convert",
+    "convert_traces",
+    "effort_for",
+    "export",
+    "run",
+]
 
 
 def convert(session: SparkSession, paths: Sequence[str], target: str) -> int:

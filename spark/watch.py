@@ -34,6 +34,8 @@ from spark.session import Cluster, Effort, open_session
 from spark.stream import AcrossFold, FolderFold, TraceSource, sizes_of
 from specs.plain_text import visible
 
+__all__ = ["Cluster", "Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
+
 SCHEMA: Final = "protofly.watch/1"
 
 _Id: TypeAlias = tuple[str | int | None, ...]
