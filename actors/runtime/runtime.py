@@ -1,6 +1,6 @@
-"""A running runtime: what its owner can do with it, and its hyperties."""
+"""A running runtime: what it owns, what its owner can do with it, and its hyperties."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final, NoReturn, final
@@ -8,16 +8,25 @@ from typing import Final, NoReturn, final
 import attrs
 import trio
 
+from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.monitor import Crash
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Crash, Monitor
 from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
+from actors.pipe.process import ProcessSandboxes
+from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.bus.transfers import Transfers
+from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import Discoverer
+from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hyperty.addresses import HypertyAddresses
-from actors.runtime.hyperty.host import HypertyHosts
+from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import (
     HypertyFailedError,
     HypertyMaker,
@@ -27,22 +36,46 @@ from actors.runtime.hyperty.hyperty import (
 )
 from actors.runtime.isolation.hyperty import HypertyTools, SandboxedCode, sandboxed_hyperty
 from actors.runtime.isolation.loading import find_hyperty, load_errors
+from actors.runtime.link_guard import LinkGuard
 from actors.runtime.objects.context import HypertyContext
-from actors.runtime.parts import Presence, RuntimeParts
-from actors.runtime.registry.allocation import AddressGiven
-from actors.runtime.registry.registry import RegistryView
-from actors.runtime.stubs.loader import Hosted
-from actors.runtime.stubs.sandbox import Component, ComponentMaker, StartComponent
-from actors.runtime.sync.context import ComponentLeft
+from actors.runtime.objects.windows import RequestWindows
+from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_sender import OwnSender
+from actors.runtime.policing import Policing
+from actors.runtime.registry.allocation import AddressAllocation
+from actors.runtime.registry.registrations import Registrar
+from actors.runtime.registry.registry import Registry
+from actors.runtime.registry.status import RuntimeStatus
+from actors.runtime.store.runtime_store import RuntimeStore
+from actors.runtime.stubs.catalogue import (
+    Catalogue,
+    StubKind,
+    handler_descriptor,
+    requester_descriptor,
+)
+from actors.runtime.stubs.credentials import Entrance
+from actors.runtime.stubs.loader import Hosted, Load, LoaderMessage, Unload
+from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes, StartComponent
+from actors.runtime.stubs.stub import StubConfig
+from actors.runtime.sync.manager import SyncManager
 from fsm.bus.forward_rules import ForwardRule
+from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import runtime as runtime_url
-from specs.addresses.address import runtime_name
+from specs.addresses.address import runtime_name, subscription_manager
+from specs.bodies.link import Command, Path
 from specs.bodies.registry import Record
+from specs.bodies.word import StubMethod
 from specs.jsonvalue import JsonObject
-from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.bus import MAX_ATTEMPTS
+from specs.limits.protocol import DEPLOY_TIMEOUT, GOODBYE_TIMEOUT, RENEW_TIMEOUT
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from transports.bodies import write_body
+from transports.link import Network
+
+_log = get_logger("actors.runtime")
 
 _SHARE: Final = 0.25
 """Share of its time limit that each step gets after one has exceeded it."""
@@ -82,35 +115,94 @@ class _Deployment:
 
 @final
 class Runtime:
-    """A runtime; made by `open_runtime`.
+    """A runtime, and owner of what its parts use; made by `open_runtime`.
 
     Args:
-        parts: Its actors.
-        background: Runs the removal of hyperties; it is left after `leave`.
+        config: Its configuration.
+        network: Network on which it dials and listens.
+        counters: Counts of dropped messages and of the findings of the monitor.
+        monitor: Monitor of the process.
+        feed: Takes its trace, and offers its steps to followers.
+        store: What is stored.
+        processes: Opens sandbox processes.
+        identity: The key of the runtime, and what was said of it.
 
     Attributes:
         url: Its address.
         is_leaving: Whether it closes, or has closed.
-        counters: Counts of dropped messages and of the findings of the monitor.
+        own: The user of the runtime, as its node says.
+        agent: The port of `R/ua`.
+        catalogue: Finds descriptors.
+        discoverer: Searches domain registries in the name of `R/discovery`.
         followers: The models of the application that go along with entities.
+        policing: The policies of the runtime; None: the application decides itself.
         status: Whether the runtime reaches its node.
+        transfers: What the bodies in chunks of its hyperties share.
+        windows: The open requests of its hyperties.
+        handler: Address of the handler stub that accepts direct links; None: there is none.
         http_url: Where health and metrics are served; None: nowhere.
+        failure: Why the last hyperty was given up that crashed too often; None: none was.
     """
 
-    def __init__(self, parts: RuntimeParts, background: trio.Nursery) -> None:
-        self.url = parts.config.runtime
-        self.counters = parts.counters
-        self.followers = parts.followers
-        self.status = parts.status
+    bus: MessageBus
+    agent: CorePort
+    guard: LinkGuard
+    sandboxes: Sandboxes
+    catalogue: Catalogue
+    loader: ActorRef[LoaderMessage]
+    registrar: Registrar
+    registry: Registry
+    allocation: AddressAllocation
+    sync: SyncManager
+    discoverer: Discoverer
+    followers: Followers
+    status: RuntimeStatus
+    policing: Policing | None
+    background: trio.Nursery
+    _addresses: HypertyAddresses
+    _entrance: Entrance
+
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        network: Network,
+        counters: Counters,
+        monitor: Monitor,
+        feed: StepFeed,
+        store: RuntimeStore,
+        processes: ProcessSandboxes,
+        identity: OwnIdentity,
+    ) -> None:
+        self.url: Final = config.runtime
+        self.config: Final = config
+        self.network: Final = network
+        self.counters: Final = counters
+        self.monitor: Final = monitor
+        self.feed: Final = feed
+        self.store: Final = store
+        self.processes: Final = processes
+        self.identity: Final = identity
+        self.own: Final = OwnSender.of(config.runtime)
+        self.transfers: Final = Transfers(config.largest_body)
+        self.windows: Final = RequestWindows()
+        self.handler: str | None = None
         self.http_url: str | None = None
-        self._parts = parts
-        self._presence = Presence(parts)
-        self._addresses = HypertyAddresses(parts)
-        self._background = background
-        self._deployments: dict[str, _Deployment] = {}
-        self._failure: HypertyFailedError | None = None
-        self._has_failed = trio.Event()
+        self.failure: HypertyFailedError | None = None
         self.is_leaving = False
+        self._deployments: dict[str, _Deployment] = {}
+        self._has_failed = trio.Event()
+
+    @property
+    def user(self) -> str | None:
+        """Address of the user who owns the hyperties: the configured one, else that of the login.
+
+        Before the first session, nobody has logged in.
+        """
+        return self.config.user or self.own.identity.user
+
+    def port(self, part: str) -> CorePort:
+        """Return the port of a part of the runtime, such as `registry`."""
+        return CorePort(f"{self.url}/{part}", self.bus)
 
     # ---- for its owner
 
@@ -147,9 +239,28 @@ class Runtime:
         if described.message_schema is None:
             described = attrs.evolve(described, message_schema=recorded_schema(make))
         life = self._lifecycle(described)
-        hosts = HypertyHosts(make, self._parts, life)
-        await self.host(described, hosts.make, life)
-        return hosts.context, life
+        contexts: list[HypertyContext] = []
+
+        def host(port: MiniBusPort) -> Actor[Delivery]:
+            # One context, with the port of the first life, for all lives.
+            if not contexts:
+                contexts.append(self._context(port))
+            return HypertyHost(make, contexts[0], life)
+
+        await self.host(described, host, life)
+        return contexts[0], life
+
+    def _context(self, port: MiniBusPort) -> HypertyContext:
+        return HypertyContext(
+            self.url,
+            port,
+            self.config.ids,
+            self.feed,
+            self.store,
+            transfers=self.transfers,
+            windows=self.windows,
+            own=self.own,
+        )
 
     async def load(self, address: str, name: str | None = None) -> Lifecycle:
         """Run the hyperty that a signed descriptor describes; return its lifecycle (HYP-01).
@@ -164,7 +275,7 @@ class Runtime:
             HypertyLoadError: A step failed; those before it are undone.
         """
         with load_errors(address):
-            found = await find_hyperty(self._parts.catalogue, address, name)
+            found = await find_hyperty(self.catalogue, address, name)
             return await self.settle_apart(*found)
 
     async def settle_apart(self, profile: str | Profile, code: SandboxedCode) -> Lifecycle:
@@ -179,16 +290,16 @@ class Runtime:
         Raises:
             SandboxError: The hyperty did not start; all others are as `host`.
         """
-        config, life = self._parts.config, self._lifecycle(profile)
+        config, life = self.config, self._lifecycle(profile)
         largest = min(config.largest_body, SANDBOX_TRANSFER_BYTES)
         tools = HypertyTools(config.runtime, config.ids, self.counters, life, largest)
-        spawn = partial(self._parts.processes.open, find=code.find)
+        spawn = partial(self.processes.open, find=code.find)
         await self.host(profile, sandboxed_hyperty(code, spawn, tools), life)
         return life
 
     def _lifecycle(self, profile: str | Profile) -> Lifecycle:
         name = profile if isinstance(profile, str) else profile.name
-        return Lifecycle(name, self._parts.config.entropy, self._parts.monitor)
+        return Lifecycle(name, self.config.entropy, self.monitor)
 
     async def host(
         self, profile: str | Profile, make: ComponentMaker, life: Lifecycle | None = None
@@ -217,16 +328,16 @@ class Runtime:
         """
         described = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
-        given = await self.reserve(described)
+        given = await self._addresses.give(described)
         if self.is_leaving:
             raise ActorStoppedError(self.url)
         url = life.url = given.address
         deployment = self._deployments[url] = _Deployment(url, described, life)
         try:
-            self._parts.bus.set_name(url, described.name)
+            self.bus.set_name(url, described.name)
             sandbox = await self._run(url, make)
             await self._register(url, described)
-            await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
+            await self.loader.tell(Hosted(url, sandbox, self._ended))
             deployment.is_up = True
         finally:
             if not deployment.is_up:
@@ -259,26 +370,13 @@ class Runtime:
         """
         await self._remove(url, keeps=True)
 
-    async def reserve(self, profile: Profile) -> AddressGiven:
-        """Get an address for a hyperty, as `host` does, without running one.
-
-        If cancelled, an address that the node allocates all the same is given back to it.
-
-        Raises:
-            AllocationError: The node gave no address.
-            BadMessageError: The node answered with something else.
-            NotKeptError: The profile names an address that is not kept for it.
-            ActorStoppedError: The runtime has closed.
-        """
-        return await self._addresses.give(profile)
-
     async def _ended(self, url: str, crash: Exception | None) -> None:
         """Remove a hyperty whose sandbox has ended, on request or not."""
         deployment = self._deployments.get(url)
         if deployment is None:
             return
         if crash is not None and deployment.removal is None:
-            self._failure = deployment.life.given_up(crash)
+            self.failure = deployment.life.given_up(crash)
             self._has_failed.set()
         deployment.life.undeployed()
         await self.undeploy(url)
@@ -291,9 +389,9 @@ class Runtime:
         Raises:
             HypertyFailedError: A hyperty was given up.
         """
-        while self._failure is None:
+        while self.failure is None:
             await self._has_failed.wait()
-        raise self._failure
+        raise self.failure
 
     async def _remove(self, url: str, *, keeps: bool) -> None:
         """Wait until a hyperty is removed; a background task does it, once."""
@@ -303,7 +401,7 @@ class Runtime:
         removal = deployment.removal
         if removal is None:
             removal = deployment.removal = _Removal(keeps)
-            self._background.start_soon(self._end, deployment, removal)
+            self.background.start_soon(self._end, deployment, removal)
         await removal.done.wait()
         if removal.error is not None:
             raise removal.error
@@ -325,10 +423,10 @@ class Runtime:
         url = deployment.url
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._unregister(url)
-        await self._parts.sandboxes.close(url)
-        self._parts.bus.set_name(url, None)
+        await self.sandboxes.close(url)
+        self.bus.set_name(url, None)
         with trio.move_on_after(GOODBYE_TIMEOUT):
-            await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
+            await self.sync.leave_all(url)
         if deployment.is_up:
             # Until the loader has done its part, the address is reserved.
             await deployment.life.ended()
@@ -347,7 +445,7 @@ class Runtime:
             SessionError: The node refuses it, or cannot be reached; see its `code`.
             ActorStoppedError: The runtime has closed.
         """
-        await self._presence.enter()
+        await self._entrance.enter(self.config.ids.next(self.agent.url))
 
     async def release_name(self, name: str | None = None) -> None:
         """Give a name back to the node; any user may open it when it has no session any more.
@@ -363,9 +461,10 @@ class Runtime:
             ReleaseError: The node refuses, or cannot be reached.
             ActorStoppedError: The runtime has closed.
         """
-        domain = self._parts.config.domain
-        url = self.url if name is None else runtime_url(domain, runtime_name(name))
-        await self._presence.release_name(url)
+        url = self.url if name is None else runtime_url(self.config.domain, runtime_name(name))
+        await self._entrance.release(self.config.ids.next(self.agent.url), url)
+
+    # ---- coming
 
     async def boot(self) -> None:
         """Set up the handler stub and the kept addresses; called once, before anything else.
@@ -375,11 +474,67 @@ class Runtime:
         Raises:
             ActorStoppedError: The runtime closes.
         """
-        await self._presence.boot()
+        attempts = 1 if self.config.identity_gui is None else MAX_ATTEMPTS
+        self._entrance = Entrance(self.agent, self.config.domain, attempts)
+        self._addresses = HypertyAddresses(
+            self.config,
+            self.agent,
+            self.allocation,
+            self.store,
+            self.discoverer,
+            lambda: self.user,
+        )
+        await self._accept_links()
         await self._addresses.boot()
 
+    async def _accept_links(self) -> None:
+        """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
+
+        The descriptor of the runtime, if it has one, names the stubs; without a handler, or with
+        one that nobody is told how to reach, the runtime takes no links (CAT-04, CAT-10).
+        """
+        config = self.config
+        # Constraints of other descriptors are judged by that of the runtime, with links or without.
+        handler, requester = await self._link_stubs()
+        if not config.kinds or not config.links.wants_any:
+            return
+        if handler is None or requester is None:
+            _log.warning("no direct links are taken", runtime=self.url, why="no stubs for them")
+            return
+        url = f"{self.url}/p2phandler/1"
+        stub = StubConfig(
+            self.url,
+            config.domain,
+            kinds=config.kinds,
+            host=config.p2p_host,
+            ice=config.ice_source,
+            links=config.links,
+        )
+        refusal: str | None = await self.loader.ask(
+            lambda done: Load(url, handler, stub, done, StubKind.P2P_HANDLER)
+        )
+        if refusal is not None:
+            _log.warning("no direct links are taken", runtime=self.url, why=refusal)
+        if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
+            self.handler = url
+            self.registrar.accept_links(url, requester)
+
+    async def _link_stubs(self) -> tuple[str | None, str | None]:
+        """Return the catalogue addresses of handler and requester stub."""
+        config = self.config
+        if config.descriptor is None:
+            return handler_descriptor(config.domain), requester_descriptor(config.domain)
+        with trio.move_on_after(DEPLOY_TIMEOUT):
+            described = await self.catalogue.runtime(config.descriptor)
+            if described is not None:
+                return described.p2p
+        _log.warning("no runtime descriptor", runtime=self.url, descriptor=config.descriptor)
+        return None, None
+
     async def paths_lost(self, domain: str, session: str | None) -> None:
-        """Claim everything again that a node has lost with the session of this runtime.
+        """Claim addresses, registrations and paths again that a node has lost (STB-09).
+
+        The stub of the own node sends nothing else until that is done.
 
         Args:
             domain: Domain of the node.
@@ -390,7 +545,33 @@ class Runtime:
         Raises:
             ActorStoppedError: The runtime closes.
         """
-        await self._presence.paths_lost(domain, session)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.sync.renew_paths, domain)
+            if domain != self.config.domain:
+                return
+            await self.allocation.claim_all()
+            nursery.start_soon(self.registrar.register_all_again)
+            if self.handler is not None:
+                nursery.start_soon(self._set_path, self.handler, MessageType.SUBSCRIBE)
+            # What the node refuses for now is asked for again, and holds up nobody for longer.
+            nursery.cancel_scope.deadline = trio.current_time() + RENEW_TIMEOUT
+        if session is not None:
+            stub = session.partition("/session/")[0]
+            await self._ask(MessageType.EXECUTE, stub, Command(StubMethod.RENEWED, link=session))
+
+    async def _set_path(self, url: str, kind: MessageType) -> bool:
+        """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""
+        to = subscription_manager(self.config.domain)
+        answer = await self._ask(kind, to, Path((url,), url))
+        return answer.code <= LAST_SUCCESS
+
+    async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
+        sender = self.agent.url
+        number = self.config.ids.next(sender)
+        request = Message(number, kind, sender, to, write_body(body))
+        answer = await self.agent.request(request)
+        self._entrance.heard(answer)
+        return answer
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
         """Send a request as a part of the runtime, such as `registry`; return its answer.
@@ -409,14 +590,8 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         sender = f"{self.url}/{part}"
-        number = self._parts.config.ids.next(sender)
-        port = CorePort(sender, self._parts.bus)
-        return await port.request(Message(number, kind, sender, to, body))
-
-    @property
-    def discoverer(self) -> Discoverer:
-        """Searches domain registries in the name of the runtime."""
-        return self._parts.discoverer
+        number = self.config.ids.next(sender)
+        return await self.port(part).request(Message(number, kind, sender, to, body))
 
     async def lend(self, part: str) -> None:
         """Let code beside the runtime send as a part of it; it is checked like any part.
@@ -430,7 +605,7 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         sender = f"{self.url}/{part}"
-        self._parts.bus.grant(sender, sender, Origin.LOCAL)
+        self.bus.grant(sender, sender, Origin.LOCAL)
 
     def forwarded(self, rule: ForwardRule) -> AbstractAsyncContextManager[None]:
         """Copy messages between two addresses of this runtime, while the context is open.
@@ -438,7 +613,7 @@ class Runtime:
         Args:
             rule: The forward rule or alias (BUS-08, BUS-10).
         """
-        return self._parts.agent.forwarded(rule)
+        return self.agent.forwarded(rule)
 
     async def reload_policies(self) -> str:
         """Read the policy files again; the runtime keeps its policies if one cannot be used.
@@ -452,7 +627,7 @@ class Runtime:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        policing = self._parts.policing
+        policing = self.policing
         return "" if policing is None else await policing.reload()
 
     async def links(self) -> tuple[LinkEntry, ...]:
@@ -463,7 +638,7 @@ class Runtime:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        return (await self._view()).links
+        return (await self.registry.view()).links
 
     async def node_stubs(self) -> tuple[str, ...]:
         """Return the addresses of the deployed stubs to message nodes.
@@ -473,46 +648,33 @@ class Runtime:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        return (await self._view()).node_stubs
+        return (await self.registry.view()).node_stubs
 
     @property
     def hyperties(self) -> int:
         """Number of hyperties that run."""
-        return sum(one.is_up and one.removal is None for one in self._deployments.values())
-
-    @property
-    def failure(self) -> HypertyFailedError | None:
-        """Why the last hyperty was given up that crashed too often; None: none was."""
-        return self._failure
-
-    @property
-    def handler(self) -> str | None:
-        """Address of the handler stub that accepts direct links; None: there is none."""
-        return self._presence.handler
-
-    async def _view(self) -> RegistryView:
-        return await self._parts.registry.view()
+        return sum(each.is_up and each.removal is None for each in self._deployments.values())
 
     # ---- hyperties
 
     async def _run(self, url: str, make: ComponentMaker) -> ActorRef[StartComponent]:
-        await self._parts.registry.add_local(url)
+        await self.registry.add_local(url)
         component = Component(url, Origin.LOCAL, make, Intensity())
-        return await self._parts.sandboxes.open(component)
+        return await self.sandboxes.open(component)
 
     async def _register(self, url: str, profile: Profile) -> None:
         record = Record(
             url,
             self.url,
-            user=self._parts.user,
+            user=self.user,
             name=profile.name,
             descriptor=profile.descriptor,
             resources=profile.resources,
             data_schemes=profile.data_schemes,
             message_schema=profile.message_schema,
         )
-        await self._parts.registrar.register(record)
-        await self._parts.registry.show_local(url)
+        await self.registrar.register(record)
+        await self.registry.show_local(url)
 
     # ---- going
 
@@ -524,15 +686,15 @@ class Runtime:
         If cancelled, the remaining steps are left out, and peers learn of the end by their
         timers.
         """
-        there, self.is_leaving = self._presence, True
+        self.is_leaving = True
         deployments, self._deployments = self._deployments, {}
         urls = tuple(deployments)
         try:
             await _in_turn(
                 partial(self._withdraw, urls),
-                there.end_links_and_objects,
+                self._end_links_and_objects,
                 partial(self._addresses.free, urls),
-                there.end_sessions,
+                self._end_sessions,
             )
         finally:
             for deployment in deployments.values():
@@ -541,17 +703,66 @@ class Runtime:
     async def _withdraw(self, urls: tuple[str, ...]) -> None:
         """Unregister and stop hyperties."""
 
-        async def one(url: str) -> None:
+        async def withdraw(url: str) -> None:
             await self._unregister(url)
-            await self._parts.sandboxes.close(url)
+            await self.sandboxes.close(url)
 
         async with trio.open_nursery() as nursery:
             for url in urls:
-                nursery.start_soon(one, url)
+                nursery.start_soon(withdraw, url)
 
     async def _unregister(self, url: str) -> None:
-        await self._parts.registry.hide_local(url)
-        await self._parts.registrar.unregister(url)
+        await self.registry.hide_local(url)
+        await self.registrar.unregister(url)
+
+    async def _end_links_and_objects(self) -> None:
+        await self._end_links()
+        # The objects of links are among them: their open requests are awaited.
+        await self.sync.close()
+
+    async def _end_links(self) -> None:
+        view = await self.registry.view()
+        ends = [end for entry in view.links for end in entry.ends]
+        # A link is disconnected first, then its row and its listener go (SC-28).
+        await self._end_all(self._disconnect, ends)
+        links = await self.registry.close_links()
+        await self._end_all(self._end_link, links)
+        if self.handler is not None:
+            await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
+            await self._unload(self.handler, None)
+
+    @staticmethod
+    async def _end_all(
+        end: Callable[[LinkEntry], Awaitable[None]], entries: Iterable[LinkEntry]
+    ) -> None:
+        async with trio.open_nursery() as nursery:
+            for entry in entries:
+                nursery.start_soon(end, entry)
+
+    async def _disconnect(self, entry: LinkEntry) -> None:
+        command = Command(StubMethod.DISCONNECT.value, (entry.remote,))
+        await self._ask(MessageType.EXECUTE, entry.stub, command)
+
+    async def _end_link(self, entry: LinkEntry) -> None:
+        if entry.role is Role.REQUESTER:
+            await self._unload(entry.stub, entry.remote)
+            await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
+        else:
+            await self._disconnect(entry)
+
+    async def _end_sessions(self) -> None:
+        """Close the sessions with all nodes, unless data objects are stored."""
+        if not self.store.is_empty:
+            # A runtime that resumes stored objects finds the session, and all paths, for a while.
+            return
+        await self.status.leave()
+        view = await self.registry.view()
+        async with trio.open_nursery() as nursery:
+            for stub in view.node_stubs:
+                nursery.start_soon(self._unload, stub, None)
+
+    async def _unload(self, url: str, remote: str | None) -> None:
+        await self.loader.ask(lambda done: Unload(url, remote, done))
 
 
 async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:

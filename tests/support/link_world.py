@@ -128,7 +128,7 @@ class Pair:
 
     async def ask_by_link(self, type_: MessageType, observer: str):
         """Ask as bob's sync manager, over the link, for whomever."""
-        parts = self.bob.runtime._parts
+        parts = self.bob.runtime
         sender, to = f"{self.bob.runtime.url}/sm", f"{self.obj.url}/subscription"
         port = CorePort(sender, parts.bus)
         message = Message(parts.config.ids.next(sender), type_, sender, to, {"source": observer})
@@ -142,7 +142,7 @@ class Pair:
     async def say_as(self, peer: Member, other: Member, forged: Message) -> None:
         """Have a peer say something over its link to another, in whomever's name."""
         link = next(one for one in await peer.runtime.links() if one.remote == other.runtime.url)
-        bus = peer.runtime._parts.bus
+        bus = peer.runtime.bus
         bus.add_link(forged.to, link.url or "", "test")
         bus.grant("test", forged.from_, Origin.LOCAL)
         bus.submit(InFlight(forged, "test"))

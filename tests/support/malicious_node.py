@@ -292,7 +292,7 @@ class Victims:
         return self.members[name]
 
     def identity(self, name: str):
-        return self[name].runtime._parts.identity
+        return self[name].runtime.identity
 
     def certificate(self, name: str) -> bytes | None:
         """The certificate that a runtime has offered; None: it has offered none."""

@@ -143,7 +143,7 @@ class Ends:
         async with open_runtime(config, trace=self.folder / "traces") as program:
             if false is not None:
                 shown = FALSE[false][0](self.issuer, good)
-                program._running._parts.identity.assertion = shown
+                program._running.identity.assertion = shown
             yield program
 
 

@@ -20,7 +20,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.bus.message_bus import MessageBus
@@ -30,7 +30,7 @@ from actors.runtime.discovery.search import Discoverer
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.registry.registry import Registry
-from actors.runtime.sync.context import ObjectsWanted, SyncMessage
+from actors.runtime.sync.manager import SyncManager
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
 from specs.bodies.link import Nothing
 from specs.bodies.registry import Discover, ReadRecord
@@ -197,7 +197,7 @@ class PartServices:
     own: OwnSender
     identity: OwnIdentity
     registry: Registry
-    sync_manager: ActorRef[SyncMessage]
+    sync: SyncManager
     gui: IdentityGui | None = None
 
 
@@ -258,13 +258,13 @@ def _subscriptions(services: PartServices, _: PartClient) -> Answer:
 
     async def answer(request: Message) -> Message:
         read_body(request, Nothing)
-        objects = await services.sync_manager.ask(ObjectsWanted)
+        reported, observed = await services.sync.urls()
         watched = (await services.registry.view()).watched
         value: JsonObject = {
-            "reported": _first(objects.reported),
-            "observed": _first(objects.observed),
+            "reported": _first(reported),
+            "observed": _first(observed),
             "followed": _first(watched),
-            "total": len(objects.reported) + len(objects.observed) + len(watched),
+            "total": len(reported) + len(observed) + len(watched),
         }
         return reply_to(request, Code.OK, {"value": value})
 

@@ -1,15 +1,18 @@
 """Allocation and release of the addresses of a runtime's hyperties."""
 
 from collections import deque
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final, final
 
 import trio
 
-from actors.runtime.discovery.search import RecordSearch, SearchError
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.discovery.search import Discoverer, RecordSearch, SearchError
 from actors.runtime.hyperty.hyperty import Profile
-from actors.runtime.parts import RuntimeParts
-from actors.runtime.registry.allocation import AddressGiven, AllocationError
+from actors.runtime.registry.allocation import AddressAllocation, AddressGiven, AllocationError
+from actors.runtime.store.runtime_store import RuntimeStore
 from fsm.registry.addresses import Purpose
 from fsm.registry.records import By
 from specs.addresses.address import subscription_manager
@@ -41,10 +44,21 @@ class HypertyAddresses:
     has the record that the runtime and its user registered (ALC-02).
     """
 
-    def __init__(self, parts: RuntimeParts) -> None:
-        self._parts = parts
-        self._allocation = parts.allocation
-        self._store = parts.store
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        agent: CorePort,
+        allocation: AddressAllocation,
+        store: RuntimeStore,
+        discoverer: Discoverer,
+        user: Callable[[], str | None],
+    ) -> None:
+        self._config = config
+        self._agent = agent
+        self._allocation = allocation
+        self._store = store
+        self._discoverer = discoverer
+        self._user = user
         self._former: dict[Purpose, deque[str]] | None = None
         self._recalling = trio.Lock()
 
@@ -79,7 +93,7 @@ class HypertyAddresses:
                 await self._claim(url, descriptor)
 
     async def _claim(self, url: str, descriptor: str) -> bool:
-        config, agent = self._parts.config, self._parts.agent
+        config, agent = self._config, self._agent
         body = write_body(Path((url,), config.runtime))
         number, to = config.ids.next(agent.url), subscription_manager(config.domain)
         asked = Message(number, MessageType.SUBSCRIBE, agent.url, to, body)
@@ -110,17 +124,17 @@ class HypertyAddresses:
         Raises:
             AllocationError: The node cannot be reached; it would give no address either.
         """
-        runtime, found = self._parts.config.runtime, dict[Purpose, deque[str]]()
+        runtime, found = self._config.runtime, dict[Purpose, deque[str]]()
         read = ReadRecord(f"/{_HYPERTY}/{By.RUNTIME.value}/{runtime}")
         try:
-            entries = await RecordSearch(self._parts.discoverer.reader(None), read)
+            entries = await RecordSearch(self._discoverer.reader(None), read)
         except SearchError as error:
             if error.code in _AWAY:
                 raise AllocationError(error.code, error.reason) from error
             return found if error.code in _NEVER else None
         for entry in entries:
             key = entry.descriptor or (entry.name and f"{_NAMED}{entry.name}")
-            if key and (entry.runtime, entry.user) == (runtime, self._parts.user):
+            if key and (entry.runtime, entry.user) == (runtime, self._user()):
                 found.setdefault(Purpose(_HYPERTY, key), deque()).append(entry.url)
         return found
 

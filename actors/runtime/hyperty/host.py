@@ -3,7 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 import attrs
 import trio
@@ -13,14 +13,12 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.workers import Workers
-from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.bodies import SPECIAL, composed, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.hyperty import (
     Hyperty,
     HypertyMaker,
     Invited,
-    Lifecycle,
     Refused,
 )
 from actors.runtime.hyperty.transfer import KeptBodies
@@ -41,11 +39,6 @@ from specs.limits.transfer import TRANSFER_SILENCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
-
-if TYPE_CHECKING:
-    # Not needed in a sandbox process.
-    from actors.runtime.parts import RuntimeParts
-
 
 _STOPPED: Final = "the hyperty was stopped"
 _INVITING: Final = f"/{SUBSCRIPTION}"
@@ -321,38 +314,3 @@ def _is_notice(request: Message) -> bool:
     """
     observed, _, _ = request.to.rpartition("/")
     return request.is_request and is_below(request.from_, observed)
-
-
-@final
-class HypertyHosts:
-    """Makes the host of a hyperty for each of its lives, around one hyperty context.
-
-    Attributes:
-        context: The context; set from the first life on.
-    """
-
-    context: HypertyContext
-
-    def __init__(self, make: HypertyMaker, parts: "RuntimeParts", life: Lifecycle) -> None:
-        self._make = make
-        self._parts = parts
-        self._life = life
-        self._is_first = True
-
-    def make(self, port: MiniBusPort) -> HypertyHost:
-        """Make the host of one life, with its port to the bus."""
-        if self._is_first:
-            config = self._parts.config
-            parts = self._parts
-            self.context = HypertyContext(
-                config.runtime,
-                port,
-                config.ids,
-                parts.tracer,
-                parts.store,
-                transfers=parts.transfers,
-                windows=parts.windows,
-                own=parts.own,
-            )
-            self._is_first = False
-        return HypertyHost(self._make, self.context, self._life)

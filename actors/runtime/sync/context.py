@@ -21,10 +21,7 @@ import specs
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
 from actors.kit.trace import Tracer, value_digest
-from actors.runtime.bus.messages import Turn
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
@@ -310,72 +307,6 @@ class SyncContext:
         )
         self.tracer.record(_MANAGER, fact)
 
-
-@final
-@attrs.frozen(slots=True)
-class PathsForgotten:
-    """The node of a domain has forgotten us: set all paths there again (STB-09).
-
-    Attributes:
-        done: Set when the objects reported here are claimed and have their paths.
-    """
-
-    domain: str
-    done: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectsClosed:
-    """Delete every object that is reported here, leave every one that is observed.
-
-    Attributes:
-        done: Set when nothing is left; observers that do not answer hold it up.
-    """
-
-    done: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class ComponentLeft:
-    """A component is gone for good: delete what it reports, leave what it observes.
-
-    Attributes:
-        component: Its address; nothing is said as it any more.
-        done: Set when nothing of it is left; observers that do not answer hold it up.
-    """
-
-    component: str
-    done: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectsView:
-    """The data objects of a runtime at one moment.
-
-    Attributes:
-        reported: Addresses of those reported here.
-        observed: Addresses of those observed here.
-    """
-
-    reported: tuple[str, ...]
-    observed: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectsWanted:
-    """Show the data objects."""
-
-    reply: Reply[ObjectsView]
-
-
-SyncMessage: TypeAlias = (
-    Delivery | Turn | PathsForgotten | ObjectsClosed | ComponentLeft | ObjectsWanted
-)
-"""Messages to the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]
 """Work for a task; what it returns is ignored."""

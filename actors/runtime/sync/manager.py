@@ -8,7 +8,9 @@ their requests take their turn in the mailbox: what the same sender said before 
 A sync manager serves the components of its own runtime (SYN-01, SYN-06).
 """
 
-from typing import Final, assert_never, final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias, assert_never, final
 
 from typing_extensions import override
 
@@ -17,16 +19,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.messages import Turn
 from actors.runtime.stubs.catalogue import SchemaRefusedError
-from actors.runtime.sync.context import (
-    ComponentLeft,
-    Job,
-    ObjectsClosed,
-    ObjectsView,
-    ObjectsWanted,
-    PathsForgotten,
-    SyncContext,
-    SyncMessage,
-)
+from actors.runtime.sync.context import Job, SyncContext
 from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.reporter.reporter import ReportedObjects
 from specs.bodies.object import (
@@ -84,6 +77,10 @@ def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
         raise BadMessageError(_FOREIGN, Code.FORBIDDEN)
 
 
+SyncMessage: TypeAlias = Delivery | Turn | Callable[[], None]
+"""A message to R/sm, or what is to be done after those that came before."""
+
+
 @final
 class SyncManager(Actor[SyncMessage]):
     """`R/sm`."""
@@ -95,7 +92,7 @@ class SyncManager(Actor[SyncMessage]):
         self._observed = ObservedObjects(context, self._begin, children.answering)
         children.observes = self._observed.observes
         self._closing: list[Reply[None]] = []
-        self._leaving: list[ComponentLeft] = []
+        self._leaving: list[tuple[str, Reply[None]]] = []
 
     @override
     async def start(self) -> None:
@@ -111,18 +108,40 @@ class SyncManager(Actor[SyncMessage]):
                 self._on_message(message.message, is_foreign=message.is_foreign)
             case Turn():
                 await message.take()
-            case PathsForgotten(domain, done):
-                self._reported.renew_paths(domain, done)
-                self._observed.renew_paths(domain)
-            case ObjectsClosed(done):
-                self._closing.append(done)
-            case ComponentLeft():
-                self._leaving.append(message)
-            case ObjectsWanted(reply):
-                reply.send(ObjectsView(self._reported.urls, self._observed.urls))
             case _:
-                assert_never(message)
+                message()
         self._end_due()
+
+    # --- for the runtime: behind the messages that came before -------------------------------
+
+    async def urls(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the addresses of the objects that are reported here, and observed here."""
+        return await self.me.ask(
+            lambda done: lambda: done.send((self._reported.urls, self._observed.urls))
+        )
+
+    async def renew_paths(self, domain: str) -> None:
+        """Claim and set again what the node of a domain has forgotten (STB-09).
+
+        Returns when the objects reported here are claimed and have their paths.
+        """
+
+        def renew(done: Reply[None]) -> None:
+            self._reported.renew_paths(domain, done)
+            self._observed.renew_paths(domain)
+
+        await self.me.ask(lambda done: partial(renew, done))
+
+    async def leave_all(self, component: str) -> None:
+        """Delete what a component reports, leave what it observes: it is gone for good.
+
+        Returns when nothing of it is left; observers that do not answer hold it up.
+        """
+        await self.me.ask(lambda done: lambda: self._leaving.append((component, done)))
+
+    async def close(self) -> None:
+        """Delete every object that is reported here, leave every one that is observed; likewise."""
+        await self.me.ask(lambda done: partial(self._closing.append, done))
 
     def _begin(self, job: Job) -> None:
         self.spawn(self._run, job)
@@ -144,16 +163,17 @@ class SyncManager(Actor[SyncMessage]):
 
     def _end_due(self) -> None:
         """End the objects that must end, and answer the requests that wait for it."""
-        gone = {left.component for left in self._leaving}
+        gone = {component for component, _ in self._leaving}
         if self._closing:
             gone |= self._busy
         for component in sorted(gone):
             self._reported.leave(component)
             self._observed.leave_all(component)
         for left in tuple(self._leaving):
-            if left.component not in self._busy:
+            component, done = left
+            if component not in self._busy:
                 self._leaving.remove(left)
-                left.done.send(None)
+                done.send(None)
         if not self._reported.reporters and self._observed.is_empty:
             while self._closing:
                 self._closing.pop().send(None)

@@ -220,7 +220,7 @@ async def test_hyperties_take_events(autojump_clock):
         server, caller = Server(), Caller()
         there = await ra.deploy("server", lambda: server)
         await ra.deploy("caller", lambda: caller)
-        ra._parts.agent.follow(f"{caller.url}/changes", there)
+        ra.agent.follow(f"{caller.url}/changes", there)
         event = Message(99, MessageType.UPDATE, caller.url, f"{caller.url}/changes")
         await caller._context.port.post(event)
         await trio.testing.wait_all_tasks_blocked()

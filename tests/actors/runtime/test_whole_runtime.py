@@ -223,7 +223,7 @@ async def test_two_components_cannot_have_one_address(autojump_clock):
     """BUS-16: the first goes on; to close what is not there is fine."""
     async with open_domain("ra") as domain:
         one = domain["ra"]
-        sandboxes = one.runtime._parts.sandboxes
+        sandboxes = one.runtime.sandboxes
         second = Component(
             one.address,
             Origin.LOCAL,

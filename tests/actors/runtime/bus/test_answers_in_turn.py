@@ -13,7 +13,6 @@ from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Turn
-from actors.runtime.sync.context import ObjectsWanted
 from specs.message import MessageType
 from tests.support.runtime.parties import parties
 from tests.support.wire.wire import A, B, answer, ask, event
@@ -89,7 +88,7 @@ async def test_an_observer_that_asks_again_while_it_is_expelled_stays(time, auto
     async with parties() as (alice, bob):
         url = await alice.create(t=0)
         assert (await bob.observe(url)).code == 200
-        bus, held = bob.member.runtime._parts.bus, []
+        bus, held = bob.member.runtime.bus, []
         submit = bus.submit
 
         def together(submitted):
@@ -107,8 +106,8 @@ async def test_an_observer_that_asks_again_while_it_is_expelled_stays(time, auto
         assert [one.message.type for one in held] == [MessageType.UNSUBSCRIBE]
         assert (await bob.observe(url)).code == 200
         bus.submit = submit
-        view = await bob.member.runtime._parts.sync_manager.ask(ObjectsWanted)
-        assert url in view.observed
+        _, observed = await bob.member.runtime.sync.urls()
+        assert url in observed
         await alice.change(url, "t", 5)
         await trio.sleep(2)
         assert [one.type for one in bob.member.hyperty.events] == [MessageType.UPDATE]

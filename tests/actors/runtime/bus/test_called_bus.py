@@ -61,7 +61,7 @@ async def test_an_error_in_the_bus_ends_the_runtime_and_the_waits_of_others(
                 one, other = domain["ra"], domain["rb"]
                 outside.start_soon(waits, ends, one.hyperty.request, "hyperty://a.example/nobody")
                 await trio.lowlevel.checkpoint()
-                bus = one.runtime._parts.bus
+                bus = one.runtime.bus
                 where = bus._forwarding if broken == "submit" else bus._admission
                 monkeypatch.setattr(where, broken, fails)
                 outside.start_soon(waits, ends, one.hyperty.request, other.address)

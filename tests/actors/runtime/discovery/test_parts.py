@@ -117,7 +117,7 @@ async def test_the_identity_of_a_runtime_has_no_token(autojump_clock):
             "vouchedBy": "identity-provider",
             "identityProvider": ISSUER,
             "expires": purse.issuer.now + 300,
-            "key": runtime._parts.identity.key.thumbprint,
+            "key": runtime.identity.key.thumbprint,
         }
         (entry,) = await caller.discover(user=ALICE)
         assert (entry.url, entry.user) == (url, ALICE)
@@ -126,7 +126,7 @@ async def test_the_identity_of_a_runtime_has_no_token(autojump_clock):
 async def test_where_nobody_logs_in_there_is_no_user_and_no_provider(autojump_clock):
     async with open_domain("alice") as domain:
         value = (await read(domain["alice"], "idm")).body["value"]
-        key = domain["alice"].runtime._parts.identity.key.thumbprint
+        key = domain["alice"].runtime.identity.key.thumbprint
         assert value == {
             "user": None,
             "vouchedBy": "none",

@@ -48,7 +48,7 @@ CHUNKS = len(LARGE.encode()) // CHUNK_BYTES
 
 
 def transfers(member):
-    return member.runtime._parts.transfers
+    return member.runtime.transfers
 
 
 def assert_nothing_is_kept(*members):
@@ -376,7 +376,7 @@ async def test_an_answer_that_comes_too_slowly_is_given_up(autojump_clock):
             answer = await caller.request(large.url)
             assert (answer.code, "too slowly" in answer.body["description"]) == (408, True)
             assert trio.current_time() - begun < 4 * TRANSFER_SILENCE
-        assert here._running._parts.transfers.reading.are_free
+        assert here._running.transfers.reading.are_free
         assert (await caller.request(large.url)).value == LARGE
 
 
@@ -431,7 +431,7 @@ async def test_an_attacker_that_begins_transfers_without_end_gets_its_share_of_t
         # On a busy machine, the first ones may be over by now.
         assert set(codes) == {200, 503}
         assert codes[503] > codes[200]
-        assert 0 < there._running._parts.transfers.arriving.used <= 9 * PEER_ARRIVING
+        assert 0 < there._running.transfers.arriving.used <= 9 * PEER_ARRIVING
         answer = await caller.request(echo.url, LARGE)
         assert (answer.code, answer.body["value"] == LARGE) == (200, True)
         await evil.vanish()

@@ -77,7 +77,7 @@ async def test_another_hyperty_gets_a_new_address(autojump_clock):
         await runtime.rest(resting)
         assert await runtime.deploy(OTHER, Echo) != resting
         assert await runtime.deploy("without a descriptor", Echo) != resting
-        assert (await runtime.reserve(ECHO)).is_new is False
+        assert (await runtime._addresses.give(ECHO)).is_new is False
 
 
 async def test_an_address_that_is_not_kept_is_an_error_and_the_node_is_not_asked(autojump_clock):
@@ -93,7 +93,7 @@ async def test_the_address_of_an_undeployed_hyperty_is_not_reused(autojump_clock
     async with open_one() as (_, _, runtime, _):
         first = await runtime.deploy(ECHO, Echo)
         await runtime.undeploy(first)
-        assert (await runtime.reserve(ECHO)).is_new
+        assert (await runtime._addresses.give(ECHO)).is_new
 
 
 @pytest.mark.parametrize("checkpoints", range(0, 30, 3))
@@ -130,7 +130,7 @@ async def test_an_address_that_rests_is_claimed_at_a_node_that_was_started_again
             await trio.sleep(1)
             await nursery.start(run, trio.CancelScope())
             await trio.sleep(60)
-            given = await runtime.reserve(ECHO)
+            given = await runtime._addresses.give(ECHO)
             assert not given.is_new
             assert given.address == resting
         nursery.cancel_scope.cancel()
@@ -197,7 +197,7 @@ async def test_a_restart_asks_the_registry_once(autojump_clock):
 
 async def test_more_addresses_than_one_message_lists_are_given_back(autojump_clock):
     async with open_one() as (_, _, runtime, tracer):
-        allocation = runtime._parts.allocation
+        allocation = runtime.allocation
         urls = await allocation.allocate("hyperty", MAX_LIST)
         more = await allocation.allocate("hyperty", 1)
         await allocation.free((*urls, *more))

@@ -58,7 +58,7 @@ async def tell(runtime, url, status):
 
 
 async def watched(runtime):
-    return (await runtime._view()).watched
+    return (await runtime.registry.view()).watched
 
 
 def paths(domain, op):
@@ -163,8 +163,8 @@ def reported(url, from_=REGISTRY, via=(), body=None):
 
 async def post(runtime, by, message):
     """Have somebody hand a message to a runtime's bus."""
-    bus = runtime._parts.agent
-    await type(bus)(by, runtime._parts.bus).post(message, by)
+    bus = runtime.agent
+    await type(bus)(by, runtime.bus).post(message, by)
     await wait_all_tasks_blocked()
 
 
@@ -189,7 +189,7 @@ async def test_a_peer_cannot_speak_in_a_registrys_name(autojump_clock):
     async with watching() as (domain, watcher, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         peer = f"{alice.url}/p2prequester/9"
-        alice._parts.agent.admit(peer, Origin.P2P_STUB, alice._parts.registry)
+        alice.agent.admit(peer, Origin.P2P_STUB, alice.registry)
         await post(alice, peer, reported(bob.address, via=[peer]))
         assert watcher.reported == []
         assert alice.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
@@ -199,7 +199,7 @@ async def test_the_node_of_another_domain_is_not_believed(autojump_clock):
     async with watching() as (domain, _, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         other = f"{alice.url}/protostub/9"
-        alice._parts.agent.admit(other, Origin.NODE_STUB, alice._parts.registry)
+        alice.agent.admit(other, Origin.NODE_STUB, alice.registry)
         await post(alice, other, reported(bob.address, via=[other]))
         assert alice.counters.drops == {DropReason.FORGED_STATUS: 1}
 

@@ -352,7 +352,7 @@ async def _allocate(action: do.Allocate, world: World, _step: Step) -> None:
 async def _reuse(action: do.Reuse, world: World, _step: Step) -> None:
     profile = Profile("reserved", descriptor=action.descriptor, address=action.address)
     try:
-        came = await world.member(action.in_).runtime.reserve(profile)
+        came = await world.member(action.in_).runtime._addresses.give(profile)
     except NotKeptError:
         result = _NOT_FOUND
     else:

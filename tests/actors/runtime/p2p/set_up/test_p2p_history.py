@@ -30,7 +30,7 @@ async def record_of(member):
 
 async def row(member, whom):
     """The answer of the registry to a part of the runtime that asks for a link."""
-    parts = member.runtime._parts
+    parts = member.runtime
     from_, to = parts.agent.url, f"{member.runtime.url}/registry"
     asked = write_body(ObjectName(whom))
     number = parts.config.ids.next(from_)

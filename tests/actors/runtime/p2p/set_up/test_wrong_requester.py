@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.runtime import parts
+from actors.runtime import runtime
 from actors.runtime.app import BuiltInCatalogue
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Loader
@@ -26,7 +26,7 @@ def wrong(monkeypatch):
         return described.get(address) or kind(catalogue, address)
 
     monkeypatch.setattr(BuiltInCatalogue, "_kind", of)
-    monkeypatch.setattr(parts, "requester_descriptor", lambda _: WRONG)
+    monkeypatch.setattr(runtime, "requester_descriptor", lambda _: WRONG)
     return described
 
 
@@ -85,7 +85,7 @@ async def test_a_registry_refuses_a_record_with_a_requester_of_another_kind(
     autojump_clock, monkeypatch
 ):
     node = catalogue_stub(DOMAIN)
-    monkeypatch.setattr(parts, "requester_descriptor", lambda _: node)
+    monkeypatch.setattr(runtime, "requester_descriptor", lambda _: node)
     with pytest.RaisesGroup(
         pytest.RaisesExc(Exception, match="no P2P requester stub"), flatten_subgroups=True
     ):
