@@ -29,19 +29,13 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.capabilities import hyperty_capabilities, protocol_capabilities
 from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.discovery.parts import (
-    DISCOVERY,
-    PartClient,
-    PartServices,
-    RefusingPart,
-    start_parts,
-)
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.health import RuntimeHealth, serving_health
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.link_guard import Beliefs, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_parts import DISCOVERY, RefusingPart, discoverer_of, start_parts
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p.profile import LINK_MAKERS
 from actors.runtime.policing import PEP, Policing, RuntimeUser
@@ -58,8 +52,8 @@ from actors.runtime.stubs.idp_credentials import IdpCredentials
 from actors.runtime.stubs.loader import Loader, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
-from actors.runtime.sync.context import DataSchemas, SyncContext
 from actors.runtime.sync.manager import SyncManager
+from actors.runtime.sync.output import SyncOutput
 from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.config import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
@@ -230,9 +224,8 @@ async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> No
     runtime.allocation = AddressAllocation(config.domain, port, ids, tasks)
     runtime.sync = sync = _sync_manager(runtime)
     await core.start_child(ChildSpec("sync-manager", lambda: sync))
-    runtime.discoverer = PartClient(runtime.port(DISCOVERY), ids).discoverer()
-    parts = runtime.discoverer, runtime.own, runtime.identity, registry, sync
-    await start_parts(core, bus, ids, PartServices(*parts, config.identity_gui))
+    runtime.discoverer = discoverer_of(runtime.port(DISCOVERY), ids)
+    await start_parts(runtime, core)
 
 
 def _makers(runtime: Runtime) -> StubMakers:
@@ -324,22 +317,8 @@ def _registry(runtime: Runtime, port: CorePort) -> Registry:
 
 
 def _sync_manager(runtime: Runtime) -> SyncManager:
-    config = runtime.config
-    context = SyncContext(
-        runtime=config.runtime,
-        domain=config.domain,
-        bus=runtime.port("sm"),
-        allocation=runtime.allocation,
-        registrar=runtime.registrar,
-        ids=config.ids,
-        tracer=runtime.feed,
-        registry=runtime.registry,
-        topology=config.topology,
-        schemas=DataSchemas(runtime.catalogue),
-        gate=runtime.store.gate(),
-        counters=runtime.counters,
-        lease=config.lease,
-        entropy=config.entropy,
-        clock_offset=config.clock_offset,
+    gate, bus = runtime.store.gate(), runtime.port("sm")
+    out = SyncOutput(runtime.config, bus, gate, runtime.feed, runtime.counters)
+    return SyncManager(
+        out, runtime.registry, runtime.allocation, runtime.registrar, runtime.catalogue
     )
-    return SyncManager(context)

@@ -66,19 +66,8 @@ class RuntimeUser:
         return sender.user == self.address
 
 
-@final
-@attrs.frozen
-class Reload:
-    """A request of the operator or the program to reload the policy files.
-
-    Attributes:
-        reply: Receives the reason of a failure; empty: the files are in effect.
-    """
-
-    reply: Reply[str]
-
-
-_Message: TypeAlias = Delivery | Reload
+_Message: TypeAlias = Delivery | Reply[str]
+"""A message to `R/pep`, or who has the files read again; it gets why they cannot be used."""
 
 PEP: Final = "pep"
 """The part of a runtime that manages its policies (ADR-03)."""
@@ -100,14 +89,11 @@ class PolicyPart(Actor[_Message]):
 
     @override
     async def handle(self, message: _Message) -> None:
-        match message:
-            case Delivery(request) if request.is_request:
-                await self._port.post(await self._answer(request))
-            case Delivery():
-                pass
-            case Reload(reply):
-                outcome = await reload(self._store)
-                reply.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
+        if not isinstance(message, Delivery):
+            outcome = await reload(self._store)
+            message.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
+        elif message.message.is_request:
+            await self._port.post(await self._answer(message.message))
 
     async def _answer(self, request: Message) -> Message:
         if not self._user.may_manage(request):
@@ -217,4 +203,6 @@ class Policing:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        return "the runtime is starting" if self._part is None else await self._part.ask(Reload)
+        if self._part is None:
+            return "the runtime is starting"
+        return await self._part.ask(lambda reply: reply)

@@ -34,7 +34,7 @@ from actors.runtime.hyperty.hyperty import (
     Profile,
     recorded_schema,
 )
-from actors.runtime.isolation.hyperty import HypertyTools, SandboxedCode, sandboxed_hyperty
+from actors.runtime.isolation.hyperty import SandboxedCode, SandboxProcesses
 from actors.runtime.isolation.loading import find_hyperty, load_errors
 from actors.runtime.link_guard import LinkGuard
 from actors.runtime.objects.context import HypertyContext
@@ -245,7 +245,7 @@ class Runtime:
             # One context, with the port of the first life, for all lives.
             if not contexts:
                 contexts.append(self._context(port))
-            return HypertyHost(make, contexts[0], life)
+            return HypertyHost(make, contexts[0], life.record_error)
 
         await self.host(described, host, life)
         return contexts[0], life
@@ -291,10 +291,16 @@ class Runtime:
             SandboxError: The hyperty did not start; all others are as `host`.
         """
         config, life = self.config, self._lifecycle(profile)
-        largest = min(config.largest_body, SANDBOX_TRANSFER_BYTES)
-        tools = HypertyTools(config.runtime, config.ids, self.counters, life, largest)
-        spawn = partial(self.processes.open, find=code.find)
-        await self.host(profile, sandboxed_hyperty(code, spawn, tools), life)
+        processes = SandboxProcesses(
+            code,
+            partial(self.processes.open, find=code.find),
+            self.url,
+            config.ids,
+            self.counters,
+            life,
+            min(config.largest_body, SANDBOX_TRANSFER_BYTES),
+        )
+        await self.host(profile, processes.begin, life)
         return life
 
     def _lifecycle(self, profile: str | Profile) -> Lifecycle:

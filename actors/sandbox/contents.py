@@ -31,7 +31,6 @@ from actors.pipe.plan import (
     NodeStubContents,
     PackageContents,
 )
-from actors.runtime.hyperty.faults import Faults
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
@@ -134,7 +133,7 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 def open_contents(
     contents: Contents,
     archive: bytes,
-    faults: Faults,
+    record_error: Callable[[Exception, str], str],
     largest_body: int = SANDBOX_TRANSFER_BYTES,
 ) -> Iterator[Maker]:
     """Find the code of a sandbox; it can be imported from while the context is open.
@@ -142,7 +141,7 @@ def open_contents(
     Args:
         contents: What is to be in it.
         archive: The code of a package.
-        faults: Takes what the handlers of a hyperty raise.
+        record_error: Records an exception of a handler of a hyperty; returns its correlation id.
         largest_body: Bytes that a body of a hyperty may have, in chunks.
 
     Raises:
@@ -163,13 +162,15 @@ def open_contents(
 
             module, name = _split(where)
             made = hyperties.checked(where, _named(module, name))
-            yield hyperties.host(made, faults, hyperties.More(largest_body))
+            yield hyperties.host(made, record_error, hyperties.More(largest_body))
         case HypertyPackageContents(entry_point, configuration):
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
             with open_archive(archive) as package:
                 made = hyperties.checked(entry_point, _in_package(package, entry_point))
-                yield hyperties.host(made, faults, hyperties.More(largest_body, configuration))
+                yield hyperties.host(
+                    made, record_error, hyperties.More(largest_body, configuration)
+                )
         case _:
             assert_never(contents)
 

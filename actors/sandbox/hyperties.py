@@ -9,7 +9,6 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.transfers import Transfers
-from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.objects.context import HypertyContext
@@ -49,12 +48,12 @@ class More:
 _Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 
-def host(made: type[Hyperty], faults: Faults, more: More) -> _Maker:
+def host(made: type[Hyperty], record_error: Callable[[Exception, str], str], more: More) -> _Maker:
     """Return what makes the host of a hyperty.
 
     Args:
         made: The class of the hyperty.
-        faults: Takes what its handlers raise.
+        record_error: Records an exception of a handler; returns its correlation id.
         more: Its parameters.
     """
 
@@ -68,6 +67,6 @@ def host(made: type[Hyperty], faults: Faults, more: More) -> _Maker:
             transfers=Transfers(more.largest_body),
         )
         own.configuration = more.configuration
-        return HypertyHost(made, own, faults)
+        return HypertyHost(made, own, record_error)
 
     return make

@@ -41,7 +41,6 @@ from actors.pipe.plan import (
 )
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.hyperty.faults import Faults
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents
@@ -168,22 +167,13 @@ class PipeTracer(Tracer):
 _ID_BYTES: Final = 6
 
 
-@final
-class PipeFaults(Faults):
-    """Reports each exception by the pipe, ahead of the answer that names it."""
-
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet = outlet
-
-    @override
-    def raised(self, error: Exception, handler: str) -> str:
-        correlation = secrets.token_hex(_ID_BYTES)
-        lines = "".join(format_exception(error)).encode(errors="replace")
-        fields = {"handler": handler[:SANDBOX_REASON]}
-        self._outlet.put(
-            PipeMessage(Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:])
-        )
-        return correlation
+def _record_error(outlet: Outlet, error: Exception, handler: str) -> str:
+    """Report an exception of a handler by the pipe, ahead of the answer that names it."""
+    correlation = secrets.token_hex(_ID_BYTES)
+    lines = "".join(format_exception(error)).encode(errors="replace")
+    fields = {"handler": handler[:SANDBOX_REASON]}
+    outlet.put(PipeMessage(Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:]))
+    return correlation
 
 
 @final
@@ -281,8 +271,8 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
         background.start_soon(sandbox.serve)
         with Crash() as crash:
             tools.check()
-            faults = PipeFaults(outlet)
-            contents = open_contents(plan.contents, archive, faults, plan.largest_body)
+            record_error = partial(_record_error, outlet)
+            contents = open_contents(plan.contents, archive, record_error, plan.largest_body)
             make = stack.enter_context(contents)
             await sandbox.host(make)
         if crash.error is None:

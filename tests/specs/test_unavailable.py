@@ -130,7 +130,6 @@ OTHERS = {
     "actors/runtime/objects/writes.py::Writes._version_there",
     "actors/runtime/sync/observer.py::-",
     "actors/runtime/sync/observer.py::ObservedObjects._leave",
-    "actors/runtime/sync/observer_routes.py::-",
     "fsm/product/compositions/transaction.py::ComponentPlace.take",
     "fsm/registry/resolve/node_stubs.py::NodeStubs._refuse",
     "fsm/sync/consents.py::ConsentCore._is_no",

@@ -14,7 +14,6 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.workers import Workers
 from actors.runtime.hyperty.bodies import SPECIAL, composed, large_body, own, sendable, uncopied
-from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.hyperty import (
     Hyperty,
     HypertyMaker,
@@ -99,13 +98,18 @@ class HypertyHost(Actor[Delivery]):
     Args:
         make: Makes the hyperty.
         context: The context of the hyperty, through all its lives.
-        faults: Records the exceptions of its handlers.
+        record_error: Records an exception of a handler; returns its correlation id.
     """
 
-    def __init__(self, make: HypertyMaker, context: HypertyContext, faults: Faults) -> None:
+    def __init__(
+        self,
+        make: HypertyMaker,
+        context: HypertyContext,
+        record_error: Callable[[Exception, str], str],
+    ) -> None:
         self._hyperty = _made(make)
         self._context = context
-        self._faults = faults
+        self._record_error = record_error
         self._port = context.port
         self._shares: WorkShares[_Work] = WorkShares(CONCURRENT, WAITING, PEER_WAITING)
         self._workers = Workers(self, self._answer)
@@ -191,7 +195,7 @@ class HypertyHost(Actor[Delivery]):
         correlations: list[str] = []
 
         def failed(error: Exception) -> None:
-            correlations.append(self._faults.raised(error, f"{message.type} to {message.to}"))
+            correlations.append(self._record_error(error, f"{message.type} to {message.to}"))
 
         with Crash(failed) as crash:
             return await handler(message)

@@ -22,7 +22,6 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Monitor
 from actors.runtime.hyperty.client import HypertyClient
-from actors.runtime.hyperty.faults import Faults
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
@@ -79,7 +78,7 @@ class HypertyFailedError(ProtoflyError, public=True):
 
 
 @final
-class Lifecycle(Faults):
+class Lifecycle:
     """The lifecycle of one hyperty.
 
     Args:
@@ -112,15 +111,23 @@ class Lifecycle(Faults):
         self._failure: HypertyFailedError | None = None
         self._ended = trio.Event()
 
-    @override
-    def raised(self, error: Exception, handler: str) -> str:
+    def record_error(self, error: Exception, handler: str) -> str:
+        """Record an exception of a handler; never waits or raises.
+
+        Args:
+            error: The exception.
+            handler: What was handled, for people.
+
+        Returns:
+            The correlation id under which the log has the exception, unless there are too many.
+        """
         correlation = self._entropy(_ID_BYTES).hex()
         if self._monitor is not None:
             self._monitor.crashed(self.url, error)
-        self.noted(correlation, handler, f"{type(error).__name__}: {error}", exc_info=error)
+        self.log_error(correlation, handler, f"{type(error).__name__}: {error}", exc_info=error)
         return correlation
 
-    def noted(self, correlation: str, handler: str, error: str, **whole: object) -> None:
+    def log_error(self, correlation: str, handler: str, error: str, **whole: object) -> None:
         """Count an exception of a handler, and log it as the limits of the log allow.
 
         A line says how many failures before it were not logged.

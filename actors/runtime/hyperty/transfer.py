@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from actors.runtime.objects.context import HypertyContext
-from actors.runtime.sync.context import code_in_use
+from actors.runtime.sync.output import code_in_use
 from fsm.bus.chunks import (
     AssembliesCore,
     HeldBodiesCore,

@@ -31,7 +31,6 @@ from actors.pipe.plan import (
 )
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
-from actors.runtime.stubs.sandbox import ComponentMaker
 from fsm.bus.transactions import OutstandingCore
 from specs.addresses.address import domain_of
 from specs.errors import BadMessageError, ProtoflyError
@@ -267,27 +266,8 @@ SandboxedCode: TypeAlias = HypertyCode | HypertyPackage
 
 
 @final
-@attrs.frozen
-class HypertyTools:
-    """The objects of a runtime that a hyperty in a sandbox uses.
-
-    Attributes:
-        runtime: Address of the runtime.
-        ids: Message ids of the hyperty begin where this source is.
-        counters: Counts inbound and outbound messages that are dropped.
-        life: Lifecycle of the hyperty; records the exceptions of its handlers.
-        largest_body: Bytes that a body of the hyperty may have, in chunks.
-    """
-
-    runtime: str
-    ids: IdSource
-    counters: Counters
-    life: Lifecycle = attrs.field(factory=Lifecycle)
-    largest_body: int = SANDBOX_TRANSFER_BYTES
-
-
-def sandboxed_hyperty(code: SandboxedCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
-    """Return a maker of the host of a hyperty in a sandbox process, for `Runtime.host`.
+class SandboxProcesses:
+    """A hyperty in sandbox processes, one after the other, for `Runtime.host`.
 
     The other process calls the class without arguments: configuration must come by messages.
     The hyperty can send, report and observe as usual; it has no network, no files but those that
@@ -298,22 +278,36 @@ def sandboxed_hyperty(code: SandboxedCode, spawn: Spawn, tools: HypertyTools) ->
     Args:
         code: Where its class is, or the package that has it.
         spawn: Makes the sandbox.
-        tools: What the runtime provides; `Runtime.deploy_apart` makes it.
+        runtime: Address of the runtime.
+        ids: Message ids of the hyperty begin where this source is.
+        counters: Counts inbound and outbound messages that are dropped.
+        life: Lifecycle of the hyperty; records the exceptions of its handlers.
+        largest_body: Bytes that a body of the hyperty may have, in chunks.
+
+    Attributes:
+        last_id: Highest id of its messages: ids continue from one process to the next.
     """
-    return _Processes(code, spawn, tools).begin
 
-
-@final
-class _Processes:
-    """One hyperty through all its processes: message ids continue from one to the next."""
-
-    def __init__(self, code: SandboxedCode, spawn: Spawn, tools: HypertyTools) -> None:
+    def __init__(
+        self,
+        code: SandboxedCode,
+        spawn: Spawn,
+        runtime: str,
+        ids: IdSource,
+        counters: Counters,
+        life: Lifecycle,
+        largest_body: int = SANDBOX_TRANSFER_BYTES,
+    ) -> None:
         self._code = code
         self._spawn = spawn
-        self._tools = tools
+        self._runtime = runtime
+        self._ids = ids
+        self._counters = counters
+        self._life = life
+        self._largest_body = largest_body
         self.last_id = 0
 
-    def raised(self, item: PipeMessage) -> None:
+    def record_error(self, item: PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
         trace = item.rest[-SANDBOX_FAULT:].decode(errors="replace")
         lines = visible(trace).split("\n")
@@ -321,25 +315,24 @@ class _Processes:
             one_line(text[:SANDBOX_REASON]) for text in (item.text, item.get("handler"))
         )
         error = next((line for line in reversed(lines) if line.strip()), "")
-        self._tools.life.noted(correlation, handler, error, exception="\n".join(lines))
+        self._life.log_error(correlation, handler, error, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
         """Make the host of one process."""
-        given = self._tools
-        self.last_id = max(self.last_id, given.ids.next(port.url))
+        self.last_id = max(self.last_id, self._ids.next(port.url))
         plan = SandboxPlan(
             url=port.url,
-            runtime=given.runtime,
+            runtime=self._runtime,
             domain=domain_of(port.url),
             contents=self._code.contents,
-            largest_body=given.largest_body,
+            largest_body=self._largest_body,
             ids=self.last_id,
         )
         tools = HostTools(
             spawn=self._spawn,
             network=NO_NETWORK,
             tracer=NULL_TRACER,
-            counters=given.counters,
+            counters=self._counters,
             archive=self._code.archive,
             rate=HYPERTY_RATE,
             burst=HYPERTY_BURST,
@@ -353,7 +346,7 @@ class SandboxedHyperty(SandboxHost[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
-        self, plan: SandboxPlan, tools: HostTools, port: MiniBusPort, processes: _Processes
+        self, plan: SandboxPlan, tools: HostTools, port: MiniBusPort, processes: SandboxProcesses
     ) -> None:
         super().__init__(plan, tools)
         self._port = port
@@ -399,7 +392,7 @@ class SandboxedHyperty(SandboxHost[Delivery]):
     @override
     async def reported(self, item: PipeMessage) -> None:
         if item.word is Word.FAULT:
-            self._processes.raised(item)
+            self._processes.record_error(item)
             return
         raise PipeError(f"{item.word} is nothing a hyperty says")
 

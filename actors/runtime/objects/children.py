@@ -24,7 +24,7 @@ from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
 from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES
-from specs.message import Message, MessageType, reason_in, reply_to
+from specs.message import Message, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
 from transports.bodies import read_body
@@ -462,10 +462,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
             self._open[-1].start_soon(job)
 
     async def _read(self, read: int) -> None:
-        """Read the whole object, by the node if a link does not prove who asks."""
-        answer = await self._context.ask(self._url, MessageType.READ, {})
-        if answer.code == Code.UNAUTHENTICATED:
-            answer = await self._context.ask(self._url, MessageType.READ, {"p2p": False})
+        """Read the whole object."""
+        answer = await self._context.read(self._url)
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             shown = value.get("childrenObjects")

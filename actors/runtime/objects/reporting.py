@@ -20,7 +20,7 @@ from actors.runtime.objects.reported_object import (
     resumed_object,
 )
 from actors.runtime.objects.writes import Writes, published
-from actors.runtime.sync.registration import schema_named
+from actors.runtime.sync.schemas import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of

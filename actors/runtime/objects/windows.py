@@ -58,7 +58,8 @@ class RequestPlace:
 
         def abort(_: object) -> trio.lowlevel.Abort:
             self._shares.give_up(self._sender, task)
-            self._tidy()
+            if self._shares.is_idle:
+                self._windows.pop(self._to, None)
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
@@ -73,9 +74,5 @@ class RequestPlace:
         following = self._shares.leave(self._sender)
         if following is not None:
             trio.lowlevel.reschedule(following)
-        else:
-            self._tidy()
-
-    def _tidy(self) -> None:
-        if self._shares.is_idle:
+        elif self._shares.is_idle:
             self._windows.pop(self._to, None)

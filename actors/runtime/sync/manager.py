@@ -18,10 +18,14 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.messages import Turn
-from actors.runtime.stubs.catalogue import SchemaRefusedError
-from actors.runtime.sync.context import Job, SyncContext
+from actors.runtime.registry.allocation import AddressAllocation
+from actors.runtime.registry.registrations import Registrar
+from actors.runtime.registry.registry import Registry
+from actors.runtime.stubs.catalogue import Catalogue, SchemaRefusedError
 from actors.runtime.sync.observer import ObservedObjects
+from actors.runtime.sync.output import Job, SyncOutput
 from actors.runtime.sync.reporter.reporter import ReportedObjects
+from actors.runtime.sync.schemas import find_schema
 from specs.bodies.object import (
     AllowObserver,
     Create,
@@ -85,20 +89,34 @@ SyncMessage: TypeAlias = Delivery | Turn | Callable[[], None]
 class SyncManager(Actor[SyncMessage]):
     """`R/sm`."""
 
-    def __init__(self, context: SyncContext) -> None:
-        self._context = context
-        self._reported = ReportedObjects(context, self._begin, self._progress)
-        children = self._reported.children
-        self._observed = ObservedObjects(context, self._begin, children.answering)
-        children.observes = self._observed.observes
+    def __init__(
+        self,
+        out: SyncOutput,
+        registry: Registry,
+        allocation: AddressAllocation,
+        registrar: Registrar,
+        catalogue: Catalogue,
+    ) -> None:
+        self._out = out
+        self._catalogue = catalogue
+        self._reported = ReportedObjects(
+            out,
+            registry,
+            allocation,
+            registrar,
+            self._begin,
+            self._progress,
+            self._observes,
+        )
+        self._observed = ObservedObjects(out, registry, self._begin, self._reported.reporter_of)
         self._closing: list[Reply[None]] = []
         self._leaving: list[tuple[str, Reply[None]]] = []
 
     @override
     async def start(self) -> None:
         self._observed.start(self.me)
-        self._context.bus.take_turns(self.me)
-        self._context.bus.open_address(self._context.bus.url, self.me)
+        self._out.bus.take_turns(self.me)
+        self._out.bus.open_address(self._out.bus.url, self.me)
         self._reported.start(self.me)
 
     @override
@@ -143,6 +161,9 @@ class SyncManager(Actor[SyncMessage]):
         """Delete every object that is reported here, leave every one that is observed; likewise."""
         await self.me.ask(lambda done: partial(self._closing.append, done))
 
+    def _observes(self, url: str, component: str) -> bool:
+        return self._observed.observes(url, component)
+
     def _begin(self, job: Job) -> None:
         self.spawn(self._run, job)
 
@@ -163,6 +184,8 @@ class SyncManager(Actor[SyncMessage]):
 
     def _end_due(self) -> None:
         """End the objects that must end, and answer the requests that wait for it."""
+        if not self._closing and not self._leaving:
+            return
         gone = {component for component, _ in self._leaving}
         if self._closing:
             gone |= self._busy
@@ -180,7 +203,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     def deadline(self) -> float:
-        observed, written = self._observed.deadline(), self._context.gate.deadline()
+        observed, written = self._observed.deadline(), self._out.gate.deadline()
         return min(self._reported.deadline(), observed, written)
 
     @override
@@ -190,7 +213,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     async def drained(self) -> None:
-        await self._context.gate.settle()
+        await self._out.gate.settle()
 
     @override
     async def stop(self) -> None:
@@ -204,11 +227,11 @@ class SyncManager(Actor[SyncMessage]):
             self._on_answer(message)
             return
         try:
-            check_asker(message, self._context.bus.url, is_foreign=is_foreign)
+            check_asker(message, self._out.bus.url, is_foreign=is_foreign)
             self._on_request(message)
         except BadMessageError as exc:
             if message.is_request:
-                self._context.refuse(message, exc.code, exc.reason)
+                self._out.refuse(message, exc.code, exc.reason)
 
     def _on_answer(self, answer: Message) -> None:
         """Take an answer to an object; other requests are awaited where they are made."""
@@ -217,7 +240,7 @@ class SyncManager(Actor[SyncMessage]):
             self._reported.on_answer(reported, answer)
 
     def _on_request(self, message: Message) -> None:
-        if message.to == self._context.bus.url:
+        if message.to == self._out.bus.url:
             self._on_component_request(message)
             return
         reported = self._reported.owner_of(message.to)
@@ -229,7 +252,7 @@ class SyncManager(Actor[SyncMessage]):
         elif observed is not None and message.type is MessageType.UPDATE:
             self._observed.on_change(observed, message)
         elif message.is_request:
-            self._context.refuse(message, Code.NOT_FOUND, "no such object")
+            self._out.refuse(message, Code.NOT_FOUND, "no such object")
 
     def _on_component_request(self, message: Message) -> None:
         match message.type:
@@ -252,14 +275,14 @@ class SyncManager(Actor[SyncMessage]):
     async def _answer_schema(self, request: Message, address: str) -> None:
         """Return the rules for values of a data schema, to a future reporter."""
         try:
-            found = await self._context.schemas.find(address)
+            found = await find_schema(self._catalogue, address)
         except SchemaRefusedError as exc:
-            self._context.refuse(request, exc.code, exc.why)
+            self._out.refuse(request, exc.code, exc.why)
             return
         if found is None:
-            self._context.refuse(request, Code.NOT_FOUND, "no such data schema is known")
+            self._out.refuse(request, Code.NOT_FOUND, "no such data schema is known")
         else:
-            self._context.answer(request, Code.OK, value=found)
+            self._out.answer(request, Code.OK, value=found)
 
     def _create(self, request: Message, body: Create) -> None:
         reported = self._reported

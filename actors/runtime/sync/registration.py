@@ -19,15 +19,14 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.registry.allocation import AllocationError
-from actors.runtime.registry.registrations import RegistrationError
-from actors.runtime.sync.context import SyncContext, code_in_use
+from actors.runtime.registry.allocation import AddressAllocation, AllocationError
+from actors.runtime.registry.registrations import Registrar, RegistrationError
+from actors.runtime.registry.registry import Registry
+from actors.runtime.sync.output import SyncOutput, code_in_use
+from actors.runtime.sync.schemas import scheme_for
 from fsm.effects import Refused
 from specs.addresses.address import (
-    NO_OBJECT_SCHEMES,
     RUNTIME_SCHEME,
-    is_backend,
-    last_segment,
     scheme_of,
     status_of,
     subscription_manager,
@@ -132,16 +131,6 @@ def _is_done(url: str, answer: Message) -> bool:
 
 SUBSCRIPTION: Final = "subscription"
 CHANGES: Final = "changes"
-_SCHEMES: Final = {"communication": "comm", "context": "ctxt"}
-"""Schemes that are not the schema's own name (ADR-02)."""
-
-
-_LINKS: Final = "connection"
-"""The scheme of the descriptions of links, which parts of a runtime report."""
-
-_NOT_OF_OBJECTS: Final = NO_OBJECT_SCHEMES | {_LINKS}
-
-_SCHEMAS: Final = {scheme: name.capitalize() for name, scheme in _SCHEMES.items()}
 
 
 def published_addresses(url: str) -> tuple[str, ...]:
@@ -149,51 +138,33 @@ def published_addresses(url: str) -> tuple[str, ...]:
     return f"{url}/{CHANGES}", *children_addresses(url)
 
 
-def schema_named(name: str, domain: str) -> str:
-    """Return the catalogue address of a data schema; of one whose name is its scheme, its own.
-
-    Args:
-        name: Name or address of the schema.
-        domain: Domain of the hyperty.
-    """
-    if "://" in name:
-        return name
-    last = _SCHEMAS.get(name, name.capitalize())
-    return f"hyperty-catalogue://catalogue.{domain}/.well-known/dataschema/{last}"
-
-
-def scheme_for(schema: str, reporter: str) -> str:
-    """Return the address scheme of objects of a data schema (C-48).
-
-    Args:
-        schema: Catalogue address of the schema.
-        reporter: Address of the reporter.
-
-    Raises:
-        BadMessageError: What has such addresses is no data object, or none of this reporter's.
-    """
-    name = last_segment(schema).lower()
-    scheme = _SCHEMES.get(name, name)
-    is_of_part = scheme == _LINKS and scheme_of(reporter) == RUNTIME_SCHEME
-    if is_backend(f"{scheme}://") or (scheme in _NOT_OF_OBJECTS and not is_of_part):
-        raise BadMessageError(f"no data object has an address of the scheme {scheme}")
-    return scheme
-
-
 @final
 class ObjectRegistrations:
     """Sets up, and takes down, the places of the objects reported here.
 
     Args:
-        context: What the sync manager may use.
+        out: What the sync manager sends.
+        registry: Registry of the runtime.
+        allocation: Allocates the addresses of data objects.
+        registrar: Registers them in the domain registry.
         may_ask: Whether an object may be claimed.
 
     Attributes:
         renewals: Of those that the node has forgotten.
     """
 
-    def __init__(self, context: SyncContext, may_ask: Callable[[str], bool]) -> None:
-        self._context = context
+    def __init__(
+        self,
+        out: SyncOutput,
+        registry: Registry,
+        allocation: AddressAllocation,
+        registrar: Registrar,
+        may_ask: Callable[[str], bool],
+    ) -> None:
+        self._out = out
+        self._registry = registry
+        self._allocation = allocation
+        self._registrar = registrar
         self.renewals: Final = Renewals(self._ask, may_ask)
 
     async def find(self, request: Message, wanted: CreateObject) -> DataObject | None:
@@ -203,34 +174,34 @@ class ObjectRegistrations:
             request: The request.
             wanted: The requested object.
         """
-        context = self._context
+        out = self._out
         try:
-            (url,) = await context.allocation.allocate(scheme_for(wanted.schema, request.from_), 1)
+            (url,) = await self._allocation.allocate(scheme_for(wanted.schema, request.from_), 1)
         except AllocationError as error:
-            context.refuse(request, code_in_use(error.code), str(error))
+            out.refuse(request, code_in_use(error.code), str(error))
             return None
         except BadMessageError as error:
-            context.refuse(request, Code.BAD_BACKEND, f"no address: {error.reason}")
+            out.refuse(request, Code.BAD_BACKEND, f"no address: {error.reason}")
             return None
         except ActorStoppedError:
-            context.refuse(request, Code.GONE, _CLOSED)
+            out.refuse(request, Code.GONE, _CLOSED)
             return None
-        answer = await context.bus.request(self._path(MessageType.SUBSCRIBE, url))
+        answer = await out.bus.request(self._path(MessageType.SUBSCRIBE, url))
         if answer.code > LAST_SUCCESS:
             await self._free(url)
             why = f"no path to the object: {reason_in(answer)}"
-            context.refuse(request, code_in_use(answer.code), why)
+            out.refuse(request, code_in_use(answer.code), why)
             return None
         value = wanted.value
         return DataObject(
             request.from_,
-            context.runtime,
+            out.runtime,
             value.data,
             url,
             name=value.name,
             schema=wanted.schema,
             resources=value.resources or (),
-            created=context.time_of_day(),
+            created=out.time_of_day(),
         )
 
     def listen(self, url: str, listener: ActorRef[Delivery]) -> None:
@@ -241,8 +212,8 @@ class ObjectRegistrations:
             listener: Receiver of the messages.
         """
         for address in (url, f"{url}/{SUBSCRIPTION}"):
-            self._context.bus.open_address(address, listener)
-        self._context.bus.listen(status_of(url), self._context.registry.listener)
+            self._out.bus.open_address(address, listener)
+        self._out.bus.listen(status_of(url), self._registry.listener)
 
     async def register(self, created: DataObject) -> Refused | None:
         """Have an object found by others (SYN-03); None: it is, or need not be.
@@ -262,7 +233,7 @@ class ObjectRegistrations:
             data_schemes=(scheme_of(created.url),),
         )
         try:
-            await self._context.registrar.register(record)
+            await self._registrar.register(record)
         except RegistrationError as error:
             return Refused(code_in_use(error.code), str(error))
         except ActorStoppedError:
@@ -271,9 +242,9 @@ class ObjectRegistrations:
 
     async def _ask(self, url: str) -> Message:
         """Claim an object, and set its paths; return the first refusal, or the last answer."""
-        bus, body = self._context.bus, write_body(Path((url,), self._context.runtime))
-        to = subscription_manager(self._context.domain)
-        claimed = await bus.request(self._context.request(MessageType.SUBSCRIBE, to, body))
+        bus, body = self._out.bus, write_body(Path((url,), self._out.runtime))
+        to = subscription_manager(self._out.domain)
+        claimed = await bus.request(self._out.request(MessageType.SUBSCRIBE, to, body))
         if claimed.code > LAST_SUCCESS:
             return claimed
         return await bus.request(self._path(MessageType.SUBSCRIBE, url))
@@ -286,22 +257,22 @@ class ObjectRegistrations:
             listener: Receiver of the messages.
         """
         self.renewals.forget(url)
-        await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
+        await self._out.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
         # What cannot be reported now, the node notes when the session ends (REG-09).
         with suppress(ActorStoppedError):
-            await self._context.registrar.unregister(url)
-        self._context.bus.unlisten(status_of(url), self._context.registry.listener)
+            await self._registrar.unregister(url)
+        self._out.bus.unlisten(status_of(url), self._registry.listener)
         for address in (f"{url}/{SUBSCRIPTION}", url):
-            self._context.bus.close_address(address, listener)
+            self._out.bus.close_address(address, listener)
         await self._free(url)
 
     async def _free(self, url: str) -> None:
         # What the node does not take back now, it takes when the session ends (I-A7).
         with suppress(AllocationError, ActorStoppedError):
-            await self._context.allocation.free((url,))
+            await self._allocation.free((url,))
 
     def _path(self, kind: MessageType, url: str) -> Message:
         paths = (url, f"{url}/{SUBSCRIPTION}", *children_addresses(url))
-        body = Path(paths, self._context.runtime)
-        to = subscription_manager(self._context.domain)
-        return self._context.request(kind, to, write_body(body))
+        body = Path(paths, self._out.runtime)
+        to = subscription_manager(self._out.domain)
+        return self._out.request(kind, to, write_body(body))

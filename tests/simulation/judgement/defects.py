@@ -62,7 +62,7 @@ def _no_holding(_arrives):
 
 def _leave_in_words_only(_leave):
     def leave(self, request, _body):
-        self._context.answer(request, Code.OK)
+        self._out.answer(request, Code.OK)
 
     return leave
 
@@ -193,14 +193,14 @@ def _another_child(_create):
 def _numbered_twice(sound):
     """A report that waits for the disk has one id for the reporter and another for all others."""
 
-    def report(self, of, op, *, is_by_node):
+    def report(self, op, *, is_by_node):
         if is_by_node:
-            sound(self, of, op, is_by_node=is_by_node)
+            sound(self, op, is_by_node=is_by_node)
             return
-        report = self._report_of(of.url, op, self._sets[of.url].find(op.name))
-        self._context.post(report)
-        if op.creator != of.reporter:
-            self._pass_on(of.reporter, report)
+        report = self._report_of(op, self._children.find(op.name))
+        self._out.post(report)
+        if op.creator != self.reporter:
+            self._pass_on(report)
 
     return report
 

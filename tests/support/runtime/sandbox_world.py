@@ -12,7 +12,8 @@ from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervi
 from actors.pipe.code import code_of
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.messages import Origin
-from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
+from actors.runtime.hyperty.hyperty import Lifecycle
+from actors.runtime.isolation.hyperty import HypertyCode, SandboxProcesses
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -52,9 +53,10 @@ class SandboxWorld:
 
     async def host(self, where, spawn, intensity=None):
         """Run a hyperty in a sandbox; return its sandbox."""
-        tools = HypertyTools(R, self.ids, self.bus.counters)
-        make = sandboxed_hyperty(HypertyCode(where), spawn, tools)
-        component = Component(H, Origin.LOCAL, make, intensity or Intensity())
+        processes = SandboxProcesses(
+            HypertyCode(where), spawn, R, self.ids, self.bus.counters, Lifecycle()
+        )
+        component = Component(H, Origin.LOCAL, processes.begin, intensity or Intensity())
         return await self.sandboxes.open(component)
 
     async def ask(self, value=None, to=S):

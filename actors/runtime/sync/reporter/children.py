@@ -15,11 +15,11 @@ import trio
 
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.sync.context import SyncContext
+from actors.runtime.sync.output import SyncOutput
 from actors.runtime.sync.reporter.links import link_of
 from fsm.effects import Refused
 from fsm.sync.children import Act, ChildOp, ChildSet, Kept, children_in, op_in, op_of
-from fsm.sync.leases import IsObserved, RepeatTimes
+from fsm.sync.leases import RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
@@ -128,100 +128,92 @@ _GONE = Refused(Code.NOT_FOUND, "no such object")
 
 @final
 class ReportedChildren:
-    """The children of every object reported here.
+    """The children of one object that is reported here.
 
     Args:
-        context: Context of the sync manager.
+        out: What the sync manager sends.
+        reported: Core of the object.
         direct: The runtimes that do not hear creators themselves.
+        observes: Who that has to do with the object observes it, too.
+        signs: When the digest of the children of each object is published.
 
     Attributes:
-        observes: Who that has to do with an object reported here observes it, too.
+        reporter: Local reporter of the object; None: the object is gone.
     """
 
-    def __init__(self, context: SyncContext, direct: Direct) -> None:
-        self.observes: Observes = lambda _url, _who: False
-        self._context = context
+    def __init__(
+        self,
+        out: SyncOutput,
+        reported: ReportedObject,
+        direct: Direct,
+        observes: Observes,
+        signs: RepeatTimes,
+    ) -> None:
+        self.reporter: str | None = None
+        self._out = out
+        self._reported = reported
+        self._url = reported.snapshot.url
+        self._addresses = children_addresses(self._url)
         self._direct = direct
-        self._sets: dict[str, ChildSet] = {}
-        self._answering: dict[str, str] = {}
-        self._signs = RepeatTimes()
+        self._observes = observes
+        self._signs = signs
+        self._children = ChildSet()
 
     # --- objects come and go --------------------------------------------------------------
 
     def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Keep the children of a new object, and those that it has already.
+        """Keep the children of the object from now on, and those that it has already.
 
         Args:
             created: The object.
             listener: Receiver of the messages.
         """
-        children = self._sets[created.url] = ChildSet()
         if created.children_objects is not None:
-            children.become(children_in(_of_resource(created.children_objects)))
-        for address in children_addresses(created.url):
-            self._context.bus.open_address(address, listener)
+            self._children.become(children_in(_of_resource(created.children_objects)))
         # The reporter answers for new children.
-        self._answering[created.url] = created.reporter
-        for address in children_addresses(created.url):
-            self._context.bus.grant(address, created.reporter)
+        self.reporter = created.reporter
+        bus = self._out.bus
+        for address in self._addresses:
+            bus.open_address(address, listener)
+            bus.grant(address, created.reporter)
             # It gets reports from here, of what counts only, whether it observes or not.
-            self._context.bus.unfollow(address, created.reporter)
+            bus.unfollow(address, created.reporter)
 
-    def _answers_no_more(self, url: str) -> None:
-        """Deliver children to a former reporter that observes like to all observers."""
-        before = self._answering.pop(url, None)
-        if before is None:
-            return
-        for address in children_addresses(url):
-            self._context.bus.revoke(address, before)
-            if self.observes(url, before):
-                self._context.bus.follow(address, before)
+    def close(self, listener: ActorRef[Delivery]) -> None:
+        """Forget the children: they die with their object. Idempotent.
 
-    def answering(self, url: str) -> str | None:
-        """Return the local reporter of an object; None: there is none."""
-        return self._answering.get(url)
-
-    def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Forget the children: they die with their object; repeated is fine.
-
-        Args:
-            gone: The deleted object.
-            listener: Receiver of the messages.
+        Children of others are delivered to a former reporter that observes like to all observers.
         """
-        self._sets.pop(gone.url, None)
-        self._signs.forget(gone.url)
-        self._answers_no_more(gone.url)
-        for address in children_addresses(gone.url):
-            self._context.bus.close_address(address, listener)
+        self._signs.forget(self._url)
+        before, self.reporter = self.reporter, None
+        bus = self._out.bus
+        for address in self._addresses:
+            if before is not None:
+                bus.revoke(address, before)
+                if self._observes(self._url, before):
+                    bus.follow(address, before)
+            bus.close_address(address, listener)
 
     def with_children(self, snapshot: DataObject) -> DataObject:
         """Return the whole object with its children, if there is room.
 
         An observer that lacks them notices it by their digest, and reads again.
         """
-        children = self._sets.get(snapshot.url)
-        if children is None or not children_addresses(snapshot.url):
+        is_shown = self.reporter is not None and self._addresses
+        if not is_shown or not self._children.fits_beside(snapshot.data):
             return snapshot
-        if not children.fits_beside(snapshot.data):
-            return snapshot
-        return attrs.evolve(snapshot, children_objects={RESOURCES: children.shown()})
+        return attrs.evolve(snapshot, children_objects={RESOURCES: self._children.shown()})
 
     def shown_to_observer(self, snapshot: DataObject) -> DataObject:
         """Return the whole object for an observer that is let in: it knows the children now."""
-        self._signs.observed(snapshot.url, trio.current_time())
+        self._signs.observed(self._url, trio.current_time())
         return self.with_children(snapshot)
 
     # --- what is said of children ---------------------------------------------------------
 
-    def on_message(self, reported: ReportedObject, message: Message) -> None:
-        """Take what came to the address of an object's children.
-
-        Args:
-            reported: Core of the object.
-            message: The message.
-        """
-        of = reported.snapshot
-        if message.from_ == of.url:
+    def on_message(self, message: Message) -> None:
+        """Take what came to the address of the children."""
+        if message.from_ == self._url:
             # Its own sign, which it does not need.
             return
         try:
@@ -229,102 +221,86 @@ class ReportedChildren:
         except BadMessageError as exc:
             self._refuse(message, Refused(exc.code, exc.reason))
             return
-        is_there = op.name in self._sets.get(of.url, ())
-        taken = self._take(reported, op)
+        is_present = op.name in self._children
+        taken = self._take(op)
         if isinstance(taken, Refused):
             self._refuse(message, taken)
             return
-        if taken:
-            self._trace(of.url, op, is_there=is_there)
-            self._keep(of.url)
-            self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
         is_by_node = link_of(message) is None
         if taken:
-            self._report(of, op, is_by_node=is_by_node)
+            done = Op.ADD if op.act is Act.CREATE and not is_present else _TRACED[op.act]
+            self._out.child(done, self._url, op.name, op.version, op.creator)
+            # Children of a stored object are written before they are sent.
+            self._out.gate.keep_children(self._url, {RESOURCES: self._children.shown()})
+            self._signs.begin(self._url, trio.current_time(), REPEAT_LAST)
+            self._report(op, is_by_node=is_by_node)
         if is_by_node:
-            self._pass_on(of.reporter, message)
+            self._pass_on(message)
         elif message.is_request:
-            self._context.answer(message, Code.OK, source=self._context.runtime)
+            self._out.answer(message, Code.OK, source=self._out.runtime)
 
-    def _take(self, reported: ReportedObject, op: ChildOp) -> Refused | bool:
-        children = self._sets.get(reported.snapshot.url)
-        if children is None or reported.is_deleted:
+    def _take(self, op: ChildOp) -> Refused | bool:
+        reported = self._reported
+        if self.reporter is None or reported.is_deleted:
             return _GONE
         if op.creator != reported.snapshot.reporter and not reported.is_observed_by(op.creator):
             return _NOT_OBSERVER
-        return children.take(op)
-
-    def _keep(self, url: str) -> None:
-        """Have the children of a stored object written, before they are sent."""
-        self._context.gate.keep_children(url, {RESOURCES: self._sets[url].shown()})
+        return self._children.take(op)
 
     def _refuse(self, message: Message, refusal: Refused) -> None:
         if message.is_request:
-            refused: JsonObject = {"description": refusal.why, "source": self._context.runtime}
-            self._context.answer(message, refusal.code, **refused)
+            refused: JsonObject = {"description": refusal.why, "source": self._out.runtime}
+            self._out.answer(message, refusal.code, **refused)
         else:
-            self._context.dropped(message, DropReason.DENIED)
+            self._out.dropped(message, DropReason.DENIED)
 
-    def _report(self, of: DataObject, op: ChildOp, *, is_by_node: bool) -> None:
+    def _report(self, op: ChildOp, *, is_by_node: bool) -> None:
         """Report what counts to the runtimes that do not hear the creator."""
-        kept, direct = self._sets[of.url].find(op.name), self._direct(of.url)
+        kept, direct = self._children.find(op.name), self._direct(self._url)
         if not is_by_node:
-            spread = partial(self._report_to_all, of, op, kept)
-            if self._context.gate.is_dirty(of.url):
-                self._context.gate.hold(spread)
+            spread = partial(self._report_to_all, op, kept)
+            if self._out.gate.is_dirty(self._url):
+                self._out.gate.hold(spread)
             else:
                 spread()
         elif direct:
             # The node has spread it to all others.
-            self._context.publish(self._report_of(of.url, op, kept), direct, direct)
+            self._out.publish(self._report_of(op, kept), direct, direct)
 
-    def _report_to_all(self, of: DataObject, op: ChildOp, kept: Kept | None) -> None:
+    def _report_to_all(self, op: ChildOp, kept: Kept | None) -> None:
         """Report what a link has brought to all, the reporter included, in one message.
 
         It gets its id now: what goes meanwhile has smaller ones. The reporter gets no copy of it
         that the bus has not admitted.
         """
-        report = self._report_of(of.url, op, kept)
-        self._context.bus.send(report)
-        if op.creator != of.reporter:
-            self._context.bus.deliver(report, of.reporter)
+        report, reporter = self._report_of(op, kept), self._reported.snapshot.reporter
+        self._out.bus.send(report)
+        if op.creator != reporter:
+            self._out.bus.deliver(report, reporter)
 
-    def _report_of(self, url: str, op: ChildOp, kept: Kept | None) -> Message:
-        (address,) = children_addresses(url)
+    def _report_of(self, op: ChildOp, kept: Kept | None) -> Message:
+        (address,) = self._addresses
         if kept is None:
             body = write_body(ChildEnd(op.name, op.version))
-            return self._context.request(MessageType.DELETE, address, body, url)
+            return self._out.request(MessageType.DELETE, address, body, self._url)
         body = write_body(ChildReport(op.name, kept.value, op.version))
-        return self._context.request(MessageType.UPDATE, address, body, url)
+        return self._out.request(MessageType.UPDATE, address, body, self._url)
 
-    def _pass_on(self, reporter: str, message: Message) -> None:
-        gate, bus = self._context.gate, self._context.bus
+    def _pass_on(self, message: Message) -> None:
+        gate, bus, reporter = self._out.gate, self._out.bus, self._reported.snapshot.reporter
         if message.from_ != reporter and gate.holds(message):
             # It answers a new child at once: it must not hear of one that is not on disk.
             gate.hold(partial(bus.deliver, message, reporter))
         elif message.from_ != reporter:
             bus.deliver(message, reporter)
         elif message.is_request:
-            self._context.answer(message, Code.OK, source=self._context.runtime)
+            self._out.answer(message, Code.OK, source=self._out.runtime)
 
-    def _trace(self, url: str, op: ChildOp, *, is_there: bool) -> None:
-        done = Op.ADD if op.act is Act.CREATE and not is_there else _TRACED[op.act]
-        self._context.child(done, url, op.name, op.version, op.creator)
-
-    # --- signs ----------------------------------------------------------------------------
-
-    def deadline(self) -> float:
-        """Return when `time_over` is due."""
-        return self._signs.deadline()
-
-    def time_over(self, is_observed: IsObserved) -> None:
-        """Send the digest that is due, if there are observers."""
-        url = self._signs.due(trio.current_time(), is_observed)
-        if url is not None:
-            sign = write_body(self._sets[url].sign)
-            for address in children_addresses(url):
-                event = self._context.request(MessageType.UPDATE, address, sign, url)
-                self._context.post(event)
+    def send_sign(self) -> None:
+        """Send the digest of the children to the observers."""
+        sign = write_body(self._children.sign)
+        for address in self._addresses:
+            self._out.post(self._out.request(MessageType.UPDATE, address, sign, self._url))
 
 
 def _of_resource(shown: JsonObject) -> JsonObject | None:

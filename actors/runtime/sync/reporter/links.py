@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, final
 
-from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext, observer_of
+from actors.runtime.registry.registry import Registry
+from actors.runtime.sync.output import LinkWatches, Spawn, SyncOutput, observer_of
 from actors.runtime.sync.registration import published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.intent import is_p2p_part
@@ -37,11 +38,11 @@ def link_of(request: Message) -> str | None:
 class ObserverLinks:
     """The links by which the observers of all objects reported here get changes."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn) -> None:
-        self._context = context
+    def __init__(self, out: SyncOutput, registry: Registry, spawn: Spawn) -> None:
+        self._out = out
         self._spawn = spawn
-        self._routes = RuntimeRoutes(self, context.runtime)
-        self._watches = LinkWatches(context.registry, spawn, self._on_link)
+        self._routes = RuntimeRoutes(self, out.runtime)
+        self._watches = LinkWatches(registry, spawn, self._on_link)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looks = 0
 
@@ -68,7 +69,7 @@ class ObserverLinks:
                 self._routes.asked(url, runtime_of(request.from_), None)
             return False
         if (len(self._asking) if is_subscribe else self._looks) >= MAX_WITNESSED:
-            self._context.refuse(request, Code.UNAVAILABLE, "too many ask at once")
+            self._out.refuse(request, Code.UNAVAILABLE, "too many ask at once")
             return True
         if is_subscribe:
             self._asking[url, observer] = request
@@ -84,13 +85,13 @@ class ObserverLinks:
         finally:
             self._looks -= not is_subscribe
         if is_subscribe and self._asking.get((url, observer)) is not request:
-            self._context.refuse(request, Code.GONE, "the observer left meanwhile")
+            self._out.refuse(request, Code.GONE, "the observer left meanwhile")
             return
         if is_subscribe:
             del self._asking[url, observer]
         if not is_so:
             why = "where the observer lives is not known here; ask by the node"
-            self._context.refuse(request, Code.UNAUTHENTICATED, why)
+            self._out.refuse(request, Code.UNAUTHENTICATED, why)
             return
         if is_subscribe:
             runtime = runtime_of(request.from_)
@@ -144,15 +145,15 @@ class ObserverLinks:
     def add_link(self, url: str, link: str) -> None:
         """Have what an object publishes go out by a link, too."""
         for address in published_addresses(url):
-            self._context.bus.add_link(address, link)
+            self._out.bus.add_link(address, link)
 
     def remove_link(self, url: str, link: str) -> None:
         """Have what an object publishes go out by that link no longer."""
         for address in published_addresses(url):
-            self._context.bus.remove_link(address, link)
+            self._out.bus.remove_link(address, link)
 
     def set_reached(self, url: str, *, is_all: bool) -> None:
         """Have what is said of children go to the node, unless links reach all."""
         for address in children_addresses(url):
             path = Elsewhere.NOWHERE if is_all else Elsewhere.BY_NODE
-            self._context.bus.set_child_path(address, path)
+            self._out.bus.set_child_path(address, path)

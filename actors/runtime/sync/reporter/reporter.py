@@ -16,13 +16,17 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.mailbox import Reply
-from actors.runtime.sync.context import Spawn, SyncContext, observer_of
-from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations, scheme_for
-from actors.runtime.sync.reporter.children import ReportedChildren
-from actors.runtime.sync.reporter.invitations import Invitations
+from actors.runtime.registry.allocation import AddressAllocation
+from actors.runtime.registry.registrations import Registrar
+from actors.runtime.registry.registry import Registry
+from actors.runtime.sync.output import Spawn, SyncOutput, code_in_use, observer_of
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations
+from actors.runtime.sync.reporter.children import Observes, ReportedChildren
 from actors.runtime.sync.reporter.links import ObserverLinks
+from actors.runtime.sync.schemas import scheme_for
 from fsm.effects import Refused, RowChanged
-from fsm.sync.leases import LeasesCore, RepeatsCore
+from fsm.sync.invitations import InvitationsCore
+from fsm.sync.leases import LeasesCore, RepeatsCore, RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.stored import Keep, ObjectAtRest, ObjectForgotten, asked_for
 from fsm.sync.value.value import check_path
@@ -45,6 +49,7 @@ from specs.bodies.sync import (
     CreateObject,
     DataObject,
     EndReport,
+    Invitation,
     InviteObservers,
     ReadAttribute,
     Subscription,
@@ -56,7 +61,7 @@ from specs.jsonvalue import Absence, value_at
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import MAX_REPEATED_ASKS, RESTORE_TRIES, RESTORES_AT_ONCE
 from specs.message import Message, MessageType, reason_in, refuse
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 
@@ -93,6 +98,7 @@ class Report:
 
     Attributes:
         core: Decides.
+        children: Its children.
         is_resting: Whether the object is stored, and its reporter away.
         deletion: The request to delete the object, until it is answered.
     """
@@ -111,7 +117,10 @@ class Report:
         self.deletion: Message | None = None
         self._url = created.url
         self._objects = objects
-        self._context = objects.context
+        self._out = objects.out
+        self.children: Final = ReportedChildren(
+            objects.out, self.core, objects.links.direct, objects.observes, objects.signs
+        )
         self._waiting: dict[str, list[Message]] = {}
         self._was_observed = False
         # The reporter sees its observers, unless it is a part of a runtime.
@@ -121,7 +130,7 @@ class Report:
     @property
     def is_stored(self) -> bool:
         """Whether the object is stored."""
-        return self._url in self._context.gate.stored
+        return self._url in self._out.gate.stored
 
     def open(self, listener: ActorRef[Delivery]) -> None:
         """Report observers to the object's reporter.
@@ -130,15 +139,16 @@ class Report:
         """
         if self._has_list:
             address = f"{self._url}/{_OBSERVERS}"
-            self._context.bus.open_address(address, listener)
-            self._context.bus.follow(address, self.core.snapshot.reporter)
+            self._out.bus.open_address(address, listener)
+            self._out.bus.follow(address, self.core.snapshot.reporter)
 
     def close(self, listener: ActorRef[Delivery]) -> None:
-        """Report observers no more."""
+        """Report observers and children no more."""
         if self._has_list:
             address = f"{self._url}/{_OBSERVERS}"
-            self._context.bus.close_address(address, listener)
-            self._context.bus.unfollow_all(address)
+            self._out.bus.close_address(address, listener)
+            self._out.bus.unfollow_all(address)
+        self.children.close(listener)
 
     def rest(self, by: str) -> bool:
         """Note that a reporter is away; return whether its object is stored and waits for it."""
@@ -155,10 +165,10 @@ class Report:
 
     def is_stuck(self, request: Message) -> bool:
         """Refuse a request that changes what cannot be stored now; return whether it was."""
-        is_stuck = self.is_stored and self._context.gate.is_broken
+        is_stuck = self.is_stored and self._out.gate.is_broken
         if is_stuck and request.is_request:
             # At once: what is refused need not wait for the disk.
-            self._context.bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
+            self._out.bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
         return is_stuck
 
     def do(self, request: Message, act: Act) -> None:
@@ -168,11 +178,11 @@ class Report:
         self.settle()
         version = self.core.snapshot.version
         if refusal is not None:
-            self._context.refuse(request, refusal.code, refusal.why)
+            self._out.refuse(request, refusal.code, refusal.why)
         elif version == before:
-            self._context.answer(request, Code.OK)
+            self._out.answer(request, Code.OK)
         else:
-            self._context.answer(request, Code.OK, version=version)
+            self._out.answer(request, Code.OK, version=version)
 
     def delete(self, by: str, request: Message | None = None) -> None:
         """Delete the object; its reporter is answered when nothing is left of it."""
@@ -181,7 +191,7 @@ class Report:
         if refusal is None:
             self.deletion = request
         elif request is not None:
-            self._context.refuse(request, refusal.code, refusal.why)
+            self._out.refuse(request, refusal.code, refusal.why)
 
     def serve(self, request: Message) -> None:
         """Take a request to the object, whose sender is verified."""
@@ -193,91 +203,91 @@ class Report:
                 self._objects.links.on_left(self._url, observer)
                 self.core.unsubscribe(observer, request.from_)
                 self.settle()
-                self._context.answer(request, Code.OK)
+                self._out.answer(request, Code.OK)
             case MessageType.READ:
                 self._read(request)
             case _:
-                self._context.refuse(request, Code.MALFORMED, "an object does not do this")
+                self._out.refuse(request, Code.MALFORMED, "an object does not do this")
 
     def _subscribe(self, request: Message) -> None:
         observer = observer_of(request)
         if self.is_resting and not self.core.may_read(observer):
-            self._context.refuse(request, Code.UNAVAILABLE, _AWAY)
+            self._out.refuse(request, Code.UNAVAILABLE, _AWAY)
             return
         waiting = self._waiting.setdefault(observer, [])
         if len(waiting) >= MAX_REPEATED_ASKS:
             why = "its requests wait for the reporter already"
-            self._context.refuse(request, Code.TOO_LARGE, why)
+            self._out.refuse(request, Code.TOO_LARGE, why)
             return
         waiting.append(request)
         body = read_body(request, Subscription)
-        lease = self._context.lease if body.renews else None
+        lease = self._out.config.lease if body.renews else None
         self.core.subscribe(observer, request.from_, lease, body.version)
         self.settle()
 
     def _read(self, request: Message) -> None:
         core = self.core
         if core.is_deleted:
-            self._context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+            self._out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
         elif not core.may_read(request.from_):
-            self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
+            self._out.refuse(request, Code.UNAUTHENTICATED, "not an observer")
         elif "attribute" in request.body:
             self._read_attribute(request)
         else:
-            shown = self._objects.children.with_children(core.snapshot)
-            self._context.answer(request, Code.OK, value=write_body(shown))
+            shown = write_body(self.children.with_children(core.snapshot))
+            self._out.answer(request, Code.OK, value=shown)
 
     def _read_attribute(self, request: Message) -> None:
         thing = self.core.snapshot
         try:
             path = read_body(request, ReadAttribute).attribute
         except BadMessageError as exc:
-            self._context.refuse(request, exc.code, exc.reason)
+            self._out.refuse(request, exc.code, exc.reason)
             return
         found = value_at(thing.data, path)
         if isinstance(found, Absence):
-            self._context.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
+            self._out.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
         else:
-            self._context.answer(request, Code.OK, value=found, version=thing.version)
+            self._out.answer(request, Code.OK, value=found, version=thing.version)
 
     def read_observers(self, request: Message) -> None:
         """Return the observers, to the reporter only."""
         if request.type is not MessageType.READ:
-            self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
+            self._out.refuse(request, Code.MALFORMED, "observers are read, and no more")
         elif request.from_ != self.core.snapshot.reporter:
-            self._context.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
+            self._out.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
         else:
             listed = ObserverList(self._list_version, self.core.observers)
-            self._context.answer(request, Code.OK, value=write_body(listed))
+            self._out.answer(request, Code.OK, value=write_body(listed))
 
     # --- the port of the core -----------------------------------------------------------------
 
     def step(self, step: "Step") -> None:
         """Trace a step."""
-        self._context.step(step)
+        self._out.step(step)
 
     def row(self, row: RowChanged) -> None:
         """Trace a row; notify the reporter that an observer has joined or left (M-53)."""
-        self._context.row(row)
+        self._out.row(row)
         if row.table == _OBSERVERS and self._has_list and not self.core.is_deleted:
             self._list_version += 1
             operation = Operation.ADD if row.op is Op.ADD else Operation.REMOVE
             change = ObserversChange((row.val,), operation.value, self._list_version)
             to = f"{self._url}/{_OBSERVERS}"
-            event = self._context.request(MessageType.UPDATE, to, write_body(change), self._url)
-            self._context.bus.publish(event, frozenset({self._context.runtime}))
+            event = self._out.request(MessageType.UPDATE, to, write_body(change), self._url)
+            self._out.bus.publish(event, frozenset({self._out.runtime}))
 
     def keep(self, change: Keep) -> None:
         """Have a change of a stored object written."""
         if self.is_stored:
-            self._context.gate.keep(self._url, [change])
+            self._out.gate.keep(self._url, [change])
             if isinstance(change, ObjectForgotten):
-                self._context.gate.stored.discard(self._url)
+                self._out.gate.stored.discard(self._url)
                 self.is_resting = False
 
     def written(self, snapshot: DataObject) -> None:
         """Trace a new version."""
-        self._context.written(snapshot)
+        self._out.written(snapshot)
 
     def publish(self, change: Change) -> None:
         """Publish a change, and repeat it later."""
@@ -290,8 +300,8 @@ class Report:
         # Also after the last observer has left: the node knows that there are no observers (SC-32).
         if runtimes or self._was_observed:
             body, to = write_body(change), f"{self._url}/{CHANGES}"
-            update = self._context.request(MessageType.UPDATE, to, body, self._url)
-            self._context.publish(update, runtimes, self._objects.links.direct(self._url))
+            update = self._out.request(MessageType.UPDATE, to, body, self._url)
+            self._out.publish(update, runtimes, self._objects.links.direct(self._url))
 
     def lease(self, observer: str, seconds: int | None) -> None:
         """Begin a lease, or end it."""
@@ -310,10 +320,10 @@ class Report:
         wrapped = Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
         body, to = write_body(Forward(wrapped)), self.core.snapshot.reporter
         # It has its id when it leaves: which of two tasks comes first is chance (I-T7).
-        request = self._context.request(MessageType.FORWARD, to, body, self._url, waiting.identity)
+        request = self._out.request(MessageType.FORWARD, to, body, self._url, waiting.identity)
         answer = None
         with trio.move_on_after(patience):
-            answer = await self._context.bus.request(request)
+            answer = await self._out.bus.request(request)
         if answer is not None and answer.code <= LAST_SUCCESS:
             self.core.accept(observer, question)
         else:
@@ -326,22 +336,22 @@ class Report:
         """Answer all that an observer asked with the object and its children."""
         self._was_observed = True
         self._objects.repeats.observed(self._url, trio.current_time())
-        shown = self._objects.children.shown_to_observer(snapshot)
+        shown = write_body(self.children.shown_to_observer(snapshot))
         for request in self._waiting.pop(observer, ()):
             extra = _lease(lease)
             if is_renewal and "version" in request.body:
                 extra |= {"renewed": True}
-            self._context.answer(request, Code.OK, value=write_body(shown), **extra)
+            self._out.answer(request, Code.OK, value=shown, **extra)
 
     def renew(self, observer: str, lease: int | None) -> None:
         """Answer all that an observer asked."""
         for request in self._waiting.pop(observer, ()):
-            self._context.answer(request, Code.OK, renewed=True, **_lease(lease))
+            self._out.answer(request, Code.OK, renewed=True, **_lease(lease))
 
     def deny(self, observer: str, code: Code, why: str) -> None:
         """Refuse all that an observer asked."""
         for request in self._waiting.pop(observer, ()):
-            self._context.refuse(request, code, why)
+            self._out.refuse(request, code, why)
 
     def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
         """Stop delivery to an observer, without its cooperation (SYN-21).
@@ -350,26 +360,26 @@ class Report:
         the sync manager there is notified, which serves the others on. One whose lease is over
         may be there all the same: it is asked to subscribe again (M-52).
         """
-        context, url = self._context, self._url
+        out, url = self._out, self._url
         runtime = runtime_of(manager) if manager else None
-        if runtime != context.runtime:
+        if runtime != out.runtime:
             path = CutPath((f"{url}/{CHANGES}",), observer, runtime, is_over or None)
-            to = subscription_manager(context.domain)
-            context.bus.send(context.request(MessageType.UNSUBSCRIBE, to, write_body(path)))
+            to = subscription_manager(out.domain)
+            out.bus.send(out.request(MessageType.UNSUBSCRIBE, to, write_body(path)))
         if manager:
             body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, observer))
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
-            context.bus.send(context.request(kind, manager, body, f"{url}/{SUBSCRIPTION}"))
+            out.bus.send(out.request(kind, manager, body, f"{url}/{SUBSCRIPTION}"))
 
     def end(self, runtimes: tuple[str, ...]) -> None:
         """Notify all observers that the object is gone (M-47)."""
         url = self._url
-        self._context.deleted(url, self.core.snapshot.reporter)
+        self._out.deleted(url, self.core.snapshot.reporter)
         self._objects.invitations.withdraw(url)
         if runtimes:
             sender, to = f"{url}/{SUBSCRIPTION}", f"{url}/{CHANGES}"
-            gone = self._context.request(MessageType.DELETE, to, {}, sender)
-            self._context.publish(gone, frozenset(runtimes), self._objects.links.direct(url))
+            gone = self._out.request(MessageType.DELETE, to, {}, sender)
+            self._out.publish(gone, frozenset(runtimes), self._objects.links.direct(url))
 
     def vacate(self) -> None:
         """Take the object down in a task."""
@@ -394,45 +404,66 @@ def _refusal_in(answer: Message | None) -> str:
 class ReportedObjects:
     """The reporter's end of every object created here.
 
+    It is the port of the core of invitations, which are posted, not awaited, so that each
+    provisional answer is seen.
+
     Args:
-        context: What the sync manager may use.
-        spawn: Runs a task of it.
+        out: What the sync manager sends.
+        registry: Registry of the runtime.
+        allocation: Allocates the addresses of data objects.
+        registrar: Registers them in the domain registry.
+        spawn: Runs a task of the sync manager.
         progress: Called by tasks when something has changed, and they go on.
+        observes: Whether a component of this runtime observes an object.
 
     Attributes:
-        children: Their children.
         links: The links to their observers.
-        repeats: Their last changes.
+        repeats: When the last change of each is published again.
+        signs: When the digest of the children of each is published.
         leases: The leases of their observers.
         invitations: The open invitations.
     """
 
-    def __init__(self, context: SyncContext, spawn: Spawn, progress: Callable[[], None]) -> None:
-        self.context: Final = context
+    def __init__(
+        self,
+        out: SyncOutput,
+        registry: Registry,
+        allocation: AddressAllocation,
+        registrar: Registrar,
+        spawn: Spawn,
+        progress: Callable[[], None],
+        observes: Observes,
+    ) -> None:
+        self.out: Final = out
         self.spawn: Final = spawn
+        self.observes: Final = observes
+        self._registry = registry
         self._progress = progress
         self._objects: dict[str, Report] = {}
         self._creating: list[str] = []
+        self._invited: dict[tuple[str, str], list[tuple[Message, InviteObservers]]] = {}
         self._restores = trio.CapacityLimiter(RESTORES_AT_ONCE)
         self.repeats: Final = RepeatsCore()
+        self.signs: Final = RepeatTimes()
         self.leases: Final = LeasesCore()
-        self._registrations = ObjectRegistrations(context, lambda url: self._find(url) is not None)
-        self.links: Final = ObserverLinks(context, spawn)
-        self.children: Final = ReportedChildren(context, self.links.direct)
-        self.invitations: Final = Invitations(context)
+        self.invitations: Final = InvitationsCore(self)
+        self._registrations = ObjectRegistrations(
+            out, registry, allocation, registrar, lambda url: self._find(url) is not None
+        )
+        self.links: Final = ObserverLinks(out, registry, spawn)
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let all objects' addresses lead to `listener`; serve what was stored (SYN-28)."""
         self._listener = listener
-        for there in list(self.context.gate.rest.objects.values()):
+        for there in list(self.out.gate.rest.objects.values()):
             self._restore(there)
 
     def _listen(self, report: Report, created: DataObject) -> None:
         """Let the object's own address, its observers and its children lead to the listener."""
         report.open(self._listener)
         self._registrations.listen(created.url, self._listener)
-        self.children.open(created, self._listener)
+        report.children.open(created, self._listener)
 
     # --- the table --------------------------------------------------------------------------
 
@@ -446,6 +477,11 @@ class ReportedObjects:
         """The hyperties that report something, or are about to; a resting object has none."""
         active = [each for each in self._objects.values() if not each.is_resting]
         return {*self._creating, *(each.core.snapshot.reporter for each in active)}
+
+    def reporter_of(self, url: str) -> str | None:
+        """Return the local reporter of an object; None: there is none."""
+        report = self._objects.get(url)
+        return None if report is None else report.children.reporter
 
     def owner_of(self, address: str) -> str | None:
         """Return the object an address belongs to: itself or one of its parts."""
@@ -466,14 +502,20 @@ class ReportedObjects:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        parts = (self.invitations, self.repeats, self.children, self.leases)
-        return min(part.deadline() for part in parts)
+        return min(
+            self.invitations.deadline(),
+            self.repeats.deadline(),
+            self.signs.deadline(),
+            self.leases.deadline(),
+        )
 
     def time_over(self) -> None:
         """Do what is due."""
         now = trio.current_time()
-        self.invitations.time_over()
-        self.children.time_over(self._is_observed)
+        self.invitations.time_over(now)
+        url = self.signs.due(now, self._is_observed)
+        if url is not None:
+            self._objects[url].children.send_sign()
         for url, observer in self.leases.due(now):
             self._objects[url].core.expire(observer)
             self._objects[url].settle()
@@ -492,7 +534,7 @@ class ReportedObjects:
         """
         # Before anything is begun: a request for a hyperty's address is refused.
         scheme_for(wanted.schema, request.from_)
-        if wanted.store and not self.context.gate.stores:
+        if wanted.store and not self.out.gate.stores:
             raise BadMessageError(NO_STORE)
         self._creating.append(request.from_)
         self.spawn(partial(self._create, request, wanted))
@@ -505,7 +547,7 @@ class ReportedObjects:
         report = Report(self, created, wanted.allow or (), is_public=bool(wanted.public))
         self._objects[created.url] = report
         if wanted.store:
-            self.context.gate.stored.add(created.url)
+            self.out.gate.stored.add(created.url)
         self._listen(report, created)
         report.core.begin()
         self._progress()
@@ -516,19 +558,19 @@ class ReportedObjects:
         """Answer the reporter; an object that is not registered is taken down (SYN-03)."""
         report = self._find(url)
         if report is None:
-            self.context.refuse(request, Code.GONE, "its reporter left meanwhile")
+            self.out.refuse(request, Code.GONE, "its reporter left meanwhile")
         elif refusal is None:
-            await self.context.registry.show_local(url)
+            await self._registry.show_local(url)
             names: list[Json] = [*child_resources(url)]
             extra: JsonObject = {"childrenResources": names} if names else {}
-            self.context.answer(request, Code.OK, resource=url, **extra)
+            self.out.answer(request, Code.OK, resource=url, **extra)
         else:
-            self.context.refuse(request, refusal.code, refusal.why)
+            self.out.refuse(request, refusal.code, refusal.why)
             report.delete(report.core.snapshot.reporter)
 
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
-        is_own = domain == self.context.domain
+        is_own = domain == self.out.domain
         self.spawn(partial(self._renew_all, self.urls if is_own else (), done))
 
     async def _renew_all(self, urls: tuple[str, ...], done: Reply[None]) -> None:
@@ -544,14 +586,14 @@ class ReportedObjects:
         url = there.snapshot.url
         allowed = tuple(who for who, may in there.guests.items() if may)
         expelled = tuple(who for who, may in there.guests.items() if not may)
-        self.context.gate.stored.add(url)
+        self.out.gate.stored.add(url)
         report = Report(self, there.snapshot, allowed, expelled, is_public=there.is_public)
         report.is_resting = True
         self._objects[url] = report
         shown = attrs.evolve(there.snapshot, children_objects=there.children)
         self._listen(report, shown)
         report.core.restore(there.observers.values())
-        managers = {one.manager for one in there.observers.values()} - {self.context.bus.url}
+        managers = {one.manager for one in there.observers.values()} - {self.out.bus.url}
         self.spawn(partial(self._announce, shown, sorted(managers)))
 
     async def _announce(self, shown: DataObject, managers: list[str]) -> None:
@@ -561,7 +603,7 @@ class ReportedObjects:
         refusal = await self._registrations.register(shown)
         if refusal is not None:
             _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
-        await self.context.registry.show_local(shown.url)
+        await self._registry.show_local(shown.url)
         async with trio.open_nursery() as nursery:
             for manager in managers:
                 nursery.start_soon(self._call_back, shown.url, manager)
@@ -572,8 +614,8 @@ class ReportedObjects:
             pause = READ_PAUSE
             for _ in range(RESTORE_TRIES):
                 body, sender = write_body(ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
-                answer = await self.context.bus.request(
-                    self.context.request(MessageType.SUBSCRIBE, manager, body, sender)
+                answer = await self.out.bus.request(
+                    self.out.request(MessageType.SUBSCRIBE, manager, body, sender)
                 )
                 if answer.code <= LAST_SUCCESS:
                     listed = answer.body.get("value")
@@ -599,14 +641,17 @@ class ReportedObjects:
         found = asked_for(stored, request.from_, body.schema, body.name)
         reports = [self._objects[one.url] for one in found]
         if not found:
-            self.context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+            self.out.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
         elif not all(report.is_resting for report in reports):
-            self.context.refuse(request, Code.CONFLICT, _TAKEN)
+            self.out.refuse(request, Code.CONFLICT, _TAKEN)
         else:
             for report in reports:
                 report.is_resting = False
-            shown = [write_body(self.children.with_children(one)) for one in found]
-            self.context.answer(request, Code.OK, value=[*shown])
+            shown = [
+                write_body(report.children.with_children(report.core.snapshot))
+                for report in reports
+            ]
+            self.out.answer(request, Code.OK, value=[*shown])
 
     # --- what reporters ask -----------------------------------------------------------------
 
@@ -624,7 +669,7 @@ class ReportedObjects:
             check_path(attribute)
         there = self._objects.get(body.resource)
         if attribute is None and body.store and there is not None and there.rest(by):
-            self.context.answer(request, Code.OK)
+            self.out.answer(request, Code.OK)
             return
         report = self._usable(request, body.resource)
         if report is not None and attribute is not None:
@@ -637,16 +682,17 @@ class ReportedObjects:
         (observer,) = body.authorise
         report = self._find(body.resource)
         if report is None:
-            self.context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
         elif report.core.snapshot.reporter != request.from_:
-            self.context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
+            self.out.refuse(request, Code.FORBIDDEN, "only the reporter invites")
         elif not report.is_stuck(request):
             refusal = report.core.authorise(observer)
             report.settle()
             if refusal is None:
-                self.invitations.invite(request, body)
+                self._invited.setdefault((body.resource, observer), []).append((request, body))
+                self.invitations.invite(body.resource, observer, trio.current_time())
             else:
-                self.context.refuse(request, refusal.code, refusal.why)
+                self.out.refuse(request, refusal.code, refusal.why)
 
     def allow(self, request: Message, body: AllowObserver) -> None:
         """Let an observer in without a question, on behalf of the reporter."""
@@ -664,7 +710,7 @@ class ReportedObjects:
         """Return an object that can be changed; None: the request is refused."""
         report = self._objects.get(url)
         if report is None:
-            self.context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
             return None
         return None if report.is_stuck(request) else report
 
@@ -673,7 +719,8 @@ class ReportedObjects:
     def on_answer(self, url: str, answer: Message) -> None:
         """Take an answer to an invitation (M-34), or to the word that an object is gone."""
         if answer.from_ != f"{url}/{CHANGES}":
-            self.invitations.take_answer(url, answer)
+            now, why = trio.current_time(), reason_in(answer)
+            self.invitations.take_answer(url, answer.from_, answer.code, why, now)
         elif answer.is_final:
             # A runtime speaks for its own observers; a router, which names none, for the others.
             source = answer.body.get("source")
@@ -687,7 +734,7 @@ class ReportedObjects:
         if request.is_request and report.is_stuck(request):
             return
         if parent_of(request.to) == url:
-            self.children.on_message(report.core, request)
+            report.children.on_message(request)
         elif request.to != f"{url}/{_OBSERVERS}":
             if not self.links.verifies(url, request, self._on_verified):
                 report.serve(request)
@@ -700,9 +747,33 @@ class ReportedObjects:
         if report is not None:
             report.serve(request)
         elif request.type is MessageType.SUBSCRIBE:
-            self.context.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
         else:
-            self.context.refuse(request, Code.UNAVAILABLE, "it was here before")
+            self.out.refuse(request, Code.UNAVAILABLE, "it was here before")
+
+    # --- the port of the invitations --------------------------------------------------------
+
+    def step(self, step: "Step") -> None:
+        """Trace a step."""
+        self.out.step(step)
+
+    def send_invitation(self, url: str, observer: str) -> None:
+        """Pass the invitation on to the observer."""
+        request, body = self._invited[url, observer][0]
+        invitation = write_body(Invitation(request.from_, body.schema, body.value))
+        sender, identity = f"{url}/{SUBSCRIPTION}", request.identity
+        self.out.bus.send(
+            self.out.request(MessageType.CREATE, observer, invitation, sender, identity)
+        )
+
+    def relay(self, url: str, observer: str, code: int, why: str) -> None:
+        """Answer all requests to invite the observer."""
+        requests = self._invited.get((url, observer), [])
+        if code >= FIRST_FINAL:
+            self._invited.pop((url, observer), None)
+        more = {"description": why} if why else {}
+        for request, _ in requests:
+            self.out.answer(request, code_in_use(code), source=observer, **more)
 
     # --- end --------------------------------------------------------------------------------
 
@@ -718,7 +789,9 @@ class ReportedObjects:
     def end_all(self) -> None:
         """End every subscription and invitation without a word: time is over."""
         for url, report in self._objects.items():
-            self.invitations.end_all(url)
+            for key in [key for key in self._invited if key[0] == url]:
+                del self._invited[key]
+            self.invitations.withdraw(url)
             report.core.end_all()
 
     async def remove(self, report: Report) -> None:
@@ -726,13 +799,12 @@ class ReportedObjects:
         thing = report.core.snapshot
         url = thing.url
         # Not before: what observers say of the end finds the object where it was.
-        await self.context.registry.hide_local(url)
+        await self._registry.hide_local(url)
         report.close(self._listener)
-        self.children.close(thing, self._listener)
         await self._registrations.leave(url, self._listener)
         del self._objects[url]
         self.links.forget(url)
         self.repeats.forget(url)
-        self.context.ids.forget(url, f"{url}/{SUBSCRIPTION}")
+        self.out.ids.forget(url, f"{url}/{SUBSCRIPTION}")
         if report.deletion is not None:
-            self.context.answer(report.deletion, Code.OK)
+            self.out.answer(report.deletion, Code.OK)

@@ -2,11 +2,13 @@
 
 import attrs
 
+from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
-from actors.runtime.sync.context import SyncContext
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.sync.observer import ObservedObjects
+from actors.runtime.sync.output import SyncOutput
 from specs.bodies.sync import Observe
 from specs.message import Message, MessageType, reply_to
 
@@ -60,10 +62,9 @@ class Lone:
     observed: ObservedObjects = attrs.field(init=False)
 
     def __attrs_post_init__(self):
-        context = SyncContext(
-            RUNTIME, "b.ex", self.bus, None, None, IdSource(), NULL_TRACER, NoLinks()
-        )
-        self.observed = ObservedObjects(context, self.jobs.append, lambda _url: None)
+        config = RuntimeConfig(domain="b.ex", name="rb")
+        out = SyncOutput(config, self.bus, StoreGate(), NULL_TRACER, Counters())
+        self.observed = ObservedObjects(out, NoLinks(), self.jobs.append, lambda _url: None)
         self.observed.start(None)
 
     async def run(self):

@@ -7,7 +7,7 @@ import pytest
 import actors
 from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.publishing import signed_draft
-from actors.runtime.sync.context import DataSchemas
+from actors.runtime.sync.schemas import find_schema
 from fsm.sync.value.json import compiled
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked
@@ -162,6 +162,6 @@ async def test_a_definition_that_is_none_is_one_sentence(autojump_clock, definit
 
 @pytest.mark.parametrize("name", ["Communication", "Context"])
 async def test_a_shipped_schema_is_valid(name):
-    found = await DataSchemas().find(f"{HERE}/{name}")
+    found = await find_schema(None, f"{HERE}/{name}")
     assert compiled(found).flaw({"of": "no use"}) is None
-    assert await DataSchemas().find(f"{HERE}/Weather") is None
+    assert await find_schema(None, f"{HERE}/Weather") is None

@@ -3,7 +3,6 @@
 import pytest
 import trio
 
-from actors.runtime.sync.observer_routes import Route
 from specs.bodies.sync import ObjectName
 from specs.limits.protocol import RECONNECT_TRIES
 from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES
@@ -17,7 +16,7 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
     first = lone.wanted(1)
     if asks_again:
         lone.wanted(2)
-    lone.observed.on_answer(first, URL, refuse(first, 408, "late"), Route())
+    lone.observed.on_answer(first, URL, refuse(first, 408, "late"))
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
     assert lone.observed.observers == ({BOB} if asks_again else set())
 
@@ -35,7 +34,7 @@ async def test_a_late_refusal_of_an_older_request_cuts_no_newer_one_off(number):
 async def test_a_late_refusal_of_an_older_request_cuts_no_admitted_one_off():
     lone = observing(BOB)
     second = lone.wanted(2)
-    lone.observed.on_answer(second, URL, reply_to(second, 200, {}), Route())
+    lone.observed.on_answer(second, URL, reply_to(second, 200, {}))
     lone.observed.on_refused_again(URL, BOB, 1)
     assert lone.observed.observes(URL, BOB)
 
@@ -74,8 +73,8 @@ def observing(*observers):
     lone = Lone()
     for number, observer in enumerate(observers, 1):
         request = lone.wanted(number, observer)
-        way = Route(is_first=number == 1)
-        lone.observed.on_answer(request, URL, reply_to(request, 200, {}), way)
+        answer = reply_to(request, 200, {})
+        lone.observed.on_answer(request, URL, answer, is_first=number == 1)
     lone.jobs.clear()
     lone.bus.said.clear()
     lone.observed.renew_paths("a.ex")
@@ -146,7 +145,7 @@ async def test_an_observer_that_left_during_the_path_set_up_is_not_asked_again()
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):
-            lone.observed.paths.on_left(URL, BOB)
+            lone.observed._objects[URL].route.left(BOB)
         return 200
 
     lone.bus.decide = decide

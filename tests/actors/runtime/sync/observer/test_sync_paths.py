@@ -1,51 +1,41 @@
-"""What is known of the path of an object that is gone: SYN-20, M-44, M-47."""
+"""The path by which the events of an observed object come (M-37, M-44)."""
 
-from types import SimpleNamespace
-
-from actors.runtime.sync.observer_routes import ObserverPaths
+from specs.bodies.sync import ObjectName
 from specs.child import children_addresses
 from specs.message import Message, MessageType
+from tests.actors.runtime.sync.lone_observers import BOB, URL, Lone
 
-URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"
 ALL = [f"{URL}/changes", *children_addresses(URL)]
 
 
-class Bus:
-    """Answers each request, and remembers which addresses it was about."""
-
-    def __init__(self):
-        self.asked = []
-
-    async def request(self, message):
-        self.asked.append((message.type, list(message.body["resources"])))
-        return Message(1, MessageType.RESPONSE, message.to, message.from_, {"code": 200})
-
-    def set_event_link(self, url, link):
-        pass
+async def observe_and_leave(lone, number):
+    lone.wanted(number)
+    await lone.run()
+    request = Message(number + 1, MessageType.UNSUBSCRIBE, BOB, lone.bus.url, {"resource": URL})
+    lone.observed.leave(request, ObjectName(URL))
+    await lone.run()
 
 
-def paths_of(bus):
-    context = SimpleNamespace(
-        bus=bus,
-        registry=None,
-        runtime=RUNTIME,
-        node_for=lambda _url: "domain://b.ex",
-        request=lambda kind, to, body: Message(1, kind, RUNTIME, to, body),
-    )
-    return ObserverPaths(context, None, None, lambda _url: None)
+def removed(lone):
+    said = [m for m in lone.bus.said if m.type is MessageType.UNSUBSCRIBE]
+    return [list(m.body["resources"]) for m in said if "resources" in m.body]
 
 
 async def test_a_deletion_that_comes_while_the_path_is_closed_is_forgotten_with_it():
     """Whoever observes another object of that address later closes its path as a whole."""
-    bus = Bus()
-    paths = paths_of(bus)
-    await paths.set_path(URL)
-    await paths.close(URL)
-    paths.on_deleted(URL)
-    paths.forget(URL)
-    bus.asked.clear()
+    lone = Lone()
+    deleted = Message(9, MessageType.DELETE, f"{URL}/subscription", f"{URL}/changes", {})
 
-    await paths.set_path(URL)
-    await paths.close(URL)
+    def decide(message):
+        if message.type is MessageType.UNSUBSCRIBE and "resources" in message.body:
+            lone.observed.on_deleted(URL, deleted)
+        return 200
 
-    assert bus.asked == [(MessageType.SUBSCRIBE, ALL), (MessageType.UNSUBSCRIBE, ALL)]
+    lone.bus.decide = decide
+    await observe_and_leave(lone, 1)
+    assert removed(lone) == [ALL]
+
+    lone.bus.decide = lambda _message: 200
+    lone.bus.said.clear()
+    await observe_and_leave(lone, 3)
+    assert removed(lone) == [ALL]

@@ -1,33 +1,21 @@
-"""Services that the sync manager uses: bus, registry, addresses, data schemas, traces, links.
+"""Messages and trace of the sync manager, and the links by which its peers are reached (P2P-30)."""
 
-A data schema is that of the catalogue, if the runtime has a catalogue which describes it, or
-else the one of the same name that ships with the product (CAT-05, ADR-09). `LinkWatches` follow
-the link by which an entity is reached (P2P-30).
-"""
-
-import json
-import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Final, TypeAlias, final
 
 import attrs
 import trio
 
-import specs
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.registry.allocation import AddressAllocation
-from actors.runtime.registry.registrations import Registrar
+from actors.runtime.config import RuntimeConfig
 from actors.runtime.registry.registry import Registry
 from actors.runtime.store.runtime_store import StoreGate
-from actors.runtime.stubs.catalogue import Catalogue
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.resolve.config import Topology
@@ -35,7 +23,6 @@ from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,
     is_below,
-    last_segment,
     runtime_of,
     scheme_of,
 )
@@ -43,98 +30,54 @@ from specs.bodies.sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import LEASE
 from specs.limits.sync import WITNESS_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 
-_SHIPPED: Final = Path(specs.__file__).parent / "schemas" / "data"
-
-
-@final
-class DataSchemas:
-    """Finds data schemas.
-
-    Args:
-        catalogue: Where they are looked for first; None: nowhere.
-    """
-
-    def __init__(self, catalogue: Catalogue | None = None) -> None:
-        self._catalogue = catalogue
-
-    async def find(self, address: str) -> JsonObject | None:
-        """Return the JSON Schema at a catalogue address; None: none is known.
-
-        Raises:
-            SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
-        """
-        if self._catalogue is not None:
-            found = await self._catalogue.data_schema(address)
-            if found is not None:
-                return found
-        return _shipped().get(last_segment(address).lower())
-
-
-@cache
-def _shipped() -> dict[str, JsonObject]:
-    """Read the schemas that ship, by their names."""
-    return {path.stem: _object(json.loads(path.read_text())) for path in _SHIPPED.glob("*.json")}
-
-
-def _object(read: Json) -> JsonObject:
-    return read if isinstance(read, dict) else {}
-
-
 _MANAGER: Final = "sm"
 _CODES: Final = frozenset(Code)
 
 
 @final
-@attrs.frozen(slots=True)
-class SyncContext:
-    """All that the sync manager may use.
+class SyncOutput:
+    """What the sync manager sends and traces.
 
-    Attributes:
-        runtime: The runtime it serves.
-        domain: Its domain, at whose node reporter paths are set.
-        topology: Whose node paths to objects of other domains are set at.
-        bus: Its handle on the Message BUS; the handle's address is its own.
-        allocation: Allocates the addresses of data objects.
-        registrar: Registers them in the domain registry.
-        registry: Announces to other runtimes what is reported here, and hears its status events.
-        counters: Where messages that end here are counted.
-        schemas: What values must obey.
-        gate: Where what is said of stored objects waits until it is on disk.
-        lease: Seconds for which observers may observe, unless they renew that.
-        entropy: Source of random bytes for jitter.
-        clock_offset: Seconds from the Trio clock to the epoch.
+    A message about a stored object waits until the object is on disk.
+
+    Args:
+        config: Configuration of the runtime.
+        bus: Port of the sync manager to the Message BUS.
+        gate: Where messages about stored objects wait for the disk.
+        tracer: Takes the trace.
+        counters: Counts of messages that end here.
     """
 
-    runtime: str
-    domain: str
-    bus: CorePort
-    allocation: AddressAllocation
-    registrar: Registrar
-    ids: IdSource
-    tracer: Tracer
-    registry: Registry
-    topology: Topology = Topology.TRIANGLE
-    counters: Counters = attrs.field(factory=Counters, eq=False)
-    schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
-    gate: StoreGate = attrs.field(factory=StoreGate, eq=False)
-    lease: int = LEASE
-    entropy: Callable[[int], bytes] = secrets.token_bytes
-    clock_offset: float = 0.0
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        bus: CorePort,
+        gate: StoreGate,
+        tracer: Tracer,
+        counters: Counters,
+    ) -> None:
+        self.config: Final = config
+        self.runtime: Final = config.runtime
+        self.domain: Final = config.domain
+        self.bus: Final = bus
+        self.gate: Final = gate
+        self.ids: Final = config.ids
+        self.tracer: Final = tracer
+        self.counters: Final = counters
 
     def now(self) -> tuple[float, float]:
         """Return the time, and an unpredictable number between 0 and 1."""
-        return trio.current_time(), self.entropy(1)[0] / 255
+        return trio.current_time(), self.config.entropy(1)[0] / 255
 
     def time_of_day(self) -> str:
         """Return the time of day in the form of RFC 3339, UTC."""
-        now = datetime.fromtimestamp(trio.current_time() + self.clock_offset, UTC)
+        now = datetime.fromtimestamp(trio.current_time() + self.config.clock_offset, UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def node_for(self, url: str) -> str:
@@ -143,7 +86,7 @@ class SyncContext:
         In the triangle that of the object's reporter, which fans out; in the trapezoid the
         own one, which subscribes onward.
         """
-        return domain_of(url) if self.topology is Topology.TRIANGLE else self.domain
+        return domain_of(url) if self.config.topology is Topology.TRIANGLE else self.domain
 
     def request(
         self,
@@ -165,20 +108,6 @@ class SyncContext:
         """
         sender = from_ or self.bus.url
         return Message(self.ids.next(sender), kind, sender, to, body, identity)
-
-    def last_id(self, url: str) -> int:
-        """Return the highest id that a message of an object may have had."""
-        return max(self.ids.last(sender) for sender in _senders(url))
-
-    def go_on(self, url: str, last: int) -> None:
-        """Let the ids of an object's messages go on above those it had elsewhere (MSG-03).
-
-        Args:
-            url: Address of the object.
-            last: Highest id of the object's messages elsewhere.
-        """
-        for sender in _senders(url):
-            self.ids.go_on(sender, last)
 
     def answer(self, request: Message, code: int, **body: Json) -> None:
         """Answer a request; if it is about a stored object, once all that is on disk.
@@ -332,11 +261,6 @@ def observer_of(request: Message) -> str:
     if is_manager and is_below(observer, runtime_of(asking)):
         return observer
     raise BadMessageError(f"{asking} does not speak for {observer}", Code.FORBIDDEN)
-
-
-def _senders(url: str) -> tuple[str, str]:
-    """Return the addresses that an object speaks from."""
-    return url, f"{url}/subscription"
 
 
 def code_in_use(code: int) -> Code:

@@ -1,0 +1,246 @@
+"""The parts of a runtime that answer reads of its own components (ADR-03).
+
+| part | answer to a read |
+|---|---|
+| `R/discovery` | what a domain registry finds (M-31) |
+| `R/idm` | the logged-in user, who vouches for it, and the key of the runtime; never a token |
+| `R/subscriptions` | the data objects reported and observed here, and the records followed |
+| `R/graph-connector` | the global record of a user, by GUID or user address (M-56) |
+
+Other verbs are answered 400, requests of other runtimes 403. `R/identity-gui`, which
+asks the user, stands in `actors.runtime.discovery.identity_gui`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.discovery.identity_gui import IdentityGuiPart
+from actors.runtime.discovery.search import Discoverer
+from actors.runtime.runtime import Runtime
+from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
+from specs.bodies.link import Nothing
+from specs.bodies.registry import Discover, ReadRecord
+from specs.bodies.session import IDENTITY_GUI
+from specs.bodies.sync import ObjectName
+from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.discovery import PART_REQUESTS, SUBSCRIPTIONS_SHOWN
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+
+Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
+"""Answers a read of a component of the own runtime.
+
+Raises:
+    BadMessageError: The read has no valid body; it is the refusal.
+"""
+
+
+def discoverer_of(port: CorePort, ids: IdSource) -> Discoverer:
+    """Return the searches of a part of a runtime, in its name."""
+    runtime = runtime_of(port.url)
+
+    def message(to: str, kind: MessageType, body: JsonObject) -> Message:
+        return Message(ids.next(port.url), kind, port.url, to, body)
+
+    async def ask(to: str, kind: MessageType, body: JsonObject) -> Message:
+        return await port.request(message(to, kind, body))
+
+    async def post(to: str, kind: MessageType, body: JsonObject) -> None:
+        await port.post(message(to, kind, body))
+
+    return Discoverer(domain_of(runtime), f"{runtime}/registry", ask, post)
+
+
+@final
+class ReadablePart(Actor[Delivery]):
+    """A part that answers reads of its own runtime, `PART_REQUESTS` at a time.
+
+    Args:
+        port: Its port.
+        answer: Answers a read.
+        heard: Takes the events that are sent to it; None: there are none.
+    """
+
+    def __init__(
+        self,
+        port: CorePort,
+        answer: Answer,
+        heard: Callable[[Message], Awaitable[bool]] | None = None,
+    ) -> None:
+        self._port: Final = port
+        self._answer: Final = answer
+        self._heard: Final = heard
+        self._next = trio.Semaphore(PART_REQUESTS)
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        asked = message.message
+        if asked.is_event and self._heard is not None:
+            await self._heard(asked)
+        if not asked.is_request:
+            return
+        if message.is_foreign:
+            why = f"{self._port.url} answers the components of its own runtime only"
+            await self._port.post(refuse(asked, Code.FORBIDDEN, why))
+        elif asked.type is not MessageType.READ:
+            why = f"{self._port.url} can only be read"
+            await self._port.post(refuse(asked, Code.MALFORMED, why))
+        else:
+            # Others wait in the mailbox, which is bounded.
+            await self._next.acquire()
+            self.spawn(self._read, asked)
+
+    async def _read(self, request: Message) -> None:
+        try:
+            try:
+                answer = await self._answer(request)
+            except BadMessageError as error:
+                answer = refuse(request, error.code, error.reason)
+            await self._port.post(answer)
+        finally:
+            self._next.release()
+
+
+@final
+class RefusingPart(Actor[Delivery]):
+    """The address of a part that sends requests, and refuses those that are sent to it.
+
+    Args:
+        port: Its port.
+        why: The reason.
+    """
+
+    def __init__(self, port: CorePort, why: str) -> None:
+        self._port: Final = port
+        self._why: Final = why
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        if message.message.is_request:
+            await self._port.post(refuse(message.message, Code.MALFORMED, self._why))
+
+
+DISCOVERY: Final = "discovery"
+_GRAPH: Final = "graph-connector"
+
+_DOMAIN: Final = "domain"
+_PASSED_ON: Final = ("value", "next", "description")
+"""Entries of a registry's answer that its requester gets."""
+
+
+async def _discovery(runtime: Runtime, request: Message) -> Message:
+    """Search a domain registry: that of the criterion `domain`, or the own one (M-31)."""
+    asked = read_body(request, Discover)
+    criteria = dict(asked.criteria or {})
+    domain = criteria.pop(_DOMAIN, None)
+    if domain is not None and not isinstance(domain, str):
+        raise BadMessageError("the criterion domain is no text")
+    try:
+        registry = runtime.discoverer.reader(domain)
+    except BadUrlError as error:
+        raise BadMessageError(str(error)) from error
+    wanted = ReadRecord(asked.resource, criteria or None, asked.limit, asked.after, asked.attribute)
+    return _passed_on(request, await registry.read(write_body(wanted)))
+
+
+def _passed_on(request: Message, answer: Message) -> Message:
+    body: JsonObject = {key: answer.body[key] for key in _PASSED_ON if key in answer.body}
+    return reply_to(request, answer.code, body)
+
+
+async def _idm(runtime: Runtime, request: Message) -> Message:
+    """Return the logged-in user, its provider, and the key of the runtime; never a token."""
+    await trio.lowlevel.checkpoint()
+    read_body(request, Nothing)
+    own = runtime.own
+    value: JsonObject = {
+        "user": own.identity.user,
+        "vouchedBy": own.identity.vouched_by.value,
+        "identityProvider": own.issuer,
+        "expires": own.until,
+        "key": runtime.identity.key.thumbprint,
+    }
+    return reply_to(request, Code.OK, {"value": value})
+
+
+async def _subscriptions(runtime: Runtime, request: Message) -> Message:
+    """Return the reported, observed and followed addresses; of a long list the first ones."""
+    read_body(request, Nothing)
+    reported, observed = await runtime.sync.urls()
+    watched = (await runtime.registry.view()).watched
+    value: JsonObject = {
+        "reported": _first(reported),
+        "observed": _first(observed),
+        "followed": _first(watched),
+        "total": len(reported) + len(observed) + len(watched),
+    }
+    return reply_to(request, Code.OK, {"value": value})
+
+
+def _first(urls: Sequence[str]) -> Json:
+    return [*sorted(urls)[:SUBSCRIPTIONS_SHOWN]]
+
+
+async def _graph_connector(runtime: Runtime, request: Message) -> Message:
+    """Read the global record of a user; the GUID of a user is in the own domain's registry."""
+    named = read_body(request, ObjectName).resource
+    guid = named if scheme_of(named) == "user-guid" else None
+    if scheme_of(named) == "user":
+        guid = await _guid_of(runtime, named)
+        if guid is None:
+            raise BadMessageError(f"no GUID of {named} is registered here", Code.NOT_FOUND)
+    if guid is None:
+        raise BadMessageError("resource is no user-guid:// or user:// address")
+    asked = write_body(ObjectName(guid))
+    answer = await runtime.order(_GRAPH, MessageType.READ, GLOBAL_REGISTRY, asked)
+    return _passed_on(request, answer)
+
+
+async def _guid_of(runtime: Runtime, user: str) -> str | None:
+    registry = discoverer_of(runtime.port(_GRAPH), runtime.config.ids).reader(None)
+    answer = await registry.read(write_body(ReadRecord(user)))
+    value = answer.body.get("value")
+    records = value if isinstance(value, list) else []
+    guids = (record.get("guid") for record in records if isinstance(record, dict))
+    return next((guid for guid in guids if isinstance(guid, str)), None)
+
+
+_PARTS: Final[Mapping[str, Callable[[Runtime, Message], Awaitable[Message]]]] = {
+    DISCOVERY: _discovery,
+    "idm": _idm,
+    "subscriptions": _subscriptions,
+    _GRAPH: _graph_connector,
+}
+"""The answers, by the name of the part below the runtime."""
+
+
+async def start_parts(runtime: Runtime, core: Supervisor) -> None:
+    """Start all parts of a runtime.
+
+    If cancelled, some of them have started.
+    """
+    for name, answer in _PARTS.items():
+        heard = runtime.discoverer.heard if name == DISCOVERY else None
+        part = partial(ReadablePart, runtime.port(name), partial(answer, runtime), heard)
+        await core.start_child(ChildSpec(name, part))
+    gui = partial(IdentityGuiPart, runtime.port(IDENTITY_GUI), runtime.config.identity_gui)
+    await core.start_child(ChildSpec(IDENTITY_GUI, gui))

@@ -1,0 +1,89 @@
+"""Data schemas: their addresses, and the schemes of objects that have them (CAT-05, ADR-09)."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import specs
+from actors.runtime.stubs.catalogue import Catalogue
+from specs.addresses.address import (
+    NO_OBJECT_SCHEMES,
+    RUNTIME_SCHEME,
+    is_backend,
+    last_segment,
+    scheme_of,
+)
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
+
+_SCHEMES: Final = {"communication": "comm", "context": "ctxt"}
+"""Schemes that are not the schema's own name (ADR-02)."""
+
+
+_LINKS: Final = "connection"
+"""The scheme of the descriptions of links, which parts of a runtime report."""
+
+_NOT_OF_OBJECTS: Final = NO_OBJECT_SCHEMES | {_LINKS}
+
+_SCHEMAS: Final = {scheme: name.capitalize() for name, scheme in _SCHEMES.items()}
+
+
+def schema_named(name: str, domain: str) -> str:
+    """Return the catalogue address of a data schema; of one whose name is its scheme, its own.
+
+    Args:
+        name: Name or address of the schema.
+        domain: Domain of the hyperty.
+    """
+    if "://" in name:
+        return name
+    last = _SCHEMAS.get(name, name.capitalize())
+    return f"hyperty-catalogue://catalogue.{domain}/.well-known/dataschema/{last}"
+
+
+def scheme_for(schema: str, reporter: str) -> str:
+    """Return the address scheme of objects of a data schema (C-48).
+
+    Args:
+        schema: Catalogue address of the schema.
+        reporter: Address of the reporter.
+
+    Raises:
+        BadMessageError: What has such addresses is no data object, or none of this reporter's.
+    """
+    name = last_segment(schema).lower()
+    scheme = _SCHEMES.get(name, name)
+    is_of_part = scheme == _LINKS and scheme_of(reporter) == RUNTIME_SCHEME
+    if is_backend(f"{scheme}://") or (scheme in _NOT_OF_OBJECTS and not is_of_part):
+        raise BadMessageError(f"no data object has an address of the scheme {scheme}")
+    return scheme
+
+
+_SHIPPED: Final = Path(specs.__file__).parent / "schemas" / "data"
+
+
+async def find_schema(catalogue: Catalogue | None, address: str) -> JsonObject | None:
+    """Return the JSON Schema at a catalogue address; None: none is known.
+
+    It is that of the catalogue, if there is one which describes it, or else the one of the same
+    name that ships with the product.
+
+    Raises:
+        SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
+    """
+    if catalogue is not None:
+        found = await catalogue.data_schema(address)
+        if found is not None:
+            return found
+    return _shipped().get(last_segment(address).lower())
+
+
+@cache
+def _shipped() -> dict[str, JsonObject]:
+    """Read the schemas that ship, by their names."""
+    return {path.stem: _object(json.loads(path.read_text())) for path in _SHIPPED.glob("*.json")}
+
+
+def _object(read: Json) -> JsonObject:
+    return read if isinstance(read, dict) else {}
