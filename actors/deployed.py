@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyState, Lifecycle
-from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.participant import Participant
 from actors.runtime.runtime import Runtime as RunningRuntime
 from specs.limits.protocol import DRAIN_TIMEOUT
 
@@ -90,9 +90,9 @@ class Deployed(HypertyClient, _Tenant):
     Its methods send, report and observe in the name of the hyperty.
     """
 
-    def __init__(self, runtime: RunningRuntime, context: HypertyContext, life: Lifecycle) -> None:
+    def __init__(self, runtime: RunningRuntime, participant: Participant, life: Lifecycle) -> None:
         super().__init__(runtime, life)
-        self._context = context
+        self._participant = participant
 
 
 @final

@@ -111,8 +111,8 @@ class Runtime:
         if name is None:
             name = make.__name__ if isinstance(make, type) else _UNNAMED
         profile = Profile(name, descriptor, resources, schemas)
-        context, life = await self._running.settle(profile, make)
-        return Deployed(self._running, context, life)
+        participant, life = await self._running.settle(profile, make)
+        return Deployed(self._running, participant, life)
 
     async def deploy_apart(
         self,
@@ -316,7 +316,7 @@ class Runtime:
             BadUrlError: One of them is no address.
             ActorStoppedError: On entering: the runtime has closed.
         """
-        return self._running.forwarded(ForwardRule.of(source, target))
+        return self._running.agent.forwarded(ForwardRule.of(source, target))
 
     def bind(self, one: str, other: str) -> AbstractAsyncContextManager[None]:
         """Copy messages for each of two addresses of this runtime to the other one, likewise.
@@ -330,7 +330,7 @@ class Runtime:
         Raises:
             ForwardRefusedError: As for `forward`; so are the others.
         """
-        return self._running.forwarded(ForwardRule.of(one, other, is_alias=True))
+        return self._running.agent.forwarded(ForwardRule.of(one, other, is_alias=True))
 
     async def reload_policies(self) -> str:
         """Read the policy files again; the runtime keeps its policies if one cannot be used.

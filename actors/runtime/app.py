@@ -165,7 +165,7 @@ async def _running(runtime: Runtime, health: RuntimeHealth | None) -> AsyncItera
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=monitor) as isolated,
         open_background() as runtime.background,
     ):
-        runtime.followers = Followers(runtime.feed, watching)
+        runtime.followers = Followers(runtime.tracer, watching)
         await _start(runtime, core, isolated)
         await runtime.boot()
         if health is not None:
@@ -192,7 +192,7 @@ def _log_drops(name: str, ledger: DropLedger) -> None:
 
 async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> None:
     """Make and start the parts of a runtime."""
-    config, bus, ids = runtime.config, runtime.bus, runtime.config.ids
+    config, bus, ids = runtime.config, runtime.bus, runtime.ids
     tasks = BackgroundTasks()
     await core.start_child(ChildSpec("bus", lambda: bus))
     await core.start_child(ChildSpec("background", lambda: tasks))
@@ -207,7 +207,7 @@ async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> No
             runtime.identity.key.thumbprint,
             has_gui=config.identity_gui is not None,
         )
-    runtime.sandboxes = Sandboxes(isolated, bus, runtime.agent, runtime.feed, runtime.counters)
+    runtime.sandboxes = Sandboxes(isolated, bus, runtime.agent, runtime.tracer, runtime.counters)
     runtime.catalogue = _catalogue(runtime)
     runtime.loader = await core.start_child(ChildSpec("loader", partial(_loader, runtime)))
     port = runtime.port("registry")
@@ -255,19 +255,17 @@ def _catalogue(runtime: Runtime) -> Catalogue:
         # Signatures are slow to import, and not needed without fetching.
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
-        evidence = Evidence(runtime.feed, runtime.counters, runtime.identity)
+        evidence = Evidence(runtime.tracer, runtime.counters, runtime.identity)
         catalogue = fetching(catalogue, config.catalogues, _makers(runtime), evidence)
     return catalogue
 
 
 def _hops(runtime: Runtime, part: str) -> HopTrace:
-    return HopTrace(runtime.feed, part, runtime.counters)
+    return HopTrace(runtime.tracer, part, runtime.counters)
 
 
 def _loader(runtime: Runtime) -> Loader:
-    tools = LoaderTools(
-        _hops(runtime, "loader"), runtime.config.ids, partial(_stub_context, runtime)
-    )
+    tools = LoaderTools(_hops(runtime, "loader"), runtime.ids, partial(_stub_context, runtime))
     return Loader(runtime.agent, runtime.sandboxes, runtime.catalogue, tools)
 
 
@@ -280,8 +278,8 @@ def _stub_context(runtime: Runtime, url: str, port: MiniBusPort, config: StubCon
         port,
         attrs.evolve(config, credentials=runtime.config.credentials, session=token),
         runtime.network,
-        runtime.feed,
-        runtime.config.ids,
+        runtime.tracer,
+        runtime.ids,
         runtime.config.entropy,
         runtime.counters,
         remember=partial(store.keep_session, domain),
@@ -318,7 +316,7 @@ def _registry(runtime: Runtime, port: CorePort) -> Registry:
 
 def _sync_manager(runtime: Runtime) -> SyncManager:
     gate, bus = runtime.store.gate(), runtime.port("sm")
-    out = SyncOutput(runtime.config, bus, gate, runtime.feed, runtime.counters)
+    out = SyncOutput(runtime.config, bus, gate, runtime.tracer, runtime.counters)
     return SyncManager(
         out, runtime.registry, runtime.allocation, runtime.registrar, runtime.catalogue
     )

@@ -216,7 +216,7 @@ async def _graph_connector(runtime: Runtime, request: Message) -> Message:
 
 
 async def _guid_of(runtime: Runtime, user: str) -> str | None:
-    registry = discoverer_of(runtime.port(_GRAPH), runtime.config.ids).reader(None)
+    registry = discoverer_of(runtime.port(_GRAPH), runtime.ids).reader(None)
     answer = await registry.read(write_body(ReadRecord(user)))
     value = answer.body.get("value")
     records = value if isinstance(value, list) else []

@@ -1,7 +1,6 @@
 """A running runtime: what it owns, what its owner can do with it, and its hyperties."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final, NoReturn, final
 
@@ -37,8 +36,7 @@ from actors.runtime.hyperty.hyperty import (
 from actors.runtime.isolation.hyperty import SandboxedCode, SandboxProcesses
 from actors.runtime.isolation.loading import find_hyperty, load_errors
 from actors.runtime.link_guard import LinkGuard
-from actors.runtime.objects.context import HypertyContext
-from actors.runtime.objects.windows import RequestWindows
+from actors.runtime.objects.participant import Participant, RequestWindows
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
@@ -58,7 +56,6 @@ from actors.runtime.stubs.loader import Hosted, Load, LoaderMessage, Unload
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes, StartComponent
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.manager import SyncManager
-from fsm.bus.forward_rules import ForwardRule
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import runtime as runtime_url
@@ -122,7 +119,7 @@ class Runtime:
         network: Network on which it dials and listens.
         counters: Counts of dropped messages and of the findings of the monitor.
         monitor: Monitor of the process.
-        feed: Takes its trace, and offers its steps to followers.
+        tracer: Takes its trace, and offers its steps to followers.
         store: What is stored.
         processes: Opens sandbox processes.
         identity: The key of the runtime, and what was said of it.
@@ -168,23 +165,24 @@ class Runtime:
         network: Network,
         counters: Counters,
         monitor: Monitor,
-        feed: StepFeed,
+        tracer: StepFeed,
         store: RuntimeStore,
         processes: ProcessSandboxes,
         identity: OwnIdentity,
     ) -> None:
         self.url: Final = config.runtime
         self.config: Final = config
+        self.ids: Final = config.ids
         self.network: Final = network
         self.counters: Final = counters
         self.monitor: Final = monitor
-        self.feed: Final = feed
+        self.tracer: Final = tracer
         self.store: Final = store
         self.processes: Final = processes
         self.identity: Final = identity
         self.own: Final = OwnSender.of(config.runtime)
         self.transfers: Final = Transfers(config.largest_body)
-        self.windows: Final = RequestWindows()
+        self.windows: Final[RequestWindows] = {}
         self.handler: str | None = None
         self.http_url: str | None = None
         self.failure: HypertyFailedError | None = None
@@ -218,13 +216,13 @@ class Runtime:
         Raises:
             AllocationError: As `host`; so are the others.
         """
-        context, _ = await self.settle(profile, make)
-        return context.url
+        participant, _ = await self.settle(profile, make)
+        return participant.url
 
     async def settle(
         self, profile: str | Profile, make: HypertyMaker
-    ) -> tuple[HypertyContext, Lifecycle]:
-        """Run a hyperty as `deploy` does; return its context and its lifecycle.
+    ) -> tuple[Participant, Lifecycle]:
+        """Run a hyperty as `deploy` does; return the participant and its lifecycle.
 
         Args:
             profile: Its description for the domain registry.
@@ -239,28 +237,16 @@ class Runtime:
         if described.message_schema is None:
             described = attrs.evolve(described, message_schema=recorded_schema(make))
         life = self._lifecycle(described)
-        contexts: list[HypertyContext] = []
+        participants: list[Participant] = []
 
         def host(port: MiniBusPort) -> Actor[Delivery]:
-            # One context, with the port of the first life, for all lives.
-            if not contexts:
-                contexts.append(self._context(port))
-            return HypertyHost(make, contexts[0], life.record_error)
+            # One participant, with the port of the first life, for all lives.
+            if not participants:
+                participants.append(Participant(self, port))
+            return HypertyHost(make, participants[0], life.record_error)
 
         await self.host(described, host, life)
-        return contexts[0], life
-
-    def _context(self, port: MiniBusPort) -> HypertyContext:
-        return HypertyContext(
-            self.url,
-            port,
-            self.config.ids,
-            self.feed,
-            self.store,
-            transfers=self.transfers,
-            windows=self.windows,
-            own=self.own,
-        )
+        return participants[0], life
 
     async def load(self, address: str, name: str | None = None) -> Lifecycle:
         """Run the hyperty that a signed descriptor describes; return its lifecycle (HYP-01).
@@ -451,7 +437,7 @@ class Runtime:
             SessionError: The node refuses it, or cannot be reached; see its `code`.
             ActorStoppedError: The runtime has closed.
         """
-        await self._entrance.enter(self.config.ids.next(self.agent.url))
+        await self._entrance.enter(self.ids.next(self.agent.url))
 
     async def release_name(self, name: str | None = None) -> None:
         """Give a name back to the node; any user may open it when it has no session any more.
@@ -468,7 +454,7 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         url = self.url if name is None else runtime_url(self.config.domain, runtime_name(name))
-        await self._entrance.release(self.config.ids.next(self.agent.url), url)
+        await self._entrance.release(self.ids.next(self.agent.url), url)
 
     # ---- coming
 
@@ -573,7 +559,7 @@ class Runtime:
 
     async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
         sender = self.agent.url
-        number = self.config.ids.next(sender)
+        number = self.ids.next(sender)
         request = Message(number, kind, sender, to, write_body(body))
         answer = await self.agent.request(request)
         self._entrance.heard(answer)
@@ -596,30 +582,8 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         sender = f"{self.url}/{part}"
-        number = self.config.ids.next(sender)
+        number = self.ids.next(sender)
         return await self.port(part).request(Message(number, kind, sender, to, body))
-
-    async def lend(self, part: str) -> None:
-        """Let code beside the runtime send as a part of it; it is checked like any part.
-
-        Args:
-            part: Name of the part.
-
-        If cancelled, the permission may have been given.
-
-        Raises:
-            ActorStoppedError: The runtime has closed.
-        """
-        sender = f"{self.url}/{part}"
-        self.bus.grant(sender, sender, Origin.LOCAL)
-
-    def forwarded(self, rule: ForwardRule) -> AbstractAsyncContextManager[None]:
-        """Copy messages between two addresses of this runtime, while the context is open.
-
-        Args:
-            rule: The forward rule or alias (BUS-08, BUS-10).
-        """
-        return self.agent.forwarded(rule)
 
     async def reload_policies(self) -> str:
         """Read the policy files again; the runtime keeps its policies if one cannot be used.
@@ -645,16 +609,6 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         return (await self.registry.view()).links
-
-    async def node_stubs(self) -> tuple[str, ...]:
-        """Return the addresses of the deployed stubs to message nodes.
-
-        If cancelled, nothing has changed.
-
-        Raises:
-            ActorStoppedError: The runtime has closed.
-        """
-        return (await self.registry.view()).node_stubs
 
     @property
     def hyperties(self) -> int:

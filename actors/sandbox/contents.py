@@ -162,15 +162,13 @@ def open_contents(
 
             module, name = _split(where)
             made = hyperties.checked(where, _named(module, name))
-            yield hyperties.host(made, record_error, hyperties.More(largest_body))
+            yield hyperties.host(made, record_error, largest_body, {})
         case HypertyPackageContents(entry_point, configuration):
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
             with open_archive(archive) as package:
                 made = hyperties.checked(entry_point, _in_package(package, entry_point))
-                yield hyperties.host(
-                    made, record_error, hyperties.More(largest_body, configuration)
-                )
+                yield hyperties.host(made, record_error, largest_body, configuration)
         case _:
             assert_never(contents)
 

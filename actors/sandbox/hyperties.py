@@ -5,13 +5,15 @@ from typing import TypeAlias, final
 
 import attrs
 
+from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.trace import NULL_TRACER
+from actors.kit.trace import NULL_TRACER, Tracer
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.participant import Participant, RequestWindows
+from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.stub import StubContext
 from specs.jsonvalue import JsonObject
 
@@ -33,40 +35,43 @@ def checked(where: str, found: object) -> type[Hyperty]:
 
 @final
 @attrs.frozen
-class More:
-    """Parameters of a hyperty in a sandbox besides its code.
+class SandboxRuntime:
+    """The runtime of a hyperty, as far as its sandbox has it; nothing is stored here.
 
-    Attributes:
-        largest_body: Bytes that its bodies may have, in chunks.
-        configuration: What it is to know.
+    What a sandbox traces of steps is believed of stubs only, whose table is known outside.
     """
 
-    largest_body: int
-    configuration: JsonObject = attrs.field(factory=dict)
+    url: str
+    ids: IdSource
+    transfers: Transfers = attrs.field(factory=Transfers)
+    tracer: Tracer = NULL_TRACER
+    store: RuntimeStore = attrs.field(factory=lambda: RuntimeStore(None))
+    windows: RequestWindows = attrs.field(factory=dict)
+    own: None = None
 
 
 _Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 
-def host(made: type[Hyperty], record_error: Callable[[Exception, str], str], more: More) -> _Maker:
+def host(
+    made: type[Hyperty],
+    record_error: Callable[[Exception, str], str],
+    largest_body: int,
+    configuration: JsonObject,
+) -> _Maker:
     """Return what makes the host of a hyperty.
 
     Args:
         made: The class of the hyperty.
         record_error: Records an exception of a handler; returns its correlation id.
-        more: Its parameters.
+        largest_body: Bytes that its bodies may have, in chunks.
+        configuration: What it is to know.
     """
 
     def make(context: StubContext) -> Actor[Delivery]:
-        # What a sandbox says of steps is believed of stubs only, whose table is known outside.
-        own = HypertyContext(
-            context.config.runtime,
-            context.bus,
-            context.ids,
-            NULL_TRACER,
-            transfers=Transfers(more.largest_body),
-        )
-        own.configuration = more.configuration
+        runtime = SandboxRuntime(context.config.runtime, context.ids, Transfers(largest_body))
+        own = Participant(runtime, context.bus)
+        own.configuration = configuration
         return HypertyHost(made, own, record_error)
 
     return make

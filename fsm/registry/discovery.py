@@ -12,7 +12,7 @@ disconnected records only if none is live. Memory is bounded: a watch knows the 
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
-from typing import TypeAlias, TypedDict, assert_never, final
+from typing import Protocol, TypedDict, final
 
 import attrs
 
@@ -257,82 +257,36 @@ class EntryChange:
     entry: FoundEntry
 
 
-@final
-@attrs.frozen(slots=True)
-class Searched:
-    """The search was made again.
+class WatchPort(Protocol):
+    """What a watch asks of its host; no method calls the watch."""
 
-    Attributes:
-        entries: What it found.
-        is_partial: Whether it found more than these.
-    """
+    def report(self, change: EntryChange) -> None:
+        """Report a change of an entry."""
 
-    entries: tuple[FoundEntry, ...]
-    is_partial: bool = False
+    def follow(self, url: str) -> None:
+        """Follow the status of a record (M-29)."""
 
+    def leave(self, url: str) -> None:
+        """Follow it no more."""
 
-@final
-@attrs.frozen(slots=True)
-class StatusReported:
-    """A registry reports the status of a record (M-30)."""
-
-    url: str
-    status: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Readback:
-    """The answer to `ReadAgain`.
-
-    Attributes:
-        entry: The record; None: there is none of this address any more.
-    """
-
-    url: str
-    entry: FoundEntry | None
-
-
-WatchEvent: TypeAlias = Searched | StatusReported | Readback
-
-
-@final
-@attrs.frozen(slots=True)
-class StatusFollowed:
-    """Follow the status of a record (M-29)."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class StatusLeft:
-    """Follow it no more."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ReadAgain:
-    """Read a record by its address (M-25); the host feeds `Readback`, or nothing if it cannot."""
-
-    url: str
-
-
-_Effect: TypeAlias = EntryChange | StatusFollowed | StatusLeft | ReadAgain
+    def read(self, url: str) -> None:
+        """Read a record by its address (M-25); `take_record` follows, unless it cannot be read."""
 
 
 @final
 class DiscoveryWatch:
     """The entries that one watcher knows.
 
+    Args:
+        port: The host.
+
     Attributes:
         is_partial: Whether the search finds more than are known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: WatchPort) -> None:
         self.is_partial = False
+        self._port = port
         self._known: dict[str, FoundEntry] = {}
 
     @property
@@ -340,60 +294,58 @@ class DiscoveryWatch:
         """Addresses of the known entries."""
         return tuple(self._known)
 
-    def feed(self, happened: WatchEvent) -> list[_Effect]:
-        """Take an input; return effects and changes, in order."""
-        match happened:
-            case Searched():
-                return self._searched(happened)
-            case StatusReported(url, status):
-                return self._reported(url, status)
-            case Readback(url, entry):
-                return self._read(url, entry)
-            case _:
-                assert_never(happened)
+    def take_search(self, found: tuple[FoundEntry, ...], *, is_partial: bool = False) -> None:
+        """Take the result of a search.
 
-    def _searched(self, found: Searched) -> list[_Effect]:
-        entries = {entry.url: entry for entry in found.entries}
-        effects: list[_Effect] = []
-        missed = False
+        Args:
+            found: The entries.
+            is_partial: Whether it found more than these.
+        """
+        entries = {entry.url: entry for entry in found}
+        self.is_partial = is_partial
         for url, entry in entries.items():
             if url in self._known:
-                effects += self._changed(entry)
+                self._change(entry)
             elif len(self._known) < WATCHED_ENTRIES:
                 self._known[url] = entry
-                effects += [StatusFollowed(url), EntryChange(Change.APPEARED, entry)]
+                self._port.follow(url)
+                self._port.report(EntryChange(Change.APPEARED, entry))
             else:
-                missed = True
-        self.is_partial = found.is_partial or missed
+                self.is_partial = True
         absent = [url for url in self._known if url not in entries]
         # Those that seem live first: something has become of them.
         absent.sort(key=lambda url: not self._known[url].is_live)
         for url in absent[:VERIFIED_AT_ONCE]:
             # The next time it is the turn of others.
             self._known[url] = self._known.pop(url)
-            effects.append(ReadAgain(url))
-        return effects
+            self._port.read(url)
 
-    def _reported(self, url: str, status: str) -> list[_Effect]:
+    def take_status(self, url: str, status: str) -> None:
+        """Take the status of a record, as its registry reports it (M-30)."""
         known = self._known.get(url)
         if known is None:
-            return []
+            return
         if status == RecordStatus.DEAD:
-            return self._vanished(url)
-        return self._changed(attrs.evolve(known, status=status))
+            self._remove(url)
+        else:
+            self._change(attrs.evolve(known, status=status))
 
-    def _read(self, url: str, entry: FoundEntry | None) -> list[_Effect]:
+    def take_record(self, url: str, entry: FoundEntry | None) -> None:
+        """Take a record that was read by its address; None: there is none any more."""
         known = self._known.get(url)
         if known is None:
-            return []
+            return
         is_unfit = entry is not None and entry.is_live and known.is_live and not self.is_partial
-        return self._vanished(url) if entry is None or is_unfit else self._changed(entry)
+        if entry is None or is_unfit:
+            self._remove(url)
+        else:
+            self._change(entry)
 
-    def _changed(self, entry: FoundEntry) -> list[_Effect]:
-        if self._known[entry.url] == entry:
-            return []
-        self._known[entry.url] = entry
-        return [EntryChange(Change.CHANGED, entry)]
+    def _change(self, entry: FoundEntry) -> None:
+        if self._known[entry.url] != entry:
+            self._known[entry.url] = entry
+            self._port.report(EntryChange(Change.CHANGED, entry))
 
-    def _vanished(self, url: str) -> list[_Effect]:
-        return [StatusLeft(url), EntryChange(Change.VANISHED, self._known.pop(url))]
+    def _remove(self, url: str) -> None:
+        self._port.leave(url)
+        self._port.report(EntryChange(Change.VANISHED, self._known.pop(url)))

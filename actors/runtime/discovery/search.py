@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.kit.arguments import check_attribute
 from fsm.registry.discovery import (
@@ -23,13 +24,7 @@ from fsm.registry.discovery import (
     DiscoveryWatch,
     EntryChange,
     FoundEntry,
-    ReadAgain,
-    Readback,
-    Searched,
-    StatusFollowed,
-    StatusLeft,
-    StatusReported,
-    WatchEvent,
+    WatchPort,
     entry_of,
     query_of,
 )
@@ -343,6 +338,31 @@ def _path(url: str) -> JsonObject:
 
 
 @final
+@attrs.frozen
+class _WatchPort(WatchPort):
+    """Keeps what a watch asks for until its next change is wanted."""
+
+    changes: deque[EntryChange] = attrs.field(factory=deque)
+    orders: deque[tuple[str, str]] = attrs.field(factory=deque)
+
+    @override
+    def report(self, change: EntryChange) -> None:
+        self.changes.append(change)
+
+    @override
+    def follow(self, url: str) -> None:
+        self.orders.append(("follow", url))
+
+    @override
+    def leave(self, url: str) -> None:
+        self.orders.append(("leave", url))
+
+    @override
+    def read(self, url: str) -> None:
+        self.orders.append(("read", url))
+
+
+@final
 class Watching:
     """The changes of the results of a search: an asynchronous iterator and context manager.
 
@@ -363,9 +383,8 @@ class Watching:
         self._discoverer: Final = discoverer
         self._registry: Final = registry
         self._search: Final = search
-        self._core: Final = DiscoveryWatch()
-        self._changes: deque[EntryChange] = deque()
-        self._orders: deque[StatusFollowed | StatusLeft | ReadAgain] = deque()
+        self._port: Final = _WatchPort()
+        self._core: Final = DiscoveryWatch(self._port)
         self._reports: dict[str, str] = {}
         self._stirred = trio.Event()
         self._due = -math.inf
@@ -404,12 +423,12 @@ class Watching:
         await trio.lowlevel.checkpoint()
         while not self._is_closed:
             await self._perform()
-            if self._changes:
-                return self._changes.popleft()
+            if self._port.changes:
+                return self._port.changes.popleft()
             if self._reports:
                 url, status = next(iter(self._reports.items()))
                 del self._reports[url]
-                self._feed(StatusReported(url, status))
+                self._core.take_status(url, status)
             elif trio.current_time() >= self._due:
                 await self._search_again()
             else:
@@ -442,25 +461,18 @@ class Watching:
         self._reports[url] = status
         self._stirred.set()
 
-    def _feed(self, happened: WatchEvent) -> None:
-        for effect in self._core.feed(happened):
-            if isinstance(effect, EntryChange):
-                self._changes.append(effect)
-            else:
-                self._orders.append(effect)
-
     async def _perform(self) -> None:
         """Do what is to be done; if cancelled, the rest is done at the next call."""
-        while self._orders:
-            order = self._orders[0]
-            match order:
-                case StatusFollowed(url):
+        orders = self._port.orders
+        while orders:
+            match orders[0]:
+                case "follow", url:
                     await self._discoverer.follow(url, self)
-                case StatusLeft(url):
+                case "leave", url:
                     await self._discoverer.unfollow(url, self)
-                case ReadAgain(url):
+                case _, url:
                     await self._read(url)
-            self._orders.popleft()
+            orders.popleft()
 
     async def _search_again(self) -> None:
         await self._discoverer.sweep()
@@ -474,7 +486,8 @@ class Watching:
             return
         self._is_first = False
         self._due = trio.current_time() + WATCH_PERIOD
-        self._feed(Searched(found[:WATCHED_ENTRIES], len(found) > WATCHED_ENTRIES))
+        is_partial = len(found) > WATCHED_ENTRIES
+        self._core.take_search(found[:WATCHED_ENTRIES], is_partial=is_partial)
 
     async def _read(self, url: str) -> None:
         """Read a record that the search does not find any more (M-25)."""
@@ -482,4 +495,4 @@ class Watching:
         value = answer.body.get("value")
         entry = self._registry.entry(value[0] if isinstance(value, list) and value else value)
         if _has_none(answer) or (entry is not None and entry.url == url):
-            self._feed(Readback(url, entry))
+            self._core.take_record(url, entry)

@@ -13,9 +13,9 @@ from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.bodies import composed, large_body, own, sendable, uncopied
 from actors.runtime.hyperty.transfer import fetched, sent_ahead
 from actors.runtime.hyperty.typed import Sendable
-from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
+from actors.runtime.objects.participant import Participant
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report
 from fsm.registry.discovery import Criteria
@@ -66,12 +66,12 @@ def _verb(text: str) -> MessageType:
 class HypertyClient:
     """Sends requests, reports data objects and observes them in the name of a hyperty."""
 
-    _context: HypertyContext
+    _participant: Participant
 
     @property
     def url(self) -> str:
         """Address of the hyperty, such as `hyperty://a.example/1`."""
-        return self._context.url
+        return self._participant.url
 
     @final
     async def request(
@@ -234,11 +234,11 @@ class HypertyClient:
         address = canonical(to)
         if scheme_of(address) != "hyperty":
             raise ValueError(f"events are sent to hyperties, and {address} is none")
-        url = self._context.url
+        url = self._participant.url
         body = uncopied({"value": value})
-        number = self._context.ids.next(url)
+        number = self._participant.ids.next(url)
         event = Message(number, MessageType.CREATE, url, inbox_of(address), body)
-        await self._context.port.post(sendable(event))
+        await self._participant.port.post(sendable(event))
 
     @final
     async def progress(self, request: Message, value: Sendable = None) -> None:
@@ -260,9 +260,9 @@ class HypertyClient:
             ActorStoppedError: The runtime has closed.
         """
         check_type(request, (Message,), "request")
-        sequence = self._context.ids.next(self.url)
+        sequence = self._participant.ids.next(self.url)
         body = uncopied({"value": value, "sequence": sequence})
-        await self._context.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
+        await self._participant.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
 
     @final
     async def ask(self, to: str, type_: str, body: Mapping[str, Sendable]) -> Message:
@@ -294,13 +294,13 @@ class HypertyClient:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         check_text(to, "to")
         verb = _verb(type_)
-        context = self._context
+        participant = self._participant
         answer: Message | None = None
         # It gets its id when it may go: the ids of one sender rise (I-T7).
-        async with context.window(to):
-            head = context.ids.next(context.url), verb, context.url, to
+        async with participant.window(to):
+            head = participant.ids.next(participant.url), verb, participant.url, to
             try:
-                message = composed(head, body, context.identity)
+                message = composed(head, body, participant.identity)
             except BadMessageError as exc:
                 message = Message(*head, uncopied(body))
                 # What is caught here refers to a copy of the body.
@@ -309,24 +309,27 @@ class HypertyClient:
                     await trio.lowlevel.checkpoint()
                     return refuse(message, exc.code, exc.reason)
             else:
-                answer = await context.port.insist(message, attempts)
+                answer = await participant.port.insist(message, attempts)
         if answer is None:
             answer = await self._asked_in_chunks(message, attempts)
         if CHUNKS in answer.body:
-            return await fetched(self._context, message, answer)
+            return await fetched(self._participant, message, answer)
         # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
         return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
 
     async def _asked_in_chunks(self, message: Message, attempts: int) -> Message:
         """Send a request whose body is too large for a message; return the answer."""
-        context = self._context
+        participant = self._participant
         try:
-            body = large_body(message, message.type, context.transfers.limit)
-            async with sent_ahead(context, message, body) as said, context.window(message.to):
+            body = large_body(message, message.type, participant.runtime.transfers.limit)
+            async with (
+                sent_ahead(participant, message, body) as said,
+                participant.window(message.to),
+            ):
                 # Later than the chunks: ids of one sender rise.
-                number = context.ids.next(self.url)
+                number = participant.ids.next(self.url)
                 sent = Message(number, message.type, self.url, message.to, said)
-                return await context.port.insist(sent, attempts)
+                return await participant.port.insist(sent, attempts)
         except BadMessageError as exc:
             return refuse(message, exc.code, exc.reason)
 
@@ -356,7 +359,7 @@ class HypertyClient:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is not in 1..256.
         """
-        return self._context.discoverer.discover(domain=domain, limit=limit, **criteria)
+        return self._participant.discoverer.discover(domain=domain, limit=limit, **criteria)
 
     @final
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
@@ -378,7 +381,7 @@ class HypertyClient:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        return self._context.discoverer.watch(domain=domain, **criteria)
+        return self._participant.discoverer.watch(domain=domain, **criteria)
 
     @final
     def report(  # noqa: PLR0913 - all but the first two are named, and have a default
@@ -400,7 +403,7 @@ class HypertyClient:
         seconds and without their errors; then the object is deleted, or left to its store.
 
         Args:
-            schema: `comm` (communication), `ctxt` (context), or the catalogue address of a data
+            schema: `comm` (communication), `ctxt` (participant), or the catalogue address of a data
                 schema for whose objects the node of the domain allocates addresses.
             value: The first value.
             name: Name of the object, for people.
@@ -455,7 +458,7 @@ class HypertyClient:
             public=public,
             store=store,
         )
-        return open_report(self._context, wanted)
+        return open_report(self._participant, wanted)
 
     @final
     async def read(self, url: str, attribute: str | None = None) -> Json:
@@ -482,7 +485,7 @@ class HypertyClient:
         check_text(url, "url")
         check_attribute(attribute)
         try:
-            answer = await self._context.read(url, attribute)
+            answer = await self._participant.read(url, attribute)
         except ActorStoppedError as exc:
             raise ObjectError(url, Code.GONE, "the runtime has closed") from exc
         if answer.code > LAST_SUCCESS:
@@ -515,7 +518,7 @@ class HypertyClient:
             ActorStoppedError: The runtime has closed.
         """
         check_text(url, "url")
-        return await self._context.discoverer.record(url, attribute)
+        return await self._participant.discoverer.record(url, attribute)
 
     @final
     def observe(
@@ -551,4 +554,4 @@ class HypertyClient:
                 closed; 413: the store is full.
         """
         check_text(url, "url")
-        return open_observation(self._context, Observe(url, p2p=p2p, store=store or None))
+        return open_observation(self._participant, Observe(url, p2p=p2p, store=store or None))

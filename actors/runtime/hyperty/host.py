@@ -22,7 +22,7 @@ from actors.runtime.hyperty.hyperty import (
 )
 from actors.runtime.hyperty.transfer import KeptBodies
 from actors.runtime.hyperty.typed import Sendable
-from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.participant import Participant
 from actors.runtime.sync.registration import SUBSCRIPTION
 from fsm.bus.chunks import WholeBody
 from fsm.limits.shares import WorkShares, peer_of
@@ -75,7 +75,7 @@ class _Fault:
     why: str
 
 
-def _made(make: HypertyMaker) -> Hyperty:
+def _make_hyperty(make: HypertyMaker) -> Hyperty:
     """Make a hyperty.
 
     Raises:
@@ -97,25 +97,25 @@ class HypertyHost(Actor[Delivery]):
 
     Args:
         make: Makes the hyperty.
-        context: The context of the hyperty, through all its lives.
+        participant: The hyperty, through all its lives.
         record_error: Records an exception of a handler; returns its correlation id.
     """
 
     def __init__(
         self,
         make: HypertyMaker,
-        context: HypertyContext,
+        participant: Participant,
         record_error: Callable[[Exception, str], str],
     ) -> None:
-        self._hyperty = _made(make)
-        self._context = context
+        self._hyperty = _make_hyperty(make)
+        self._participant = participant
         self._record_error = record_error
-        self._port = context.port
+        self._port = participant.port
         self._shares: WorkShares[_Work] = WorkShares(CONCURRENT, WAITING, PEER_WAITING)
         self._workers = Workers(self, self._answer)
-        self._bodies = KeptBodies(context)
+        self._bodies = KeptBodies(participant)
         self._is_watching = False
-        self._hyperty.enter(context, self)
+        self._hyperty.enter(participant, self)
 
     @override
     async def start(self) -> None:
@@ -141,7 +141,7 @@ class HypertyHost(Actor[Delivery]):
             if given_up is not None:
                 await self._give_up(given_up, "too many requests wait for it", RETRY_AFTER)
         else:
-            await self._kept(self._heard, request)
+            await self._run_handler(self._handle_event, request)
 
     async def _give_up(self, work: "_Work", why: str, retry_after: float | None = None) -> None:
         if work.whole is not None:
@@ -184,7 +184,7 @@ class HypertyHost(Actor[Delivery]):
             with trio.move_on_at(until):
                 await self._give_up(work, _STOPPED)
 
-    async def _kept(
+    async def _run_handler(
         self, handler: Callable[[Message], Awaitable[T]], message: Message
     ) -> "T | _Fault":
         """Run a handler for a message; an exception of the application ends this message only.
@@ -205,22 +205,22 @@ class HypertyHost(Actor[Delivery]):
         said = f"{why}; error {correlations[0]}"
         return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
 
-    async def _heard(self, message: Message) -> None:
+    async def _handle_event(self, message: Message) -> None:
         """Handle an event, or a notice without an answer here."""
-        if CHILDREN in message.to and await self._context.hears_of_child(message):
+        if CHILDREN in message.to and await self._participant.pass_child_notice(message):
             return
-        if message.is_event and await self._context.discoverer.heard(message):
+        if message.is_event and await self._participant.discoverer.heard(message):
             return
-        if (message.is_event or _is_notice(message)) and not await self._hears(message):
+        if (message.is_event or _is_notice(message)) and not await self._pass_notice(message):
             await self._hyperty.on_event(own(message))
 
-    async def _hears(self, message: Message) -> bool:
+    async def _pass_notice(self, message: Message) -> bool:
         """Pass on a notice of an object that the hyperty observes or reports."""
-        observers = self._context.observers.heard(message)
+        observers = self._participant.take_observer_notice(message)
         if observers is None:
-            return await self._context.hears(message)
+            return await self._participant.pass_notice(message)
         if observers.is_behind:
-            self.spawn(self._context.read_observers, message.from_, observers)
+            self.spawn(self._participant.read_observers, message.from_, observers)
         return True
 
     async def _answer(self, work: "_Work") -> None:
@@ -228,7 +228,7 @@ class HypertyHost(Actor[Delivery]):
         request, whole = work.request, work.whole
         answer: Message | None = None
         try:
-            done = await self._kept(self._replied, request)
+            done = await self._run_handler(self._reply_to, request)
             answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
         finally:
             for _, following in self._shares.leave(work.peer):
@@ -242,22 +242,24 @@ class HypertyHost(Actor[Delivery]):
                 with trio.CancelScope(deadline=until, shield=True):
                     await self._port.post(answer)
 
-    async def _replied(self, request: Message) -> Message:
+    async def _reply_to(self, request: Message) -> Message:
         """Return the answer of the hyperty to a request, as it can be sent."""
         try:
-            value = await self._said(request)
+            value = await self._call_handler(request)
         except Refused as refusal:
             return sendable(refuse(request, refusal.code, refusal.why))
         except BadMessageError as exc:
             return sendable(refuse(request, exc.code, exc.reason))
         head = request.id, MessageType.RESPONSE, request.to, request.from_
         try:
-            return composed(head, {"code": int(Code.OK), "value": value}, self._context.identity)
+            return composed(
+                head, {"code": int(Code.OK), "value": value}, self._participant.identity
+            )
         except BadMessageError as exc:
             if exc.code != Code.TOO_LARGE:
                 raise
         answer = reply_to(request, Code.OK, uncopied({"value": value}))
-        body = large_body(answer, request.type, self._context.transfers.limit)
+        body = large_body(answer, request.type, self._participant.runtime.transfers.limit)
         try:
             return self._bodies.hold(request, answer, body)
         except BadMessageError as exc:
@@ -265,41 +267,41 @@ class HypertyHost(Actor[Delivery]):
         finally:
             self._watch()
 
-    async def _said(self, request: Message) -> Sendable:
+    async def _call_handler(self, request: Message) -> Sendable:
         """Call the handler for a request, by verb and sender; return the value of the answer."""
         match request.type:
             case MessageType.FORWARD:
-                return await self._forwarded(request)
+                return await self._handle_forward(request)
             case MessageType.CREATE if request.from_.endswith(_INVITING):
                 await self._hyperty.on_invited(_invited(request))
                 return None
-            case MessageType.UPDATE if request.from_ == self._context.manager:
-                await self._context.shown(request)
+            case MessageType.UPDATE if request.from_ == self._participant.manager:
+                await self._participant.pass_snapshot(request)
                 return None
-            case MessageType.UNSUBSCRIBE if self._context.watches(request):
-                await self._context.expelled(request)
+            case MessageType.UNSUBSCRIBE if self._participant.is_watching(request):
+                await self._participant.pass_expulsion(request)
                 return None
             case _:
-                return await self._requested(request)
+                return await self._handle_request(request)
 
-    async def _requested(self, request: Message) -> Sendable:
+    async def _handle_request(self, request: Message) -> Sendable:
         """Call the handler that takes a request of the application, or else `on_request`."""
         handler = self._hyperty.handlers.find(request)
         if handler is None:
             return await self._hyperty.on_request(request)
         return await handler.call(self._hyperty, request)
 
-    async def _forwarded(self, request: Message) -> Sendable:
+    async def _handle_forward(self, request: Message) -> Sendable:
         """Ask the hyperty about an observer (M-39) or any other request."""
-        if request.from_ not in self._context.reported:
+        if request.from_ not in self._participant.reported:
             match request.body:
                 # An older runtime would give its object away to whoever answers 200.
                 case {"message": {"body": {"resource": request.from_, "delegate": _}}}:
                     raise Refused(Code.FORBIDDEN, "objects are not handed over")
                 case _:
-                    return await self._requested(request)
+                    return await self._handle_request(request)
         asked = read_body(request, Forward).message
-        if asked.from_ != self._context.url:
+        if asked.from_ != self._participant.url:
             await self._hyperty.on_subscribe(request.from_, asked.from_)
         return None
 

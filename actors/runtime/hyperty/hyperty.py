@@ -24,7 +24,7 @@ from actors.kit.supervision.monitor import Monitor
 from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
-from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.participant import Participant
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.registry.discovery import texts_of
 from fsm.sync.value.json import json_size
@@ -289,9 +289,9 @@ class Hyperty(HypertyClient, ABC):
     @override
     def __repr__(self) -> str:
         name = type(self).__name__
-        if not hasattr(self, "_context"):
+        if not hasattr(self, "_participant"):
             return f"<{name}, not deployed>"
-        return f"<{name} {self.url} in {self._context.runtime}>"
+        return f"<{name} {self.url} in {self._participant.runtime.url}>"
 
     @final
     @classmethod
@@ -307,7 +307,7 @@ class Hyperty(HypertyClient, ABC):
     @property
     def configuration(self) -> JsonObject:
         """Configuration of its descriptor; empty if it came from no catalogue."""
-        return self._context.configuration
+        return self._participant.configuration
 
     async def started(self) -> None:
         """Prepare the hyperty; runs before its first message.
@@ -392,14 +392,14 @@ class Hyperty(HypertyClient, ABC):
         self._host.spawn(work, *args)
 
     @final
-    def enter(self, context: HypertyContext, host: Actor[Delivery]) -> None:
-        """Take context and host; called by the host before `started`.
+    def enter(self, participant: Participant, host: Actor[Delivery]) -> None:
+        """Take participant and host; called by the host before `started`.
 
         Args:
-            context: The context of the hyperty, through all its lives.
+            participant: The hyperty, through all its lives.
             host: The actor of this life; it runs spawned work.
         """
-        self._context = context
+        self._participant = participant
         self._host = host
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar, final
 import attrs
 import trio
 
-from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.participant import Participant
 from actors.runtime.sync.output import code_in_use
 from fsm.bus.chunks import (
     AssembliesCore,
@@ -98,10 +98,12 @@ def _written(step: ChunkStep, said: _Said) -> JsonObject:
     return {CHUNK: {STEP: step.value, **write_body(said)}}
 
 
-def _about(context: HypertyContext, message: Message, step: ChunkStep, said: _Said) -> Message:
+def _about(participant: Participant, message: Message, step: ChunkStep, said: _Said) -> Message:
     """Return a request about a transfer, with ends and type of the message that it belongs to."""
     body = {**_beside(message), **_written(step, said)}
-    return Message(context.ids.next(context.url), message.type, context.url, message.to, body)
+    return Message(
+        participant.ids.next(participant.url), message.type, participant.url, message.to, body
+    )
 
 
 # ---- the active end
@@ -109,12 +111,12 @@ def _about(context: HypertyContext, message: Message, step: ChunkStep, said: _Sa
 
 @asynccontextmanager
 async def sent_ahead(
-    context: HypertyContext, message: Message, body: bytes
+    participant: Participant, message: Message, body: bytes
 ) -> AsyncIterator[JsonObject]:
-    """Send a body to a hyperty in chunks; its message is to be sent in the context.
+    """Send a body to a hyperty in chunks; its message is to be sent in the participant.
 
     Args:
-        context: Context of the sending hyperty.
+        participant: The sending hyperty.
         message: The message.
         body: The JSON of its body.
 
@@ -127,8 +129,8 @@ async def sent_ahead(
         BadMessageError: On entering: the receiver, or a router on the way, refuses.
         ActorStoppedError: The runtime has closed.
     """
-    upload = _Upload(context, message, body)
-    async with context.transfers.sending.of(message.to), upload.until_over():
+    upload = _Upload(participant, message, body)
+    async with participant.runtime.transfers.sending.of(message.to), upload.until_over():
         await upload.send()
     async with upload.until_over():
         yield {**_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}
@@ -142,9 +144,9 @@ class _Upload:
         transfer: Number of the transfer; 0: it has not begun, or has ended.
     """
 
-    def __init__(self, context: HypertyContext, message: Message, body: bytes) -> None:
+    def __init__(self, participant: Participant, message: Message, body: bytes) -> None:
         self.transfer = 0
-        self._context = context
+        self._participant = participant
         self._message = message
         self._body = body
 
@@ -152,7 +154,7 @@ class _Upload:
         """Begin the transfer, once the receiver has room for it, and send all chunks."""
         late = trio.current_time() + TRANSFER_PATIENCE
         # Ids rise, and this one is as good as a number of the transfer.
-        self.transfer = self._context.ids.next(self._context.url)
+        self.transfer = self._participant.ids.next(self._participant.url)
         begun = TransferBegun(self.transfer, len(self._body))
         answer = await self._begin(begun)
         while _may_be_repeated(answer) and trio.current_time() < late:
@@ -161,11 +163,11 @@ class _Upload:
         if answer.code > LAST_SUCCESS:
             self.transfer = 0
         _check(answer)
-        places = partial(self._context.window, self._message.to)
+        places = partial(self._participant.window, self._message.to)
         await _in_window(range(chunk_count(len(self._body))), places, self._give)
 
     async def _begin(self, begun: TransferBegun) -> Message:
-        async with self._context.window(self._message.to):
+        async with self._participant.window(self._message.to):
             return await self._ask(ChunkStep.BEGIN, begun)
 
     async def _give(self, index: int) -> None:
@@ -173,7 +175,9 @@ class _Upload:
         _check(await self._ask(ChunkStep.GIVE, chunk))
 
     async def _ask(self, step: ChunkStep, said: TransferBegun | Chunk) -> Message:
-        return await self._context.port.request(_about(self._context, self._message, step, said))
+        return await self._participant.port.request(
+            _about(self._participant, self._message, step, said)
+        )
 
     @asynccontextmanager
     async def until_over(self) -> AsyncIterator[None]:
@@ -185,14 +189,14 @@ class _Upload:
         finally:
             if not is_over and self.transfer:
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                    await _end(self._context, self._message, self.transfer)
+                    await _end(self._participant, self._message, self.transfer)
 
 
-async def fetched(context: HypertyContext, request: Message, answer: Message) -> Message:
+async def fetched(participant: Participant, request: Message, answer: Message) -> Message:
     """Return an answer with its body, which is read in chunks; or a refusal, if it cannot be.
 
     Args:
-        context: Context of the hyperty that has asked.
+        participant: The hyperty that has asked.
         request: What it has asked.
         answer: The answer, with what stands for its body.
 
@@ -203,26 +207,31 @@ async def fetched(context: HypertyContext, request: Message, answer: Message) ->
     """
     try:
         said = _read(answer.body, CHUNKS, ChunkedBody)
-        body = await _fetched(context, request, said)
+        body = await _fetched(participant, request, said)
         return _with_body(answer, read_large(body))
     except BadMessageError as exc:
         return refuse(request, exc.code, f"the answer has not come whole: {exc.reason}")
 
 
-async def _fetched(context: HypertyContext, request: Message, said: ChunkedBody) -> bytes:
+async def _fetched(participant: Participant, request: Message, said: ChunkedBody) -> bytes:
     count, is_over = chunk_count(said.size), False
-    chunks = [b""] * (count if said.size <= context.transfers.limit else 0)
+    chunks = [b""] * (count if said.size <= participant.runtime.transfers.limit else 0)
     spent, come = 0.0, 0
 
     @asynccontextmanager
     async def places() -> AsyncIterator[None]:
-        async with context.transfers.reading.of(request.to), context.window(request.to):
+        async with (
+            participant.runtime.transfers.reading.of(request.to),
+            participant.window(request.to),
+        ):
             yield
 
     async def read(index: int) -> None:
         nonlocal spent, come
         wanted, asked = ChunkWanted(said.transfer, index), trio.current_time()
-        brought = await context.port.request(_about(context, request, ChunkStep.READ, wanted))
+        brought = await participant.port.request(
+            _about(participant, request, ChunkStep.READ, wanted)
+        )
         _check(brought)
         spent, come = spent + trio.current_time() - asked, come + 1
         if spent > latest(0.0, come):
@@ -234,13 +243,13 @@ async def _fetched(context: HypertyContext, request: Message, said: ChunkedBody)
 
     try:
         if not chunks:
-            raise too_large(context.transfers.limit)
+            raise too_large(participant.runtime.transfers.limit)
         await _in_window(range(count), places, read)
         is_over = True
     finally:
         if not is_over:
             with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                await _end(context, request, said.transfer)
+                await _end(participant, request, said.transfer)
     return joined(chunks, said)
 
 
@@ -291,9 +300,11 @@ def _check(answer: Message) -> None:
         raise BadMessageError("the receiver takes no bodies in chunks", Code.TOO_LARGE)
 
 
-async def _end(context: HypertyContext, message: Message, transfer: int) -> None:
+async def _end(participant: Participant, message: Message, transfer: int) -> None:
     """Ask the other end to forget a body; its answer is not awaited."""
-    await context.port.post(_about(context, message, ChunkStep.END, TransferEnded(transfer)))
+    await participant.port.post(
+        _about(participant, message, ChunkStep.END, TransferEnded(transfer))
+    )
 
 
 def _with_body(message: Message, body: JsonObject) -> Message:
@@ -314,9 +325,9 @@ def _with_body(message: Message, body: JsonObject) -> Message:
 class KeptBodies:
     """Arriving bodies, and bodies of answers, of one hyperty until it ends or restarts."""
 
-    def __init__(self, context: HypertyContext) -> None:
-        self._arriving = AssembliesCore(context.transfers.arriving)
-        self._held = HeldBodiesCore(context.transfers.held)
+    def __init__(self, participant: Participant) -> None:
+        self._arriving = AssembliesCore(participant.runtime.transfers.arriving)
+        self._held = HeldBodiesCore(participant.runtime.transfers.held)
 
     def answer(self, request: Message) -> Message:
         """Take a request about a chunk; return its answer.

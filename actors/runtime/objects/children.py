@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from actors.kit.arguments import check_text
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
+from actors.runtime.objects.participant import ChildNotices, Participant
 from actors.runtime.sync.reporter.children import child_message, read_op, read_report
 from fsm.sync.children import Act, ChildOp, Kept
 from fsm.sync.children_copy import ChildrenCopyCore, ChildrenPort
@@ -196,7 +196,7 @@ class _CopyPort(ChildrenPort):
 
 
 @final
-class Children(Mapping[str, Child], ChildrenHeard):
+class Children(Mapping[str, Child], ChildNotices):
     """All children of a data object, by name, the oldest first.
 
     The reporter and each observer of the object may create children. Children exist as long as
@@ -205,27 +205,27 @@ class Children(Mapping[str, Child], ChildrenHeard):
     """
 
     @classmethod
-    def of(cls, context: HypertyContext, url: str) -> "Children":
+    def of(cls, participant: Participant, url: str) -> "Children":
         """Return the children of an object; one that is reported and observed has them once.
 
         Args:
-            context: The context of the hyperty.
+            participant: The hyperty.
             url: Address of the object.
         """
-        there = context.children.get(url)
-        return there if isinstance(there, Children) else cls(context, url)
+        there = participant.children.get(url)
+        return there if isinstance(there, Children) else cls(participant, url)
 
-    def __init__(self, context: HypertyContext, url: str) -> None:
-        self._context = context
+    def __init__(self, participant: Participant, url: str) -> None:
+        self._participant = participant
         self._url = url
         port = _CopyPort(self._wake, self._begin, self._read, self._say_again)
-        self._core = ChildrenCopyCore(context.url, port)
+        self._core = ChildrenCopyCore(participant.url, port)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
         self._changed = trio.lowlevel.ParkingLot()
         self._timer = trio.Event()
-        context.children[url] = self
+        participant.children[url] = self
 
     # --- what there is --------------------------------------------------------------------
 
@@ -280,8 +280,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
             NotJsonError: The value is not JSON; nothing was sent.
         """
         async with self._turn:
-            version = self._context.ids.next(self._context.url)
-            name = child_name(self._context.url, version)
+            version = self._participant.ids.next(self._participant.url)
+            name = child_name(self._participant.url, version)
             op = self._op(Act.CREATE, name, version, value)
             is_decided = False
             try:
@@ -307,7 +307,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
                 break
             # Its store cannot be written now, or its path is another now.
             await trio.sleep(BUSY_PAUSE)
-            op = attrs.evolve(op, version=self._context.ids.next(self._context.url))
+            op = attrs.evolve(op, version=self._participant.ids.next(self._participant.url))
             answer = await self._insist(op)
         return op, answer
 
@@ -354,14 +354,14 @@ class Children(Mapping[str, Child], ChildrenHeard):
             raise ObjectError(name, Code.MALFORMED, "a path has no empty parts")
         async with self._own(name) as kept:
             if value_at(kept.value, path) is not ABSENT:
-                version = self._context.ids.next(self._context.url)
+                version = self._participant.ids.next(self._participant.url)
                 op = self._op(Act.UPDATE, name, version, without_attribute(kept.value, path))
                 await self._send(attrs.evolve(op, value=None, removes=path, base=kept.version))
 
     @asynccontextmanager
     async def _own(self, name: str) -> AsyncIterator[Kept]:
         """Yield a child of the hyperty, which nobody changes meanwhile."""
-        if name.rpartition("#")[0] != self._context.url:
+        if name.rpartition("#")[0] != self._participant.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
             kept = self.kept(name)
@@ -371,18 +371,20 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     async def _say(self, act: Act, name: str, value: JsonInput) -> None:
         """Send an operation to all observers; none of them answers."""
-        await self._send(self._op(act, name, self._context.ids.next(self._context.url), value))
+        await self._send(
+            self._op(act, name, self._participant.ids.next(self._participant.url), value)
+        )
 
     async def _send(self, op: ChildOp) -> None:
         self._tell(partial(self._core.take, op))
         try:
-            await self._context.port.post(self._message(op))
+            await self._participant.port.post(self._message(op))
         except ActorStoppedError as exc:
             raise _gone(self._url) from exc
 
     async def _insist(self, op: ChildOp) -> Message:
         try:
-            return await self._context.port.insist(self._message(op), CHILD_ATTEMPTS)
+            return await self._participant.port.insist(self._message(op), CHILD_ATTEMPTS)
         except ActorStoppedError as exc:
             raise _gone(self._url) from exc
 
@@ -405,8 +407,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
     # --- what others do -------------------------------------------------------------------
 
     @override
-    def heard(self, message: Message) -> Message | None:
-        if message.from_ == self._context.url:
+    def take_notice(self, message: Message) -> Message | None:
+        if message.from_ == self._participant.url:
             # What the hyperty has said itself comes back to it.
             return None
         try:
@@ -422,13 +424,13 @@ class Children(Mapping[str, Child], ChildrenHeard):
         return None
 
     def _on_creator(self, message: Message, op: ChildOp) -> Message | None:
-        if self._url not in self._context.reported:
+        if self._url not in self._participant.reported:
             self._tell(partial(self._core.take, op))
             return None
         # Its sync manager keeps it already: it came from there.
         self._tell(partial(self._core.take, op, is_reported=True))
         return (
-            reply_to(message, Code.OK, {"source": self._context.url})
+            reply_to(message, Code.OK, {"source": self._participant.url})
             if message.is_request
             else None
         )
@@ -463,7 +465,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     async def _read(self, read: int) -> None:
         """Read the whole object."""
-        answer = await self._context.read(self._url)
+        answer = await self._participant.read(self._url)
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             shown = value.get("childrenObjects")
@@ -488,7 +490,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         """
         async with open_background() as nursery:
             # Another context may have been left since this was made.
-            self._is_over, self._context.children[self._url] = False, self
+            self._is_over, self._participant.children[self._url] = False, self
             self._open.append(nursery)
             nursery.start_soon(self._run)
             try:
@@ -501,7 +503,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
     def forget(self) -> None:
         """Stop notices of children, unless a context of `open` is open."""
         if not self._open:
-            self._context.children.pop(self._url, None)
+            self._participant.children.pop(self._url, None)
 
     def end(self) -> None:
         """End all iterations, unless several contexts are open: no change will come any more."""

@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
+from actors.runtime.objects.participant import Participant
 from actors.runtime.sync.reporter.reporter import NO_STORE
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
@@ -259,19 +259,19 @@ class States:
         return state
 
 
-def check_room(context: HypertyContext, url: str) -> None:
+def check_room(participant: Participant, url: str) -> None:
     """Refuse a copy that cannot be stored.
 
     Args:
-        context: The context of the hyperty.
+        participant: The hyperty.
         url: Address of the object.
 
     Raises:
         ObjectError: 400: the runtime has no store; 413: the store is full.
     """
-    if not context.store.stores:
+    if not participant.runtime.store.stores:
         raise ObjectError(url, Code.MALFORMED, NO_STORE)
-    if not context.store.has_room(url, context.url):
+    if not participant.runtime.store.has_room(url, participant.url):
         raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
 
 
@@ -286,14 +286,14 @@ _Input: TypeAlias = Message | Callable[[], None]
 
 @asynccontextmanager
 async def open_observation(
-    context: HypertyContext, wanted: Observe
+    participant: Participant, wanted: Observe
 ) -> AsyncIterator[ObservedObject]:
     """Observe an object while the context is open; the copy has its value from the beginning.
 
     When the context is left, the subscription ends, within `GOODBYE_TIMEOUT` seconds.
 
     Args:
-        context: The context of the hyperty.
+        participant: The hyperty.
         wanted: The object, and how it is observed.
 
     Yields:
@@ -310,12 +310,12 @@ async def open_observation(
     inputs, intake = trio.open_memory_channel[_Input](_WAITING)
     url = wanted.resource
     if wanted.store:
-        check_room(context, url)
-    context.watch(url, inputs)
-    copy = ObservedObject(url, Children.of(context, url), context.runtime)
+        check_room(participant, url)
+    participant.watch(url, inputs)
+    copy = ObservedObject(url, Children.of(participant, url), participant.runtime.url)
     try:
         async with copy.children.open(), open_background() as nursery:
-            observation = _Observation(context, copy, inputs, nursery)
+            observation = _Observation(participant, copy, inputs, nursery)
             await nursery.start(observation.run, wanted, intake)
             copy.check()
             yield copy
@@ -323,8 +323,8 @@ async def open_observation(
         intake.close()
         # A refused or undeployed hyperty does not observe anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            await context.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
-        context.unwatch(url)
+            await participant.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
+        participant.unwatch(url)
 
 
 @final
@@ -333,16 +333,16 @@ class _Observation:
 
     def __init__(
         self,
-        context: HypertyContext,
+        participant: Participant,
         copy: ObservedObject,
         inputs: trio.MemorySendChannel[_Input],
         nursery: trio.Nursery,
     ) -> None:
-        self._context = context
+        self._participant = participant
         self._copy = copy
         self._inputs = inputs
         self._nursery = nursery
-        self._core = ObserverCore(copy.url, context.url, self)
+        self._core = ObserverCore(copy.url, participant.url, self)
         self._refusal: ObjectError | None = None
         self._is_stored = False
         self._wanted = Observe(copy.url)
@@ -399,7 +399,7 @@ class _Observation:
             self._refusal = ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED)
             self._nursery.start_soon(self._leave)
             self._core.give_up(_EXPELLED, now)
-        elif message.to == self._context.url:
+        elif message.to == self._participant.url:
             self._become(message)
         else:
             try:
@@ -409,7 +409,7 @@ class _Observation:
                 self._core.doubt(f"its reporter sent a change that is none: {exc.reason}", now)
                 return
             # An older runtime may have handed the object over.
-            self._context.reported_by(self._copy.url, change.source)
+            self._participant.set_reporter(self._copy.url, change.source)
             self._core.change(change, now)
 
     def _become(self, answer: Message, *, is_first: bool = False) -> None:
@@ -425,7 +425,7 @@ class _Observation:
             return
         if is_first:
             self._copy.children.begin(snapshot.children_objects)
-        self._context.reported_by(self._copy.url, snapshot.reporter)
+        self._participant.set_reporter(self._copy.url, snapshot.reporter)
         self._core.become(snapshot, trio.current_time())
 
     def _give_up(self, why: str) -> None:
@@ -444,11 +444,15 @@ class _Observation:
 
     async def _subscribe(self, wanted: Observe) -> None:
         body, url = write_body(wanted), wanted.resource
-        kept = self._context.store.copy(url, self._context.url) if self._is_stored else None
+        kept = (
+            self._participant.runtime.store.copy(url, self._participant.url)
+            if self._is_stored
+            else None
+        )
         if kept is not None:
             with suppress(ObjectError):
                 resume = write_body(Resume(store=True))
-                await self._context.ask_manager(MessageType.SUBSCRIBE, resume, url)
+                await self._participant.ask_manager(MessageType.SUBSCRIBE, resume, url)
             # The value stored before a restart (M-52).
             await self._enqueue(partial(self._recall, kept))
         try:
@@ -470,7 +474,7 @@ class _Observation:
         not_found = 0
         while True:
             try:
-                return await self._context.ask_manager(MessageType.SUBSCRIBE, body, url)
+                return await self._participant.ask_manager(MessageType.SUBSCRIBE, body, url)
             except ObjectError as refusal:
                 not_found = not_found + 1 if refusal.code == Code.NOT_FOUND else 0
                 is_for_now = 0 < not_found < GONE_READS or refusal.code in PASSING
@@ -486,11 +490,12 @@ class _Observation:
 
     async def _leave(self) -> None:
         body = write_body(ObjectName(self._copy.url))
-        await self._context.post_to_manager(MessageType.UNSUBSCRIBE, body)
+        hyperty = self._participant
+        await hyperty.post(hyperty.manager, MessageType.UNSUBSCRIBE, body)
 
     async def _read(self, read: int) -> None:
         """Read the whole object (M-41), and tell the core."""
-        answer = await self._context.read(self._copy.url)
+        answer = await self._participant.read(self._copy.url)
         if answer.code == Code.UNAUTHENTICATED:
             # Its subscription may be over, and no message could report it: another is asked for.
             answer = await self._resume()
@@ -510,20 +515,20 @@ class _Observation:
     async def _resume(self) -> Message:
         """Subscribe again; return the answer of the sync manager."""
         body = write_body(attrs.evolve(self._wanted, resume=True))
-        return await self._context.ask(self._context.manager, MessageType.SUBSCRIBE, body)
+        return await self._participant.ask(self._participant.manager, MessageType.SUBSCRIBE, body)
 
     # --- the port of the core -----------------------------------------------------------------
 
     def step(self, step: Step) -> None:
         """Trace a step."""
-        self._context.tracer.step(self._context.url, step)
+        self._participant.runtime.tracer.step(self._participant.url, step)
         self._copy.doubt(is_stale=step.new == State.STALE)
 
     def show(self, version: int, data: JsonObject, change: Change | None) -> None:
         """Show a new value, and store it."""
-        who, url, tracer = self._context.url, self._copy.url, self._context.tracer
+        who, url, tracer = self._participant.url, self._copy.url, self._participant.runtime.tracer
         if self._is_stored:
-            self._context.store.later(CopyKept(url, who, version, data))
+            self._participant.runtime.store.later(CopyKept(url, who, version, data))
         digest = value_digest(data) if tracer.hops else None
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=digest)
         tracer.record(who, fact)
@@ -536,6 +541,8 @@ class _Observation:
     def end(self, why: str) -> None:
         """End the copy."""
         if self._is_stored:
-            self._context.store.later(CopyForgotten(self._copy.url, self._context.url))
+            self._participant.runtime.store.later(
+                CopyForgotten(self._copy.url, self._participant.url)
+            )
         self._copy.end(self._refusal or ObjectError(self._copy.url, Code.GONE, why))
         self._copy.children.end()

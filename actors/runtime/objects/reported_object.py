@@ -1,7 +1,7 @@
 """A data object as its reporter has it (SYN-01..SYN-05, SYN-13..SYN-16).
 
-Its reporter also sees and controls its observers (SYN-11, SYN-18, SYN-21, SYN-23). The functions
-ask the sync manager to resume, store, release and delete objects (SYN-25, M-51, M-52).
+Its reporter also sees and controls its observers (SYN-11, SYN-18, SYN-21, SYN-23). `resumed_object`
+asks the sync manager for a stored one (SYN-25, M-51).
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from typing_extensions import override
 
 from actors.kit.arguments import check_text
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.context import HypertyContext, ObserverMoves
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, plain_copy
+from actors.runtime.objects.observers import ObserverMoves
+from actors.runtime.objects.participant import Participant
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import can_be_set
 from specs.bodies.object import AllowObserver, ExpelObserver, Resume
 from specs.bodies.sync import (
     ChangeObject,
     CreateObject,
-    EndReport,
     InviteObservers,
     ObjectName,
     Snapshot,
@@ -35,11 +35,11 @@ from specs.reply_code import Code
 from transports.bodies import read_object, write_body
 
 
-async def resumed_object(context: HypertyContext, created: CreateObject) -> Snapshot | None:
+async def resumed_object(participant: Participant, created: CreateObject) -> Snapshot | None:
     """Resume the stored object of a schema and name.
 
     Args:
-        context: The context of the hyperty.
+        participant: The hyperty.
         created: Schema and name of the object.
 
     If cancelled, the object may have been resumed, and is reported until the hyperty ends.
@@ -53,7 +53,9 @@ async def resumed_object(context: HypertyContext, created: CreateObject) -> Snap
     """
     body = write_body(Resume(schema=created.schema, name=created.value.name, store=True))
     try:
-        answer = await context.ask_manager(MessageType.CREATE, body, created.schema, MAX_ATTEMPTS)
+        answer = await participant.ask_manager(
+            MessageType.CREATE, body, created.schema, MAX_ATTEMPTS
+        )
     except ObjectError as error:
         if error.code == Code.NOT_FOUND:
             return None
@@ -63,38 +65,6 @@ async def resumed_object(context: HypertyContext, created: CreateObject) -> Snap
     if not isinstance(first, dict):
         raise ObjectError(created.schema, Code.INTERNAL, "it came back without a value")
     return read_object(first, Snapshot, "value")
-
-
-async def delete(context: HypertyContext, url: str) -> None:
-    """Delete an object, and what is stored of it.
-
-    Args:
-        context: The context of the hyperty.
-        url: Address of the object.
-
-    If cancelled, the object may have been deleted.
-
-    Raises:
-        ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already; 410: the
-            runtime has closed.
-    """
-    await context.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
-
-
-async def let_rest(context: HypertyContext, url: str) -> None:
-    """End the report of a stored object; its reporter may resume it.
-
-    Args:
-        context: The context of the hyperty.
-        url: Address of the object.
-
-    If cancelled, the report may have ended.
-
-    Raises:
-        ObjectError: 401: the hyperty is undeployed; 404: the object is deleted; 410: the runtime
-            has closed.
-    """
-    await context.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
 
 
 @final
@@ -113,7 +83,7 @@ class ReportedObject:
 
     def __init__(
         self,
-        context: HypertyContext,
+        participant: Participant,
         url: str,
         created: CreateObject,
         writes: Writes,
@@ -121,20 +91,20 @@ class ReportedObject:
         resumed: bool = False,
     ) -> None:
         self.url: Final = url
-        self._context = context
-        self._observers = context.observers.take(url)
+        self._participant = participant
+        self._observers = participant.reported[url]
         self.resumed: Final = resumed
         self.schema: Final = created.schema
         self.name: Final = created.value.name
         self._writes = writes
         self._seen: JsonObject | None = None
         self._value = frozen_object({})
-        self._children = Children.of(context, url)
+        self._children = Children.of(participant, url)
 
     @override
     def __repr__(self) -> str:
-        state = "reported" if self.url in self._context.reported else "over"
-        where = self._context.runtime
+        state = "reported" if self.url in self._participant.reported else "over"
+        where = self._participant.runtime.url
         return f"<ReportedObject {self.url} version {self.version} {state} in {where}>"
 
     @property
@@ -286,7 +256,7 @@ class ReportedObject:
         """
         check_text(observer, "observer")
         body = write_body(AllowObserver(self.url, observer))
-        await self._context.ask_manager(MessageType.CREATE, body, self.url)
+        await self._participant.ask_manager(MessageType.CREATE, body, self.url)
 
     async def expel(self, observer: str) -> None:
         """Remove an observer: after the return, no change is published to it any more.
@@ -307,8 +277,8 @@ class ReportedObject:
         """
         check_text(observer, "observer")
         body = write_body(ExpelObserver(self.url, observer))
-        await self._context.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
-        await self._context.post(
+        await self._participant.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
+        await self._participant.post(
             observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url))
         )
         # Events of it come by the mailbox, which may be behind.
@@ -330,7 +300,9 @@ class ReportedObject:
                 or the runtime has closed (410).
         """
         check_text(observer, "observer")
-        await self._context.ask_manager(MessageType.CREATE, self._invitation(observer), self.url)
+        await self._participant.ask_manager(
+            MessageType.CREATE, self._invitation(observer), self.url
+        )
 
     async def post_invitation(self, observer: str) -> None:
         """Invite a hyperty without waiting for its answer.
@@ -345,7 +317,8 @@ class ReportedObject:
             ActorStoppedError: The runtime has closed.
         """
         check_text(observer, "observer")
-        await self._context.post_to_manager(MessageType.CREATE, self._invitation(observer))
+        hyperty, invitation = self._participant, self._invitation(observer)
+        await hyperty.post(hyperty.manager, MessageType.CREATE, invitation)
 
     def _invitation(self, observer: str) -> JsonObject:
         shown: JsonObject = {} if self.name is None else {"name": self.name}
@@ -362,4 +335,5 @@ class ReportedObject:
             ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already;
                 410: the runtime has closed.
         """
-        await delete(self._context, self.url)
+        body = write_body(ObjectName(self.url))
+        await self._participant.ask_manager(MessageType.DELETE, body, self.url)

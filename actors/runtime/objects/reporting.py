@@ -11,12 +11,11 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
-from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import plain_copy
+from actors.runtime.objects.participant import Participant
 from actors.runtime.objects.reported_object import (
     ReportedObject,
-    let_rest,
     resumed_object,
 )
 from actors.runtime.objects.writes import Writes, published
@@ -24,7 +23,7 @@ from actors.runtime.sync.schemas import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
-from specs.bodies.sync import CreateObject, NewObject, ObjectName
+from specs.bodies.sync import CreateObject, EndReport, NewObject, ObjectName
 from specs.jsonvalue import Json, JsonInput, JsonObject
 from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST
@@ -36,12 +35,12 @@ from transports.bodies import write_body
 
 
 async def schema_for(
-    context: HypertyContext, address: str, definition: Mapping[str, JsonInput] | None
+    participant: Participant, address: str, definition: Mapping[str, JsonInput] | None
 ) -> ObjectSchema | None:
     """Return the schema that values of an object must obey; None: each value is accepted.
 
     Args:
-        context: The context of the hyperty.
+        participant: The hyperty.
         address: Catalogue address of the data schema.
         definition: JSON Schema to use instead; None: that of the catalogue.
 
@@ -53,7 +52,7 @@ async def schema_for(
             the runtime has closed.
     """
     if definition is None:
-        found = await _found(context, address)
+        found = await _found(participant, address)
     else:
         found = plain_copy(definition, depth=DEFINITION_DEPTH)
     if found is None:
@@ -66,11 +65,11 @@ async def schema_for(
         raise SchemaError("", str(exc)) from exc
 
 
-async def _found(context: HypertyContext, address: str) -> Json:
+async def _found(participant: Participant, address: str) -> Json:
     """Read a data schema by the runtime; None: there is none."""
     body = write_body(ObjectName(address))
     try:
-        return (await context.ask_manager(MessageType.READ, body, address)).body.get("value")
+        return (await participant.ask_manager(MessageType.READ, body, address)).body.get("value")
     except ObjectError as exc:
         if exc.code == Code.NOT_FOUND:
             return None
@@ -130,7 +129,7 @@ _FIRST: Final = 1
 
 
 @asynccontextmanager
-async def open_report(context: HypertyContext, wanted: NewReport) -> AsyncIterator[ReportedObject]:
+async def open_report(participant: Participant, wanted: NewReport) -> AsyncIterator[ReportedObject]:
     """Report an object while the context is open; when it is left, the object is deleted or stored.
 
     Invited hyperties may observe from the beginning; only `ReportedObject.invite` waits for their
@@ -138,7 +137,7 @@ async def open_report(context: HypertyContext, wanted: NewReport) -> AsyncIterat
     seconds; observers that do not answer are not waited for.
 
     Args:
-        context: The context of the hyperty.
+        participant: The hyperty.
         wanted: The object.
 
     Yields:
@@ -154,7 +153,7 @@ async def open_report(context: HypertyContext, wanted: NewReport) -> AsyncIterat
     """
     created: list[_Created] = []
     try:
-        thing, writes = await _await_creation(context, wanted, created)
+        thing, writes = await _await_creation(participant, wanted, created)
         for observer in wanted.observers:
             await thing.post_invitation(observer)
         for observer in wanted.allow if thing.resumed else wanted.allow[MAX_LIST:]:
@@ -166,27 +165,28 @@ async def open_report(context: HypertyContext, wanted: NewReport) -> AsyncIterat
             thing, _ = created[0]
             # With the hyperty its objects are deleted anyway.
             with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                await (let_rest(context, thing.url) if wanted.store else thing.delete())
+                # A stored object stays, and its reporter may resume it.
+                end = EndReport(thing.url, store=True) if wanted.store else ObjectName(thing.url)
+                await participant.ask_manager(MessageType.DELETE, write_body(end), thing.url)
             thing.children.forget()
-            context.reported.discard(thing.url)
-            context.observers.drop(thing.url)
+            participant.end_report(thing.url)
 
 
 async def _await_creation(
-    context: HypertyContext, wanted: NewReport, created: list[_Created]
+    participant: Participant, wanted: NewReport, created: list[_Created]
 ) -> _Created:
     """Create an object; it is in `created` even if the wait for it is cancelled."""
-    body, schema = await _described(context, wanted)
+    body, schema = await _described(participant, wanted)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
 
     async def create() -> None:
-        with hold, context.observers.expecting():
-            had = await resumed_object(context, body) if wanted.store else None
-            url = had.url if had else await _create(context, body, wanted.schema)
-            context.reported.add(url)
+        with hold, participant.expecting_object():
+            had = await resumed_object(participant, body) if wanted.store else None
+            url = had.url if had else await _create(participant, body, wanted.schema)
+            participant.begin_report(url)
             data, version = (had.data, had.version) if had else (body.value.data, _FIRST)
-            writes = Writes(context, url, data, version, schema)
-            thing = ReportedObject(context, url, body, writes, resumed=had is not None)
+            writes = Writes(participant, url, data, version, schema)
+            thing = ReportedObject(participant, url, body, writes, resumed=had is not None)
             # From the first moment: a resuming reporter has the stored value.
             thing.children.begin(had.children_objects if had else {})
             created.append((thing, writes))
@@ -211,7 +211,7 @@ async def _await_creation(
 
 
 async def _described(
-    context: HypertyContext, wanted: NewReport
+    participant: Participant, wanted: NewReport
 ) -> tuple[CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""
     size = json_size([wanted.name, *wanted.resources])
@@ -221,12 +221,12 @@ async def _described(
     if flaw := unsendable([wanted.name, *wanted.resources, wanted.schema]):
         why = f"name, resources or schema: {flaw.why}"
         raise ObjectError("the new object", Code.MALFORMED, why)
-    address = schema_named(wanted.schema, domain_of(context.url))
-    schema = await schema_for(context, address, wanted.definition)
+    address = schema_named(wanted.schema, domain_of(participant.url))
+    schema = await schema_for(participant, address, wanted.definition)
     new = NewObject(
-        context.url,
+        participant.url,
         checked_value(wanted.data, schema),
-        runtime=context.runtime,
+        runtime=participant.runtime.url,
         name=wanted.name,
         schema=address,
         resources=wanted.resources,
@@ -241,12 +241,12 @@ async def _described(
     return body, schema
 
 
-async def _create(context: HypertyContext, body: CreateObject, schema: str) -> str:
+async def _create(participant: Participant, body: CreateObject, schema: str) -> str:
     """Create an object; return its address."""
     about = f"the {schema} object"
     # Whoever gave up earlier would not know whether there is an object, and report another.
     new = write_body(body)
-    answer = await context.ask_manager(MessageType.CREATE, new, about, MAX_ATTEMPTS)
+    answer = await participant.ask_manager(MessageType.CREATE, new, about, MAX_ATTEMPTS)
     url = answer.body.get("resource")
     if not isinstance(url, str):
         raise ObjectError(about, Code.INTERNAL, "it was given no address")

@@ -12,9 +12,9 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, Place, Whole
+from actors.runtime.objects.participant import Participant
 from fsm.sync.value.json import Flaw, ObjectSchema
 from fsm.sync.value.writes import Unpublished, Verdict, WritesCore, Written
 from specs.bodies.sync import ChangeObject
@@ -57,7 +57,7 @@ class Writes(Whole):
     """The writes to one object, and the value after them.
 
     Args:
-        context: The context of the hyperty.
+        participant: The hyperty.
         url: Address of the object.
         data: Its published value.
         version: Version of that value.
@@ -69,14 +69,14 @@ class Writes(Whole):
 
     def __init__(
         self,
-        context: HypertyContext,
+        participant: Participant,
         url: str,
         data: JsonObject,
         version: int,
         schema: ObjectSchema | None,
     ) -> None:
         self.url = url
-        self._context = context
+        self._participant = participant
         self._core = WritesCore(url, data, version, schema)
         self._top = Place(self)
         self.live: Final = LiveObject(self._top)
@@ -185,7 +185,7 @@ class Writes(Whole):
     async def _publish(self, change: ChangeObject) -> None:
         body = write_body(change)
         try:
-            answer = await self._context.ask_manager(MessageType.UPDATE, body, self.url)
+            answer = await self._participant.ask_manager(MessageType.UPDATE, body, self.url)
             version = answer.body.get("version")
         except ObjectError as exc:
             version = await self._version_there() if exc.code == Code.TIMEOUT else self.version
@@ -202,10 +202,10 @@ class Writes(Whole):
         """Return the version at the sync manager, however long it waits for the disk."""
         undecided = {Code.TIMEOUT, Code.UNAVAILABLE}
         with suppress(ActorStoppedError):
-            answer = await self._context.ask(self.url, MessageType.READ, {})
+            answer = await self._participant.ask(self.url, MessageType.READ, {})
             while answer.code in undecided:
                 await trio.sleep(READ_PAUSE)
-                answer = await self._context.ask(self.url, MessageType.READ, {})
+                answer = await self._participant.ask(self.url, MessageType.READ, {})
             value = answer.body.get("value")
             if answer.code <= LAST_SUCCESS and isinstance(value, dict):
                 return value.get("version")

@@ -107,7 +107,7 @@ async def test_one_that_missteps_again_and_again_ends_alone(autojump_clock):
 async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monkeypatch):
     async with open_world() as world:
         neighbour = await world.runtime.deploy("neighbour", Misstep)
-        (stub,) = await world.runtime.node_stubs()
+        (stub,) = (await world.runtime.registry.view()).node_stubs
         with monkeypatch.context() as broken:
             broken.setattr(StubClientCore, "_heard", built_again)
             await world.caller.request("hyperty://a.ex/nobody", 1)
@@ -118,7 +118,7 @@ async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monke
         # Another stub asks; but the node keeps the session for the token that is lost.
         answer = await world.caller.request("hyperty://a.ex/nobody", 1)
         assert (answer.code, answer.body["description"]) == (503, HELD)
-        assert stub not in await world.runtime.node_stubs()
+        assert stub not in (await world.runtime.registry.view()).node_stubs
         assert world.runtime.counters.monitor_violations == 1
     assert world.judged().by_claim == {Claim.REFUSED_STEP: 1}
 
@@ -158,6 +158,8 @@ class Slow(Misstep):
 
 async def twice(caller, to):
     """Send the same request two times."""
-    request = Message(caller._context.ids.next(caller.url), MessageType.CREATE, caller.url, to, {})
+    request = Message(
+        caller._participant.ids.next(caller.url), MessageType.CREATE, caller.url, to, {}
+    )
     for _ in range(2):
-        await caller._context.port.post(request)
+        await caller._participant.port.post(request)

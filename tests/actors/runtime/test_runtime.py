@@ -206,7 +206,7 @@ async def test_a_slow_request_does_not_hold_up_others_and_all_begin_in_order(aut
 
 async def test_requests_of_one_sender_begin_in_order(autojump_clock):
     async with open_pair() as (_, caller, server, there):
-        port, ids = caller._context.port, caller._context.ids
+        port, ids = caller._participant.port, caller._participant.ids
         for _ in range(CONCURRENT * 2):
             number = ids.next(caller.url)
             await port.post(Message(number, MessageType.CREATE, caller.url, there, {"value": 1}))
@@ -222,7 +222,7 @@ async def test_hyperties_take_events(autojump_clock):
         await ra.deploy("caller", lambda: caller)
         ra.agent.follow(f"{caller.url}/changes", there)
         event = Message(99, MessageType.UPDATE, caller.url, f"{caller.url}/changes")
-        await caller._context.port.post(event)
+        await caller._participant.port.post(event)
         await trio.testing.wait_all_tasks_blocked()
         assert server.events == [event]
 

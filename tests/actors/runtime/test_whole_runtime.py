@@ -76,7 +76,7 @@ async def test_messages_to_one_domain_share_one_stub(autojump_clock):
         async with trio.open_nursery() as nursery:
             for number in range(20):
                 nursery.start_soon(one.ask, other, number)
-        assert len(await one.runtime.node_stubs()) == 1
+        assert len((await one.runtime.registry.view()).node_stubs) == 1
         assert len(rows(one, "stubs")) == 1
 
 
@@ -98,7 +98,7 @@ async def test_the_status_of_a_hyperty_and_of_each_stub_is_listened_to(autojump_
         await one.ask(domain["rb"], 1)
         await one.wait_for("live", domain["rb"])
         heard = {fact.key for fact in rows(one) if fact.val == "registry"}
-        (stub,) = await one.runtime.node_stubs()
+        (stub,) = (await one.runtime.registry.view()).node_stubs
         (link,) = await one.runtime.links()
         urls = one.address, stub, link.stub
         assert {f"{url}/status" for url in urls} <= heard
@@ -210,7 +210,7 @@ async def test_a_stub_hears_all_of_its_sandbox_and_is_heard_of_by_its_address(au
     async with open_domain("ra", "rb", options=DomainOptions(kinds=())) as domain:
         one = domain["ra"]
         await one.ask(domain["rb"], 1)
-        (stub,) = await one.runtime.node_stubs()
+        (stub,) = (await one.runtime.registry.view()).node_stubs
         places = [
             (actor, fact.key)
             for actor, fact in one.tracer.records
@@ -227,7 +227,7 @@ async def test_two_components_cannot_have_one_address(autojump_clock):
         second = Component(
             one.address,
             Origin.LOCAL,
-            lambda _: HypertyHost(Echo, one.hyperty._context, Lifecycle()),
+            lambda _: HypertyHost(Echo, one.hyperty._participant, Lifecycle().record_error),
             Intensity(),
         )
         with pytest.raises(NameTakenError):

@@ -1,5 +1,7 @@
 """What a search asks for, and what a watcher makes of its answers and reports (M-25..M-30)."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from fsm.registry.discovery import (
@@ -8,12 +10,6 @@ from fsm.registry.discovery import (
     EntryChange,
     FoundEntry,
     Query,
-    ReadAgain,
-    Readback,
-    Searched,
-    StatusFollowed,
-    StatusLeft,
-    StatusReported,
     entry_of,
 )
 from fsm.registry.records import By, Search, search_of
@@ -100,43 +96,54 @@ def entry(number=1, status="live", **more):
     return FoundEntry(url=f"{H}{number}", status=status, **more)
 
 
-def seen(core, *entries, is_partial=False):
-    return core.feed(Searched(entries, is_partial))
+def watch():
+    """Return a watch, and what tells it something and returns what it asks of its host."""
+    calls = []
+    names = ("follow", "leave", "read")
+    port = {name: lambda url, name=name: calls.append((name, url)) for name in names}
+    core = DiscoveryWatch(SimpleNamespace(report=calls.append, **port))
+
+    def tell(name, *what, **how):
+        calls.clear()
+        getattr(core, name)(*what, **how)
+        return [*calls]
+
+    return core, tell
+
+
+def seen(tell, *entries, is_partial=False):
+    return tell("take_search", entries, is_partial=is_partial)
 
 
 def test_what_is_found_appears_once_and_is_followed():
-    core = DiscoveryWatch()
-    appeared = [StatusFollowed(entry().url), EntryChange(Change.APPEARED, entry())]
-    assert seen(core, entry()) == appeared
-    assert seen(core, entry()) == []
+    core, tell = watch()
+    appeared = [("follow", entry().url), EntryChange(Change.APPEARED, entry())]
+    assert seen(tell, entry()) == appeared
+    assert seen(tell, entry()) == []
     assert core.urls == (entry().url,)
 
 
 def test_a_reported_status_is_a_change_once():
     """M-30."""
-    core = DiscoveryWatch()
-    seen(core, entry())
+    _, tell = watch()
+    seen(tell, entry())
     away = entry(status="disconnected")
-    assert core.feed(StatusReported(away.url, "disconnected")) == [
-        EntryChange(Change.CHANGED, away)
-    ]
-    assert core.feed(StatusReported(away.url, "disconnected")) == []
-    assert core.feed(StatusReported(f"{H}9", "live")) == []
-    assert core.feed(StatusReported(away.url, "dead")) == [
-        StatusLeft(away.url),
-        EntryChange(Change.VANISHED, away),
-    ]
+    assert tell("take_status", away.url, "disconnected") == [EntryChange(Change.CHANGED, away)]
+    assert tell("take_status", away.url, "disconnected") == []
+    assert tell("take_status", f"{H}9", "live") == []
+    dead = tell("take_status", away.url, "dead")
+    assert dead == [("leave", away.url), EntryChange(Change.VANISHED, away)]
 
 
 def test_a_changed_record_is_a_change():
-    core = DiscoveryWatch()
-    seen(core, entry())
+    _, tell = watch()
+    seen(tell, entry())
     renamed = entry(name="other")
-    assert seen(core, renamed) == [EntryChange(Change.CHANGED, renamed)]
+    assert seen(tell, renamed) == [EntryChange(Change.CHANGED, renamed)]
 
 
 @pytest.mark.parametrize(
-    ("read", "change"),
+    ("found", "change"),
     [
         (None, Change.VANISHED),
         (entry(status="disconnected"), Change.CHANGED),
@@ -144,49 +151,49 @@ def test_a_changed_record_is_a_change():
     ],
     ids=["gone", "away", "live, and does not fit any more"],
 )
-def test_what_is_not_found_any_more_is_read(read, change):
+def test_what_is_not_found_any_more_is_read(found, change):
     """M-25."""
-    core = DiscoveryWatch()
-    seen(core, entry())
-    assert seen(core) == [ReadAgain(entry().url)]
-    (*left, reported) = core.feed(Readback(entry().url, read))
+    _, tell = watch()
+    seen(tell, entry())
+    assert seen(tell) == [("read", entry().url)]
+    (*left, reported) = tell("take_record", entry().url, found)
     assert reported.change is change
-    assert left == [StatusLeft(entry().url)] * (change is Change.VANISHED)
+    assert left == [("leave", entry().url)] * (change is Change.VANISHED)
 
 
 def test_one_that_was_away_and_is_back_before_the_next_search_has_changed():
-    core = DiscoveryWatch()
-    seen(core, entry(status="disconnected"))
-    seen(core, entry(2))
-    assert core.feed(Readback(entry().url, entry())) == [EntryChange(Change.CHANGED, entry())]
+    _, tell = watch()
+    seen(tell, entry(status="disconnected"))
+    seen(tell, entry(2))
+    assert tell("take_record", entry().url, entry()) == [EntryChange(Change.CHANGED, entry())]
 
 
 def test_of_a_partial_search_nothing_is_said_to_fit_no_more():
-    core = DiscoveryWatch()
-    seen(core, entry())
-    assert seen(core, entry(2), is_partial=True)[-1] == ReadAgain(entry().url)
+    core, tell = watch()
+    seen(tell, entry())
+    assert seen(tell, entry(2), is_partial=True)[-1] == ("read", entry().url)
     assert core.is_partial
-    assert core.feed(Readback(entry().url, entry())) == []
+    assert tell("take_record", entry().url, entry()) == []
 
 
 def test_an_answer_about_what_is_forgotten_says_nothing():
-    assert DiscoveryWatch().feed(Readback(entry().url, entry())) == []
+    assert watch()[1]("take_record", entry().url, entry()) == []
 
 
 def test_memory_is_bounded_and_all_absent_ones_get_their_turn():
-    core = DiscoveryWatch()
+    core, tell = watch()
     many = [entry(number) for number in range(WATCHED_ENTRIES + 1)]
-    seen(core, *many)
+    seen(tell, *many)
     assert len(core.urls) == WATCHED_ENTRIES
     assert core.is_partial
     rounds = WATCHED_ENTRIES // VERIFIED_AT_ONCE
-    read = [one.url for _ in range(rounds) for one in seen(core)]
-    assert len(read) == len(set(read)) == WATCHED_ENTRIES
+    urls = [url for _ in range(rounds) for _, url in seen(tell)]
+    assert len(urls) == len(set(urls)) == WATCHED_ENTRIES
 
 
 def test_absent_ones_that_seem_live_are_read_first():
-    core = DiscoveryWatch()
-    seen(core, *(entry(number, "disconnected") for number in range(VERIFIED_AT_ONCE)), entry("x"))
-    first, *others = seen(core)
-    assert first == ReadAgain(entry("x").url)
+    _, tell = watch()
+    seen(tell, *(entry(number, "disconnected") for number in range(VERIFIED_AT_ONCE)), entry("x"))
+    first, *others = seen(tell)
+    assert first == ("read", entry("x").url)
     assert len(others) == VERIFIED_AT_ONCE - 1

@@ -176,8 +176,8 @@ def _another_child(_create):
     async def create(self, value):
         async with self._turn:
             for _ in range(CHILD_TRIES):
-                number = self._context.ids.next(self._context.url)
-                op = self._op(Act.CREATE, child_name(self._context.url, number), number, value)
+                number = self._participant.ids.next(self._participant.url)
+                op = self._op(Act.CREATE, child_name(self._participant.url, number), number, value)
                 answer = await self._insist(op)
                 if answer.code != Code.UNAVAILABLE:
                     break
@@ -236,8 +236,10 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)
     ),
-    "agreed and forgotten": Trial("acknowledged", 1, (HypertyHost, "_said", _yes_to_everything)),
-    "answers are mixed up": Trial("addressee", 1, (HypertyHost, "_said", _last_value)),
+    "agreed and forgotten": Trial(
+        "acknowledged", 1, (HypertyHost, "_call_handler", _yes_to_everything)
+    ),
+    "answers are mixed up": Trial("addressee", 1, (HypertyHost, "_call_handler", _last_value)),
     "no patience ever ends": Trial(
         "answered", 2, (TransactionsCore, "deadline", _no_patience_ever_ends)
     ),

@@ -107,8 +107,8 @@ class Member:
 
     async def post(self, other: "Member", value: Json) -> None:
         """Send a request without waiting for its answer."""
-        port, url = self.hyperty._context.port, self.address
-        number = self.hyperty._context.ids.next(url)
+        port, url = self.hyperty._participant.port, self.address
+        number = self.hyperty._participant.ids.next(url)
         message = Message(number, MessageType.CREATE, url, other.address, {"value": value})
         await port.post(message)
 

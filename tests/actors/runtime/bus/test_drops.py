@@ -135,7 +135,7 @@ async def test_a_runtime_and_a_node_show_their_drops(autojump_clock):
     """OBS-06: an event to nobody ends where it is known that nobody is there."""
     async with open_domain("ra") as domain:
         one = domain["ra"]
-        port = one.hyperty._context.port
+        port = one.hyperty._participant.port
         ends = f"{one.runtime.url}/changes", f"hyperty://{DOMAIN}/nobody/changes"
         for number, to in enumerate(ends, start=10**6):
             await port.post(event(number, one.address, to))
@@ -151,6 +151,6 @@ async def test_a_runtime_says_at_its_end_what_it_did_not_deliver(autojump_clock,
         async with open_domain("ra") as domain:
             one = domain["ra"]
             lost = event(10**6, one.address, f"{one.runtime.url}/changes")
-            await one.hyperty._context.port.post(lost)
+            await one.hyperty._participant.port.post(lost)
     (line,) = [line for line in log if line["event"] == "messages not delivered"]
     assert (line["runtime"], line["no-target"]) == ("ra", line["total"])

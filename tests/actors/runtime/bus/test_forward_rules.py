@@ -27,7 +27,9 @@ class Scene:
     echoes: list
 
     def rule(self, source, target, **more):
-        return self.runtime.forwarded(ForwardRule.of(self.urls[source], self.urls[target], **more))
+        return self.runtime.agent.forwarded(
+            ForwardRule.of(self.urls[source], self.urls[target], **more)
+        )
 
     async def ask(self, number, value):
         answer = await self.caller.hyperty.request(self.urls[number], value)
@@ -79,7 +81,7 @@ async def test_the_sender_gets_the_answer_of_the_first_receiver_only(autojump_cl
     async with scene(1) as there:
         loud = Louder()
         url = await there.runtime.deploy("loud", lambda: loud)
-        async with there.runtime.forwarded(ForwardRule.of(there.urls[0], url)):
+        async with there.runtime.agent.forwarded(ForwardRule.of(there.urls[0], url)):
             assert await there.ask(0, "hello") == (200, "hello")
         assert loud.heard == ["hello"]
         assert there.drops == {}
@@ -149,7 +151,7 @@ async def test_only_addresses_of_the_runtime_have_rules(autojump_clock):
     async with scene(1) as there:
         for pair in ((there.urls[0], there.caller.address), (there.caller.address, there.urls[0])):
             with pytest.raises(actors.ForwardRefusedError, match="no address of this runtime"):
-                async with there.runtime.forwarded(ForwardRule.of(*pair)):
+                async with there.runtime.agent.forwarded(ForwardRule.of(*pair)):
                     pass
 
 

@@ -277,7 +277,7 @@ async def test_an_undeployed_receiver_gives_all_memory_back(autojump_clock):
 
 async def give(alice, bob, body, last=None):
     """Send a body in chunks as number 1, up to a place, by hand."""
-    context = alice.hyperty._context
+    context = alice.hyperty._participant
     begun = {"step": "begin", "transfer": 1, "size": len(body)}
     codes = [(await context.ask(bob.address, MessageType.CREATE, {"chunk": begun})).code]
     for index in range(chunk_count(len(body)) if last is None else last):
@@ -301,7 +301,7 @@ async def give(alice, bob, body, last=None):
 async def test_a_body_that_is_no_message_is_refused(body, code, autojump_clock):
     async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
         alice, bob = domain["alice"], domain["bob"]
-        context, said = alice.hyperty._context, chunked(body, 1)
+        context, said = alice.hyperty._participant, chunked(body, 1)
         await give(alice, bob, body)
         whole = {"chunks": write_body(said)}
         answer = await context.ask(bob.address, MessageType.CREATE, whole)
@@ -333,7 +333,7 @@ async def test_what_policies_read_stands_beside_the_chunks(autojump_clock):
         body = b'{"value":1,"resource":"/secret","auth":true}'
         await give(alice, bob, body)
         said = {"chunks": write_body(chunked(body, 1))}
-        answer = await alice.hyperty._context.ask(bob.address, MessageType.CREATE, said)
+        answer = await alice.hyperty._participant.ask(bob.address, MessageType.CREATE, said)
         assert answer.code == 200
         assert heard == [("/open", None), (None, None)]
         assert_nothing_is_kept(alice, bob)
@@ -351,7 +351,7 @@ async def test_a_body_in_chunks_cannot_say_who_its_sender_is(autojump_clock):
         bob.hyperty.on_request = on_request
         await give(alice, bob, body)
         said = {"chunks": write_body(chunked(body, 1))}
-        await alice.hyperty._context.ask(bob.address, MessageType.CREATE, said)
+        await alice.hyperty._participant.ask(bob.address, MessageType.CREATE, said)
         assert heard[0].identity.runtime == alice.runtime.url
         assert "identity" not in heard[0].body
         assert "a://b/c" not in heard[0].via

@@ -4,9 +4,9 @@ import attrs
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.trace import NULL_TRACER
-from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.observation import open_observation
+from actors.runtime.objects.participant import Participant
+from actors.sandbox.hyperties import SandboxRuntime
 from specs.bodies.sync import Observe
 from specs.limits.protocol import READ_PAUSE
 from specs.message import Message, MessageType, reply_to
@@ -42,12 +42,14 @@ def change(number, **body):
 async def test_a_sender_of_bad_changes_blocks_no_mailbox(autojump_clock):
     """The copy reads the object, and follows it as before; the mailbox waits for nothing."""
     port = Port()
-    context = HypertyContext(RUNTIME, port, IdSource(), NULL_TRACER)
-    async with open_observation(context, Observe(URL)) as copy:
-        await context.hears(change(1, version="none"))
+    hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), port)
+    async with open_observation(hyperty, Observe(URL)) as copy:
+        await hyperty.pass_notice(change(1, version="none"))
         with trio.fail_after(1):
             for number in range(2, 102):
-                assert await context.hears(change(number, version=number, attribute="t", value=1))
+                assert await hyperty.pass_notice(
+                    change(number, version=number, attribute="t", value=1)
+                )
         assert not copy.is_gone
         await trio.sleep(2 * READ_PAUSE)
         assert (copy.version, dict(copy.value)) == (101, {"t": 1})
@@ -56,9 +58,9 @@ async def test_a_sender_of_bad_changes_blocks_no_mailbox(autojump_clock):
 
 async def test_the_own_sync_manager_may_say_that_the_hyperty_is_expelled(autojump_clock):
     """M-45: a reporter's end that was asked once more has said no."""
-    context = HypertyContext(RUNTIME, Port(), IdSource(), NULL_TRACER)
-    async with open_observation(context, Observe(URL)) as copy:
-        out = Message(1, MessageType.UNSUBSCRIBE, context.manager, context.url, {"resource": URL})
-        await context.expelled(out)
+    hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), Port())
+    async with open_observation(hyperty, Observe(URL)) as copy:
+        out = Message(1, MessageType.UNSUBSCRIBE, hyperty.manager, hyperty.url, {"resource": URL})
+        await hyperty.pass_expulsion(out)
         await trio.sleep(1)
         assert copy.is_gone

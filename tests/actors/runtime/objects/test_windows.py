@@ -5,7 +5,7 @@ import trio
 
 import actors
 from actors.hyperties import Caller, Echo
-from actors.runtime.objects.windows import RequestWindows
+from actors.runtime.objects.participant import RequestPlace
 from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
 from specs.reply_code import Code
 
@@ -13,13 +13,13 @@ TO = "hyperty://a.example/receiver"
 
 
 async def hold(windows, sender, order, done):
-    async with windows.place(sender, TO):
+    async with RequestPlace(windows, sender, TO):
         order.append(sender)
         await done.wait()
 
 
 async def test_a_sender_that_asks_much_does_not_keep_another_waiting():
-    windows, order, first, rest = RequestWindows(), [], trio.Event(), trio.Event()
+    windows, order, first, rest = {}, [], trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
         for number in range(4 * OPEN_REQUESTS):
             done = first if number < 3 else rest
@@ -35,23 +35,23 @@ async def test_a_sender_that_asks_much_does_not_keep_another_waiting():
         assert sorted(order[PEER_WAITING:]) == ["a", "b", "c"]
         rest.set()
     assert len(order) == 4 * OPEN_REQUESTS + 1
-    assert not windows._windows
+    assert not windows
 
 
 async def test_a_wait_that_is_given_up_leaves_nothing():
-    windows, order, done = RequestWindows(), [], trio.Event()
+    windows, order, done = {}, [], trio.Event()
     async with trio.open_nursery() as nursery:
         for _ in range(OPEN_REQUESTS):
             nursery.start_soon(hold, windows, "a", order, done)
         await trio.testing.wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
-            async with windows.place("a", TO):
+            async with RequestPlace(windows, "a", TO):
                 pytest.fail("there is no place")
         assert scope.cancelled_caught
-        async with windows.place("a", f"{TO}/else"):
+        async with RequestPlace(windows, "a", f"{TO}/else"):
             done.set()
-    assert not windows._windows
+    assert not windows
 
 
 async def test_many_hyperties_that_ask_one_at_once_are_all_answered():

@@ -260,7 +260,7 @@ async def test_a_forging_peer_is_linked_to_again_only_after_a_while(role, ends, 
 async def test_a_forged_answer_ends_no_request(role, options, ends, clock):
     """I-T1, I-B10: also if its number is known."""
     async with attack(options, ends, role) as it:
-        context = it.bob.hyperty._context
+        context = it.bob.hyperty._participant
         number = context.ids.next(it.bob.address) + 1
         gate = trio.Event()
         answers = []

@@ -95,7 +95,9 @@ async def test_an_unwritable_message_is_refused_and_affects_no_link(value, autoj
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
         # As a part of the runtime would ask, past the checks of what an application says.
-        asked = await alice.hyperty._context.ask(bob.address, MessageType.CREATE, {"value": value})
+        asked = await alice.hyperty._participant.ask(
+            bob.address, MessageType.CREATE, {"value": value}
+        )
         assert asked.code in {413, 500}
         assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
         assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")

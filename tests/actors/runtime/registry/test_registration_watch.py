@@ -169,7 +169,7 @@ async def post(runtime, by, message):
 
 
 async def stub_of(runtime):
-    (stub,) = await runtime.node_stubs()
+    (stub,) = (await runtime.registry.view()).node_stubs
     return stub
 
 

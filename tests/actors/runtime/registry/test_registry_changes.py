@@ -4,6 +4,7 @@ import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.runtime.bus.messages import Origin
 from actors.runtime.policy import Policy
 from fsm.judge.trace_line import Verdict
 from specs.message import Message, MessageType
@@ -147,13 +148,13 @@ async def test_a_report_in_the_name_of_a_registry_is_ignored(autojump_clock):
         value = {"value": ["hyperty://a.example/made-up"], "operation": "add"}
         body = {**value, "attributeType": "array"}
         changes = f"{alice.runtime.url}/registry/changes"
-        context = alice.hyperty._context
+        context = alice.hyperty._participant
         forged = Message(
             context.ids.next(alice.address), MessageType.UPDATE, alice.address, changes, body
         )
         before = len(bob.facts(Op.DROP))
         await context.port.post(forged)
-        other = carol.hyperty._context
+        other = carol.hyperty._participant
         number = other.ids.next(carol.address)
         await other.port.post(Message(number, MessageType.UPDATE, carol.address, changes, body))
         await trio.sleep(1)
@@ -170,11 +171,11 @@ async def test_a_list_of_foreign_addresses_routes_no_message_to_its_link(autojum
         await go_live(domain)
         await until_known(alice, bob, bob.address)
         registry = f"{bob.runtime.url}/registry"
-        await bob.runtime.lend("registry")
+        bob.runtime.bus.grant(registry, registry, Origin.LOCAL)
         body = {"value": [carol.address], "operation": "add", "attributeType": "array"}
         claim = Message(10**9, MessageType.UPDATE, registry, f"{registry}/changes", body)
         before = len(reads_of(alice))
-        await bob.hyperty._context.port.post(claim, registry)
+        await bob.hyperty._participant.port.post(claim, registry)
         with trio.fail_after(60):
             while len(reads_of(alice)) == before:  # noqa: ASYNC110 - looked at
                 await trio.sleep(0.05)
@@ -189,11 +190,11 @@ async def test_a_malformed_word_of_a_registry_is_dropped_and_the_link_stays(auto
         await go_live(domain)
         await until_known(bob, alice, alice.address)
         registry = f"{alice.runtime.url}/registry"
-        await alice.runtime.lend("registry")
+        alice.runtime.bus.grant(registry, registry, Origin.LOCAL)
         body = {"value": "nothing", "operation": "add"}
         number = 10**9
         message = Message(number, MessageType.UPDATE, registry, f"{registry}/changes", body)
-        await alice.hyperty._context.port.post(message, registry)
+        await alice.hyperty._participant.port.post(message, registry)
         await trio.sleep(1)
         assert [f.reason for f in bob.facts(Op.DROP)][-1:] == [DropReason.MALFORMED.value]
         assert (await alice.ask(bob, 1)).via[0].endswith("/conn/1")

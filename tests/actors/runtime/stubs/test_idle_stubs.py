@@ -14,7 +14,7 @@ async def idle():
 
 
 async def stubs_of(side):
-    return {url.rpartition("/")[2] for url in await side.runtime.node_stubs()}
+    return {url.rpartition("/")[2] for url in (await side.runtime.registry.view()).node_stubs}
 
 
 async def test_an_idle_stub_goes_and_the_next_message_brings_another(autojump_clock):

@@ -32,12 +32,6 @@ class Bus:
         self.said.append(message)
         return reply_to(message, self.decide(message), {})
 
-    async def add_listener(self, *args):
-        self.done.append(("add_listener", *args))
-
-    async def remove_listener(self, *args):
-        self.done.append(("remove_listener", *args))
-
     def __getattr__(self, name):
         def do(*args):
             self.done.append((name, *args))

@@ -54,7 +54,7 @@ async def test_provisional_answers_to_an_invitation_are_relayed_as_they_come(aut
 async def provisional(party, asker, code):
     """Say that the last request of `asker` is being worked on."""
     request = Message(last_asked(party, asker), MessageType.CREATE, asker, party.url, {})
-    await party.member.hyperty._context.port.post(reply_to(request, code))
+    await party.member.hyperty._participant.port.post(reply_to(request, code))
 
 
 def last_asked(party, asker):
@@ -83,7 +83,7 @@ async def test_an_answer_with_an_unknown_code_is_relayed_as_its_class_says(autoj
             await trio.sleep(1)
             asker = f"{url}/subscription"
             answer = (last_asked(bob, asker), MessageType.RESPONSE, bob.url, asker)
-            await bob.member.hyperty._context.port.post(Message(*answer, {"code": 418}))
+            await bob.member.hyperty._participant.port.post(Message(*answer, {"code": 418}))
         assert len(answers_to(alice, 400)) == 1
         assert moves(alice, INVITATION)[-1] == ("refuse", "refused")
 

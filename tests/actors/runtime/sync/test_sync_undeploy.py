@@ -80,8 +80,8 @@ async def test_an_open_decision_of_an_undeployed_hyperty_is_reported(
 async def post(party, kind, **body):
     """Say something to the own sync manager, and do not wait."""
     hyperty = party.member.hyperty
-    number = hyperty._context.ids.next(party.url)
-    await hyperty._context.port.post(Message(number, kind, party.url, party.manager, body))
+    number = hyperty._participant.ids.next(party.url)
+    await hyperty._participant.port.post(Message(number, kind, party.url, party.manager, body))
 
 
 async def test_an_unfinished_report_of_an_undeployed_hyperty_is_undone(autojump_clock):

@@ -18,6 +18,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit.trace import message_fact
+from actors.runtime.bus.messages import Origin
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.registry.allocation import NotKeptError
 from specs.addresses.address import (
@@ -322,7 +323,8 @@ async def _order(action: do.Order, world: World, step: Step) -> None:
 async def _ordered(world: World, by: str, message: Message) -> None:
     member, part = world.member(runtime_of(by)), last_segment(by)
     if part in _LENT:
-        await member.runtime.lend(part)
+        sender = f"{member.runtime.url}/{part}"
+        member.runtime.bus.grant(sender, sender, Origin.LOCAL)
     to, body = world.names.actual(message.to), _body(world, message)
     await member.runtime.order(part, message.type, to, body)
 

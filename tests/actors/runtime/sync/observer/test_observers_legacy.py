@@ -126,7 +126,11 @@ async def test_a_legacy_observer_is_expelled_without_a_message(door, autojump_cl
 @DOORS
 async def test_a_legacy_observer_subscribes_only_for_itself(door, autojump_clock):
     async with met(door) as (thing, old):
-        for victim in (thing._context.url, "hyperty://a.ex/nobody", "hyperty-runtime://a.ex/ra/h"):
+        for victim in (
+            thing._participant.url,
+            "hyperty://a.ex/nobody",
+            "hyperty-runtime://a.ex/ra/h",
+        ):
             body = {"source": victim}
             answer = await ask(old, "subscribe", f"{thing.url}/subscription", body)
             assert answer["code"] in {401, 403}

@@ -86,7 +86,7 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
         await trio.sleep(1)
         assert room.thing.observers == ()
         await room.thing.delete()
-        room.thing._context.observers.drop(room.thing.url)
+        room.thing._participant.end_report(room.thing.url)
         await trio.sleep(1)
         assert reported == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
 
@@ -116,10 +116,10 @@ async def test_missed_reports_are_read(autojump_clock):
         other = await w.there.deploy(Closed)
         async with room.report("comm", {}) as thing:
             observers = thing._observers
-            hear, observers.changed = observers.changed, lambda _change: None
+            hear, observers.apply_change = observers.apply_change, lambda _change: None
             async with guest.observe(thing.url):
                 await trio.sleep(1)
-                observers.changed = hear
+                observers.apply_change = hear
                 assert thing.observers == ()
                 async with other.observe(thing.url):
                     await trio.sleep(1)
@@ -150,7 +150,7 @@ async def test_reports_of_observers_by_other_components_are_ignored(autojump_clo
             beside, to = await neighbour(alice, "beside"), f"{thing.url}/observers"
             body = {"value": [bob.url], "operation": "add", "version": 1}
             for outsider in (beside, bob):
-                context = outsider.member.hyperty._context
+                context = outsider.member.hyperty._participant
                 for from_ in (context.url, thing.url):
                     number = context.ids.next(context.url)
                     await context.port.post(Message(number, UPDATE, from_, to, body))

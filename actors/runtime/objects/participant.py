@@ -1,13 +1,13 @@
-"""The context of a hyperty in its runtime: its port, its store, its data objects and observers.
+"""A hyperty as a participant of its runtime: what it sends, and notices of its data objects.
 
-There is one context for all lives of a hyperty, which the program that deployed it uses, too.
+There is one participant for all lives of a hyperty; the program that deployed it uses it, too.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, final
-from weakref import WeakSet
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 import attrs
 import trio
@@ -19,10 +19,10 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.objects.error import ObjectError
-from actors.runtime.objects.windows import RequestPlace, RequestWindows
+from actors.runtime.objects.observers import Observers
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.registration import CHANGES
-from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
+from fsm.limits.shares import OpenShares
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObserverList, ObserversChange
 from specs.bodies.sync import ObjectAnew, ObjectName, ReadAttribute
@@ -30,6 +30,7 @@ from specs.child import parent_of
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
+from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
@@ -39,220 +40,148 @@ if TYPE_CHECKING:
     from actors.runtime.own_sender import OwnSender
 
 
-@final
-class Observers:
-    """The observers of one reported object.
-
-    Attributes:
-        is_over: Whether the object is gone.
-    """
-
-    def __init__(self) -> None:
-        self._core = ObserversCore()
-        self._readers: WeakSet[ObserverMoves] = WeakSet()
-        self._waiting = trio.lowlevel.ParkingLot()
-        self.is_over = False
-
-    @property
-    def present(self) -> tuple[str, ...]:
-        """Addresses of the observers, in the order in which they subscribed."""
-        return self._core.observers
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether a notice was lost, so that the whole list has to be read."""
-        return self._core.is_behind and not self.is_over
-
-    def changed(self, change: ObserversChange) -> None:
-        """Take a notice of the sync manager."""
-        self._add(self._core.changed(change))
-
-    def read(self, whole: ObserverList) -> None:
-        """Take the whole list."""
-        self._add(self._core.read(whole))
-
-    def end(self) -> None:
-        """Note that the object is gone."""
-        self.is_over = True
-        self._waiting.unpark_all()
-
-    def moves(self) -> "ObserverMoves":
-        """Iterate over joining and leaving observers from now on."""
-        reader = ObserverMoves(self)
-        self._readers.add(reader)
-        return reader
-
-    async def wait(self) -> None:
-        """Wait for the next notice.
-
-        If cancelled, only the wait ends.
-        """
-        await self._waiting.park()
-
-    async def wait_without(self, observer: str) -> None:
-        """Wait until a hyperty does not observe, or the object is gone.
-
-        If cancelled, only the wait ends.
-        """
-        await trio.lowlevel.checkpoint()
-        while observer in self.present and not self.is_over:
-            await self.wait()
-
-    def _add(self, moves: list[ObserverMove]) -> None:
-        for reader in self._readers:
-            reader.seen.add(moves)
-        self._waiting.unpark_all()
-
-
-@final
-class ObserverMoves:
-    """An async iterator over joining and leaving observers; it ends with the object.
-
-    A reader that is more than `OBSERVER_CHANGES_KEPT` items behind gets the difference between the
-    observers it has seen and the present ones.
-    """
-
-    def __init__(self, observers: Observers) -> None:
-        self._observers = observers
-        self.seen: Final = ObserversSeen(observers.present)
-
-    def __aiter__(self) -> "ObserverMoves":
-        return self
-
-    async def __anext__(self) -> ObserverMove:
-        await trio.lowlevel.checkpoint()
-        while True:
-            move = self.seen.next(self._observers.present)
-            if move is not None:
-                return move
-            if self._observers.is_over:
-                raise StopAsyncIteration
-            await self._observers.wait()
-
-
-@final
-class ReportedObservers:
-    """The observers of all objects that one hyperty reports."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, Observers] = {}
-        self._taken: set[str] = set()
-        self._expecting = 0
-
-    @contextmanager
-    def expecting(self) -> Iterator[None]:
-        """Take notices about a new object without a known address while the context is open."""
-        self._expecting += 1
-        try:
-            yield
-        finally:
-            self._expecting -= 1
-            if not self._expecting:
-                self._of = {url: one for url, one in self._of.items() if url in self._taken}
-
-    def take(self, url: str) -> Observers:
-        """Return the observers of a reported object, until it is dropped."""
-        self._taken.add(url)
-        return self._of.setdefault(url, Observers())
-
-    def drop(self, url: str) -> None:
-        """Forget an object. Idempotent."""
-        self._taken.discard(url)
-        gone = self._of.pop(url, None)
-        if gone is not None:
-            gone.end()
-
-    def heard(self, message: Message) -> Observers | None:
-        """Take a notice of a reported object about its observers.
-
-        Returns:
-            The observers of the object; None: the message is no such notice.
-
-        Raises:
-            BadMessageError: The notice has no valid body.
-        """
-        url = message.to.removesuffix(_OBSERVERS)
-        if message.type is not MessageType.UPDATE or url == message.to or message.from_ != url:
-            return None
-        observers = self._of.get(url)
-        if observers is None and self._expecting:
-            observers = self._of.setdefault(url, Observers())
-        if observers is not None:
-            observers.changed(read_body(message, ObserversChange))
-        return observers
-
-
 _CHANGES: Final = f"/{CHANGES}"
 _OBSERVERS: Final = "/observers"
 
 
-class ChildrenHeard(ABC):
-    """Takes the notices about the children of an object."""
+_Shares: TypeAlias = OpenShares[trio.lowlevel.Task]
 
-    @abstractmethod
-    def heard(self, message: Message) -> Message | None:
-        """Take a notice; return the answer to it, or None if there is none."""
+
+RequestWindows: TypeAlias = dict[str, _Shares]
+"""The windows of the receivers of one process that have open requests, by address."""
 
 
 @final
-class HypertyContext:
-    """The context of one hyperty: what it can do in its runtime, and no other hyperty in its name.
+class RequestPlace:
+    """One request that is open at a receiver, for the time of an `async with` block.
+
+    Entering waits for a place, and is no checkpoint if there is one. If cancelled on entering,
+    nothing is counted.
+    """
+
+    __slots__ = ("_sender", "_shares", "_to", "_windows")
+
+    _shares: _Shares
+
+    def __init__(self, windows: RequestWindows, sender: str, to: str) -> None:
+        self._windows = windows
+        self._sender = sender
+        self._to = to
+
+    async def __aenter__(self) -> None:
+        """Take a place."""
+        shares = self._windows.get(self._to)
+        if shares is None:
+            shares = self._windows[self._to] = OpenShares(PEER_WAITING, OPEN_REQUESTS)
+        self._shares = shares
+        if not shares.enter(self._sender):
+            await self._wait()
+
+    async def _wait(self) -> None:
+        task = trio.lowlevel.current_task()
+        self._shares.wait(self._sender, task)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._shares.give_up(self._sender, task)
+            if self._shares.is_idle:
+                self._windows.pop(self._to, None)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the place to the next one."""
+        following = self._shares.leave(self._sender)
+        if following is not None:
+            trio.lowlevel.reschedule(following)
+        elif self._shares.is_idle:
+            self._windows.pop(self._to, None)
+
+
+class ChildNotices(ABC):
+    """Takes the notices about the children of an object."""
+
+    @abstractmethod
+    def take_notice(self, message: Message) -> Message | None:
+        """Take a notice; return the answer to it, or None if there is none."""
+
+
+class HypertyRuntime(Protocol):
+    """What a hyperty uses of its runtime, or of its sandbox."""
+
+    @property
+    def url(self) -> str:
+        """Address of the runtime."""
+
+    @property
+    def ids(self) -> IdSource:
+        """Ids of the messages of the runtime."""
+
+    @property
+    def tracer(self) -> Tracer:
+        """Takes the steps of copies of data objects."""
+
+    @property
+    def store(self) -> RuntimeStore:
+        """Store of copies of data objects."""
+
+    @property
+    def transfers(self) -> Transfers:
+        """What the bodies in chunks of the process share."""
+
+    @property
+    def windows(self) -> RequestWindows:
+        """The open requests of the process."""
+
+    @property
+    def own(self) -> "OwnSender | None":
+        """Identity of the runtime as a sender; None: it is not known here."""
+
+
+@final
+class Participant:
+    """One hyperty: what it can do in its runtime, and no other hyperty in its name.
 
     Args:
-        runtime: Address of the runtime.
+        runtime: The runtime.
         port: Port to the bus of the runtime; valid in later lives of the hyperty, too.
-        ids: Ids of the messages of the hyperty.
-        tracer: Takes the steps of its copies of data objects.
-        store: Store of its copies; None: they are not stored.
-        transfers: What the bodies in chunks of the process share; None: it has none else.
-        windows: The open requests of the process; None: it has no other hyperty.
 
     Attributes:
         url: Address of the hyperty.
         manager: Address of the sync manager of the runtime.
-        reported: Addresses of the objects that it reports, about whose observers it is asked.
-        observers: Observers of those objects.
+        reported: The observers of each object that it reports, about whom it is asked.
         children: Objects that it observes or reports, each with what takes notices of children.
         discoverer: Searches in its name.
         configuration: Configuration of its descriptor; empty if it came from no catalogue.
     """
 
-    def __init__(
-        self,
-        runtime: str,
-        port: MiniBusPort,
-        ids: IdSource,
-        tracer: Tracer,
-        store: RuntimeStore | None = None,
-        *,
-        transfers: Transfers | None = None,
-        windows: RequestWindows | None = None,
-        own: "OwnSender | None" = None,
-    ) -> None:
-        self.store: Final = store or RuntimeStore(None)
-        self.transfers: Final = transfers or Transfers()
-        self.url: Final = port.url
+    def __init__(self, runtime: HypertyRuntime, port: MiniBusPort) -> None:
         self.runtime: Final = runtime
-        self.manager: Final = f"{runtime}/sm"
         self.port: Final = port
-        self.ids: Final = ids
-        self.tracer: Final = tracer
-        self.reported: Final[set[str]] = set()
-        self.observers: Final = ReportedObservers()
-        self.children: Final[dict[str, ChildrenHeard]] = {}
+        self.url: Final = port.url
+        self.ids: Final = runtime.ids
+        self.manager: Final = f"{runtime.url}/sm"
+        self.reported: Final[dict[str, Observers]] = {}
+        self.children: Final[dict[str, ChildNotices]] = {}
         self.discoverer: Final = Discoverer(
-            domain_of(runtime), f"{runtime}/registry", self.ask, self.post
+            domain_of(runtime.url), f"{runtime.url}/registry", self.ask, self.post
         )
-        self._windows: Final = windows or RequestWindows()
-        self._own: Final = own
         self.configuration: JsonObject = {}
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
         self._reporters: Final[dict[str, str]] = {}
+        self._unclaimed: Final[dict[str, Observers]] = {}
+        self._expected = 0
 
     @property
     def identity(self) -> SenderIdentity | None:
         """Identity that the bus gives the hyperty's messages; None: it is not known here."""
-        return None if self._own is None else self._own.identity
+        own = self.runtime.own
+        return None if own is None else own.identity
 
     async def ask(
         self, to: str, type_: MessageType, body: JsonObject, attempts: int = 1
@@ -283,7 +212,7 @@ class HypertyContext:
         Args:
             to: Address of the receiver.
         """
-        return self._windows.place(self.url, to)
+        return RequestPlace(self.runtime.windows, self.url, to)
 
     async def post(self, to: str, type_: MessageType, body: JsonObject) -> None:
         """Send a request as the hyperty without waiting for its answer.
@@ -299,20 +228,6 @@ class HypertyContext:
             ActorStoppedError: The runtime has closed.
         """
         await self.port.post(Message(self.ids.next(self.url), type_, self.url, to, body))
-
-    async def post_to_manager(self, type_: MessageType, body: JsonObject) -> None:
-        """Send a request to the sync manager without waiting for its answer.
-
-        Args:
-            type_: Verb of the request.
-            body: Body of the request.
-
-        If cancelled, the message was not sent.
-
-        Raises:
-            ActorStoppedError: The runtime has closed.
-        """
-        await self.post(self.manager, type_, body)
 
     async def read(self, url: str, attribute: str | None = None) -> Message:
         """Read a data object, or one attribute of it, and return the answer, as of `ask` (M-41).
@@ -357,6 +272,51 @@ class HypertyContext:
             raise ObjectError(about, answer.code, reason_in(answer))
         return answer
 
+    # --- objects that it reports ---------------------------------------------------------
+
+    @contextmanager
+    def expecting_object(self) -> Iterator[None]:
+        """Take notices about a new object without a known address while the context is open."""
+        self._expected += 1
+        try:
+            yield
+        finally:
+            self._expected -= 1
+            if not self._expected:
+                self._unclaimed.clear()
+
+    def begin_report(self, url: str) -> None:
+        """Take notices about a reported object, until `end_report`."""
+        if url not in self.reported:
+            self.reported[url] = self._unclaimed.pop(url, Observers())
+
+    def end_report(self, url: str) -> None:
+        """Forget an object. Idempotent."""
+        observers = self.reported.pop(url, None)
+        if observers is not None:
+            observers.end()
+
+    def take_observer_notice(self, message: Message) -> Observers | None:
+        """Take a notice of a reported object about its observers.
+
+        Returns:
+            The observers of the object; None: the message is no such notice.
+
+        Raises:
+            BadMessageError: The notice has no valid body.
+        """
+        url = message.to.removesuffix(_OBSERVERS)
+        if message.type is not MessageType.UPDATE or url == message.to or message.from_ != url:
+            return None
+        observers = self.reported.get(url)
+        if observers is None and self._expected:
+            observers = self._unclaimed.setdefault(url, Observers())
+        if observers is not None:
+            observers.apply_change(read_body(message, ObserversChange))
+        return observers
+
+    # --- objects that it observes --------------------------------------------------------
+
     def watch(self, url: str, events: trio.MemorySendChannel[Message]) -> None:
         """Send notices of an object to its observers to `events`, from now on.
 
@@ -371,7 +331,7 @@ class HypertyContext:
             raise ObjectError(url, Code.CONFLICT, "this hyperty observes it already: share it")
         self._observed[url] = events
 
-    async def shown(self, message: Message) -> None:
+    async def pass_snapshot(self, message: Message) -> None:
         """Pass on an object that the sync manager shows again; dropped if it is not watched.
 
         If cancelled while the observation has no room, the message is lost.
@@ -388,7 +348,7 @@ class HypertyContext:
         del self._observed[url]
         self._reporters.pop(url, None)
 
-    def reported_by(self, url: str, reporter: str | None) -> None:
+    def set_reporter(self, url: str, reporter: str | None) -> None:
         """Note the reporter of a watched object: only it can expel the hyperty.
 
         Args:
@@ -398,12 +358,12 @@ class HypertyContext:
         if reporter is not None and url in self._observed:
             self._reporters[url] = reporter
 
-    def watches(self, message: Message) -> bool:
+    def is_watching(self, message: Message) -> bool:
         """Return whether a message names a watched object."""
         url = message.body.get("resource")
         return isinstance(url, str) and url in self._observed
 
-    async def expelled(self, message: Message) -> None:
+    async def pass_expulsion(self, message: Message) -> None:
         """Pass on that the reporter of an object expels the hyperty (SYN-21, M-45).
 
         If cancelled while the observation has no room, the message is lost.
@@ -434,7 +394,7 @@ class HypertyContext:
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             observers.read(read_body(attrs.evolve(answer, body=value), ObserverList))
 
-    async def hears_of_child(self, message: Message) -> bool:
+    async def pass_child_notice(self, message: Message) -> bool:
         """Pass on a notice about a child, and send the answer to it.
 
         If cancelled, the notice was passed on, and its answer was not sent.
@@ -446,15 +406,15 @@ class HypertyContext:
             ActorStoppedError: The runtime has closed.
         """
         url = parent_of(message.to) or ""
-        heard = self.children.get(url)
-        if heard is None:
+        children = self.children.get(url)
+        if children is None:
             return False
-        answer = heard.heard(message)
+        answer = children.take_notice(message)
         if answer is not None:
             await self.port.post(answer)
         return True
 
-    async def hears(self, message: Message) -> bool:
+    async def pass_notice(self, message: Message) -> bool:
         """Pass on a notice of an observed object.
 
         If cancelled while the observation has no room, the notice is lost.

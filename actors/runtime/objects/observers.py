@@ -1,0 +1,100 @@
+"""The observers of an object, as its reporter sees them (SYN-23)."""
+
+from typing import Final, final
+from weakref import WeakSet
+
+import trio
+
+from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
+from specs.bodies.object import ObserverList, ObserversChange
+
+
+@final
+class Observers:
+    """The observers of one reported object.
+
+    Attributes:
+        is_over: Whether the object is gone.
+    """
+
+    def __init__(self) -> None:
+        self._core = ObserversCore()
+        self._readers: WeakSet[ObserverMoves] = WeakSet()
+        self._waiting = trio.lowlevel.ParkingLot()
+        self.is_over = False
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Addresses of the observers, in the order in which they subscribed."""
+        return self._core.observers
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a notice was lost, so that the whole list has to be read."""
+        return self._core.is_behind and not self.is_over
+
+    def apply_change(self, change: ObserversChange) -> None:
+        """Take a notice of the sync manager."""
+        self._add(self._core.changed(change))
+
+    def read(self, whole: ObserverList) -> None:
+        """Take the whole list."""
+        self._add(self._core.read(whole))
+
+    def end(self) -> None:
+        """Note that the object is gone."""
+        self.is_over = True
+        self._waiting.unpark_all()
+
+    def moves(self) -> "ObserverMoves":
+        """Iterate over joining and leaving observers from now on."""
+        reader = ObserverMoves(self)
+        self._readers.add(reader)
+        return reader
+
+    async def wait(self) -> None:
+        """Wait for the next notice.
+
+        If cancelled, only the wait ends.
+        """
+        await self._waiting.park()
+
+    async def wait_without(self, observer: str) -> None:
+        """Wait until a hyperty does not observe, or the object is gone.
+
+        If cancelled, only the wait ends.
+        """
+        await trio.lowlevel.checkpoint()
+        while observer in self.present and not self.is_over:
+            await self.wait()
+
+    def _add(self, moves: list[ObserverMove]) -> None:
+        for reader in self._readers:
+            reader.seen.add(moves)
+        self._waiting.unpark_all()
+
+
+@final
+class ObserverMoves:
+    """An async iterator over joining and leaving observers; it ends with the object.
+
+    A reader that is more than `OBSERVER_CHANGES_KEPT` items behind gets the difference between the
+    observers it has seen and the present ones.
+    """
+
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
+        self.seen: Final = ObserversSeen(observers.present)
+
+    def __aiter__(self) -> "ObserverMoves":
+        return self
+
+    async def __anext__(self) -> ObserverMove:
+        await trio.lowlevel.checkpoint()
+        while True:
+            move = self.seen.next(self._observers.present)
+            if move is not None:
+                return move
+            if self._observers.is_over:
+                raise StopAsyncIteration
+            await self._observers.wait()
