@@ -13,8 +13,6 @@ from fsm.judge.trace_line import Verdict
 from spark.run import Order, Question, run
 from spark.session import Cluster
 
-__all__ = ["main"]
-
 _REACH: Final = 60.0
 """Seconds for 5,000 processes, the start of Spark included, two cores."""
 

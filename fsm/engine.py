@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
@@ -206,9 +207,18 @@ class Entity:
     Attributes:
         table: Its machine.
         key: Which entity, as traces write it.
+        state: The state it is in, a member of the table's states; None: absent.
     """
 
     __slots__ = ("_member", "_state", "_take", "key", "table")
+    if TYPE_CHECKING:
+
+        @property
+        def state(self) -> StrEnum | None: ...
+
+    else:
+        # Read dozens of times for each message: without a call of Python.
+        state = property(attrgetter("_member"))
 
     def __init__(self, table: Table, key: str) -> None:
         self.table = table
@@ -229,11 +239,6 @@ class Entity:
         entity = cls(table, key)
         entity._state, entity._member = state.value, state
         return entity
-
-    @property
-    def state(self) -> StrEnum | None:
-        """The state it is in, a member of the table's states; None: absent."""
-        return self._member
 
     @property
     def may_end(self) -> bool:

@@ -11,7 +11,7 @@ whose word counts (`Stamp`); what a peer has written counts only if the reader s
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
@@ -524,15 +524,17 @@ def _entry(identity: SenderIdentity) -> bytes:
     return orjson.dumps({IDENTITY: write_sender(identity)})[1:] + b"}"
 
 
-def frames(messages: Iterable[bytes]) -> Iterator[bytes]:
+def frames(messages: Iterable[bytes]) -> list[bytes]:
     """Return as few frames as the limits allow, with all lines in order."""
+    made: list[bytes] = []
     batch: list[bytes] = []
     size = 0
     for line in messages:
         if batch and (len(batch) == FRAME_MESSAGES or size + len(line) > MAX_FRAME_BYTES):
-            yield b"\n".join(batch)
+            made.append(b"\n".join(batch))
             batch, size = [], 0
         batch.append(line)
         size += len(line) + 1
     if batch:
-        yield b"\n".join(batch)
+        made.append(b"\n".join(batch))
+    return made

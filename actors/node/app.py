@@ -41,7 +41,7 @@ from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.login.used_tokens import UsedTokenFile, UsedTokens
-from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
+from actors.node.messages import BusMessage, SessionView
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
@@ -377,7 +377,7 @@ class Node:
         Raises:
             ActorStoppedError: The node has closed.
         """
-        return await self._bus.ask(Snapshot)
+        return await self._bus.ask(lambda reply: lambda node: reply.send(node.sessions()))
 
     @property
     def has_policies(self) -> bool:
@@ -601,4 +601,4 @@ def _files(config: NodeConfig) -> Iterator[Files]:
 async def _drain(bus: ActorRef[BusMessage]) -> None:
     """Close every session, and set its registry records to disconnected."""
     with suppress(ActorStoppedError):
-        await bus.ask(Drain)
+        await bus.ask(lambda done: lambda node: node.drain(done))

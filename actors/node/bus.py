@@ -1,70 +1,60 @@
 """The bus of a message node: every message of every link passes here (MN-01, MN-03).
 
-`Ingress` checks what links bring: normal form, session, source, loop, policy, in this order. A
-refused request is answered over the link it came from; any other refused message is counted.
-`Dispatch` carries out what routing says (`dispatch.py`). Sessions, and how messages reach them, are
-in `session/exchange.py`. All of it is the one task of `NodeBus`.
+It checks what links bring: normal form, session, source, loop, policy, in this order. A refused
+request is answered over the link it came from; any other refused message is counted. An admitted
+message goes to sessions, to parts of the node, to other nodes. Sessions, and how messages reach
+them, are in `session/exchange.py`. All of it is the one task of `NodeBus`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, assert_never, final
+from typing import Final, final
 
 import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.requests import Asked
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.mailbox import Reply
 from actors.node.components import LocalService
-from actors.node.dispatch import Dispatch
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim as SessionClaim
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
 from actors.node.messages import (
-    Alive,
-    Arrived,
-    Attached,
     BusMessage,
-    Connected,
-    Detached,
-    Drain,
+    Component,
     Emitted,
-    ForeignReady,
-    FromForeign,
-    Gone,
+    ForeignRef,
     GroupEvent,
     LogEvent,
-    Misbehaved,
-    Operation,
-    PathsForgotten,
     SessionView,
-    Snapshot,
-    TooLarge,
 )
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.other_nodes import EnginePart
+from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Session
-from fsm.bus.node_routing import Admitted, Refusal
+from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.machines.session import State
+from fsm.registry.records import users_of
 from fsm.session.assertion import is_login_of
-from fsm.session.node_session_io import CloseAsked, Tick
+from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
+from fsm.session.restart import RESTARTED
 from fsm.sync.consents import HEEDED
-from specs.addresses.address import domain_of, last_segment, session_manager
+from specs.addresses.address import canonical, domain_of, is_node, last_segment, session_manager
 from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
-from specs.errors import BadMessageError
+from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
 from specs.jsonvalue import JsonObject
-from specs.message import Message, identified, refuse
-from specs.reply_code import DropReason, Ground, LinkEnd
+from specs.message import Message, MessageType, identified, is_durable, refuse
+from specs.reply_code import Code, DropReason, Ground, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
-from transports.codec import BadLine
+from transports.codec import BadLine, encode
 from transports.errors import CloseReason
 
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
@@ -77,27 +67,86 @@ _WRONG_LOGIN: Final = Refusal(
 _SESSION_TOKENS: Final = frozenset({SESSION_TOKEN})
 _TOKENS: Final = frozenset({SESSION_TOKEN, LOGIN_TOKEN})
 _NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
+_NO_LOGS: Final = "the node keeps no messages: it has no engine"
+
+
+_log = get_logger("actors.node")
 
 
 @final
-class Ingress:
-    """Takes in what links bring; part of the bus's task.
+class NodeBus(Actor[BusMessage]):
+    """Routes between sessions and the parts of the node; owns all that it is made of.
 
     Args:
-        gate: Where policy is asked, once per message.
+        exchange: Sessions and links.
+        control: Session control.
+        services: Parts of the node that answer on the spot, by address.
+        gate: Asks the policy, once per message.
+        resume: Brings the stored sessions back.
     """
 
     def __init__(
-        self, exchange: Exchange, control: Control, gate: Gate, dispatch: Dispatch
+        self,
+        exchange: Exchange,
+        control: Control,
+        services: dict[str, LocalService],
+        gate: Gate,
+        resume: Callable[[], Awaitable[None]],
     ) -> None:
+        self._resume = resume
         self._exchange = exchange
+        self._others = exchange.others
         self._control = control
+        self._services = services
         self._gate = gate
-        self._dispatch = dispatch
         self._trace = exchange.trace
         self._counters = exchange.trace.counters
+        self._routing = exchange.tables.routing
         self._remembered = exchange.tables.remembered
         self._node = exchange.tables.addresses
+        self._lookups = exchange.lookups
+        parts = (exchange.others, exchange.durable)
+        self._engine_parts = [part for part in parts if part is not None]
+        self._drained: Reply[None] | None = None
+        exchange.route = self.route
+
+    @override
+    async def start(self) -> None:
+        for address in (self._node.session, *self._services):
+            self._exchange.components.serve(address, last_segment(address))
+        await self._resume()
+
+    @override
+    async def handle(self, message: BusMessage) -> None:
+        match message:
+            case Emitted(emitted, to_runtime):
+                self.emitted(emitted, to_runtime)
+            case GroupEvent():
+                if self._others is not None:
+                    self._others.heed(message)
+            case LogEvent():
+                if self._exchange.durable is not None:
+                    self._exchange.durable.heed(message)
+            case _:
+                message(self)
+
+    def drain(self, done: Reply[None]) -> None:
+        """Close every session, and take no new one.
+
+        Args:
+            done: Is answered when all is settled.
+        """
+        self._drained = done
+        is_possible = self._others is not None and self._others.leave()
+        self._exchange.turn.hand_over()
+        self._exchange.departure.begin(trio.current_time(), is_possible=is_possible)
+
+    def sessions(self) -> tuple[SessionView, ...]:
+        """Return the present sessions."""
+        sessions = self._exchange.sessions.items()
+        return tuple(_view(self._exchange, *one) for one in sessions)
+
+    # ---- in
 
     def arrived(self, number: int, items: Sequence[Item]) -> None:
         """Take in what one frame of a link held.
@@ -114,7 +163,7 @@ class Ingress:
         for item in items:
             port = self._exchange.ports.get(number)
             if port is None:
-                self._trace.counters.drop(DropReason.SESSION_GONE)
+                self._counters.drop(DropReason.SESSION_GONE)
             elif isinstance(item, BadLine):
                 self._malformed(item, port)
             elif isinstance(item, SessionClaim):
@@ -132,12 +181,12 @@ class Ingress:
             if isinstance(item, Message) and session.port is not None:
                 self._gate.refuse(item, session.port, _OVER)
             else:
-                self._trace.counters.drop(DropReason.SESSION_GONE)
+                self._counters.drop(DropReason.SESSION_GONE)
         self._exchange.feed(session, Tick())
         self._gate.settle()
 
     def _malformed(self, line: BadLine, port: Port) -> None:
-        self._trace.counters.drop(DropReason.MALFORMED)
+        self._counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
             self._trace.refused_by(line.answer, port.runtime or port.name, Ground.FORM)
             self._exchange.send_to_link(port, line.answer)
@@ -200,15 +249,21 @@ class Ingress:
         own = domain_of(self._node.session)
         return Refusal(Check.SESSION, f"this is the node of {own}, and not that of {meant}")
 
-    def foreign(self, came: FromForeign) -> None:
-        """Take in what a stub of another domain has brought, as if over a link."""
-        asker = Asker(came.peer)
-        message = _identified(came.message, asker)
-        self._trace.passed(Op.RCV, message, came.stub)
-        refusal = self._routed_out(message, came.peer, asker)
+    def take_foreign(self, message: Message, peer: str, stub: str) -> None:
+        """Take in what a stub of another domain has brought, as if over a link.
+
+        Args:
+            message: The message; nothing of it was checked.
+            peer: Address of the node of that domain.
+            stub: Address of the stub.
+        """
+        asker = Asker(peer)
+        message = _identified(message, asker)
+        self._trace.passed(Op.RCV, message, stub)
+        refusal = self._routed_out(message, peer, asker)
         if refusal is not None:
-            self._gate.turn_back(message, came.peer, refusal)
-            self._is_to_go(refusal, came.peer)
+            self._gate.turn_back(message, peer, refusal)
+            self._is_to_go(refusal, peer)
         self._gate.settle()
 
     def _is_to_go(self, refusal: Refusal, by: str) -> bool:
@@ -246,7 +301,7 @@ class Ingress:
                 self._exchange.tables.heed(message, by, trio.current_time())
             durable = self._exchange.durable
             if durable is None or not durable.ends(message, by):
-                self._dispatch.route(message, by)
+                self.route(message, by)
         return refusal
 
     def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
@@ -258,122 +313,150 @@ class Ingress:
                 return Refusal(Check.SOURCE, outcome.why)
         return None
 
+    # ---- out
 
-def _identified(message: Message, asker: Asker) -> Message:
-    """Return a message with the identity of its sender, whatever it was read with.
+    def route(self, message: Message, by: str | None) -> None:
+        """Send an admitted message on; `by` None: the node itself made it.
 
-    What the node of another domain says is believed for that domain.
+        Args:
+            message: The message.
+            by: Address of the sending session; None: the node itself.
+        """
+        if message.to in self._lookups and self._exchange.look_up(message, by):
+            return
+        runtime = self._log_of(message)
+        if runtime is not None and runtime != by:
+            self._keep(message, runtime, by)
+            return
+        match self._remembered.route(message, by):
+            case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
+                why = "more sessions subscribe to it than one message may be given to"
+                self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
+            case ToRuntimes(runtimes, is_published, nodes):
+                if is_published:
+                    self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
+                entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
+                here: Sequence[str] = runtimes
+                if self._others is not None:
+                    here = self._others.carrier.carried(entry, by, runtimes, nodes)
+                self._exchange.hand_out_to(here, entry)
+            case ToComponent(address):
+                self._consult(message, address, by)
+            case Nobody(is_known=False) if self._exchange.look_up(message, by):
+                pass
+            case Nobody(is_known=False) if (
+                self._is_returning and domain_of(message.to) == self._node.domain
+            ):
+                self._exchange.undeliverable(
+                    message, Code.UNAVAILABLE, RESTARTED, DropReason.NO_TARGET
+                )
+            case Nobody(why):
+                self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)
 
-    Args:
-        message: The message.
-        asker: Session of the sender.
-    """
-    sender = asker.sender
-    if sender is None and asker.runtime is not None:
-        sender = said_by(domain_of(asker.runtime), message.identity)
-    return identified(message, sender)
+    @property
+    def _is_returning(self) -> bool:
+        return self._exchange.returning.is_on(trio.current_time())
 
+    def _log_of(self, message: Message) -> str | None:
+        """Return the runtime whose log has to keep a message; another domain has its own logs."""
+        if not is_durable(message):
+            return None
+        # Not that of a subscriber: a runtime that has come back subscribes to its own addresses.
+        owner = self._routing.owner_of(message.to)
+        if owner is None or is_node(owner):
+            return None
+        # A log belongs to a session: if its row has not come yet, it is looked up first.
+        is_here = self._others is None or owner in self._exchange.sessions
+        return owner if is_here or self._exchange.tables.is_elsewhere(owner) else None
 
-_log = get_logger("actors.node")
+    def _keep(self, message: Message, runtime: str, by: str | None) -> None:
+        """Have a message kept for a runtime, and its sender answered then."""
+        durable = self._exchange.durable
+        if durable is None or by is None:
+            self._exchange.undeliverable(message, Code.FORBIDDEN, _NO_LOGS, DropReason.DENIED)
+        else:
+            durable.keep(message, runtime, by)
 
+    def emitted(self, message: Message, to_runtime: str | None) -> None:
+        """Send on what a part of the node has to say.
 
-@final
-class NodeBus(Actor[BusMessage]):
-    """Routes between sessions and the parts of the node; owns all that it is made of.
+        Args:
+            message: The message.
+            to_runtime: Only receiver of the message; None: every subscriber.
+        """
+        if to_runtime is not None:
+            if to_runtime in self._exchange.requests_at_parts:
+                self._exchange.requests_at_parts.take(to_runtime, -1, 0)
+            self._answered(to_runtime, message)
+        elif message.is_response and message.to == self._node.session:
+            self._control.answered(message)
+        else:
+            self.route(message, None)
 
-    Args:
-        exchange: Sessions and links.
-        control: Session control.
-        services: Local services of the node, by address.
-        gate: Asks the policy, once per message.
-        resume: Brings the stored sessions back.
-    """
+    def _consult(self, message: Message, address: str, by: str | None) -> None:
+        """Give a request to a part of the node."""
+        if message.is_response and self._exchange.foreign.answered(message):
+            self._trace.hop(Op.CALLBACK, message)
+            return
+        if by is None or not message.is_request:
+            self._trace.drop(message, DropReason.UNMATCHED)
+            return
+        self._trace.hop(Op.DELIVER, message, listener=address)
+        service = self._services.get(address)
+        objection = None if service is None else objection_of(self._others)
+        if objection is not None:
+            self._answered(by, refuse(message, objection.code, objection.why))
+            return
+        if service is None:
+            self._ask(message, address, by)
+            return
+        answer: Message | None
+        try:
+            answer = service.receive(message, by)
+        except BadMessageError as exc:
+            answer = refuse(message, exc.code, exc.reason)
+        if answer is not None:
+            self._answered(by, answer)
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        control: Control,
-        services: dict[str, LocalService],
-        gate: Gate,
-        resume: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._resume = resume
-        self._exchange = exchange
-        self._control = control
-        self._trace = exchange.trace
-        self._node = exchange.tables.addresses
-        self._dispatch = Dispatch(exchange, control, services)
-        self._ingress = Ingress(exchange, control, gate, self._dispatch)
-        self._served = (self._node.session, *services)
-        self._drained: Reply[None] | None = None
+    def _answered(self, by: str, answer: Message) -> None:
+        is_limit = answer.code in {Code.TOO_LARGE, Code.UNAVAILABLE}
+        self._trace.refused_by(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
+        self._exchange.send(by, answer)
 
-    @override
-    async def start(self) -> None:
-        for address in self._served:
-            self._exchange.components.serve(address, last_segment(address))
-        await self._resume()
+    def _ask(self, message: Message, address: str, by: str) -> None:
+        component = self._exchange.components.get(address)
+        subject = _subject(message)
+        if address == self._node.registry and subject is not None:
+            self._claim_object(message, subject, by)
+        owner = None if subject is None else self._routing.owner_of(subject)
+        is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
+        session = self._exchange.sessions.get(by)
+        identity = None if session is None else session.identity
+        users = users_of(
+            None if identity is None else identity.user,
+            has_login=self._exchange.has_login and not is_upstream,
+        )
+        asked = Asked(message, by, owner, is_upstream, users, self._is_returning)
+        refused = self._exchange.requests_at_parts.refusal(by, 1, 0)
+        if refused is None and component is not None and component.try_tell(asked):
+            self._exchange.requests_at_parts.take(by, 1, 0)
+            return
+        why = f"{address} cannot be asked now" if refused is None else refused.why
+        self._answered(by, refuse(message, Code.UNAVAILABLE, why))
 
-    @override
-    async def handle(self, message: BusMessage) -> None:
-        match message:
-            case Arrived(number, items):
-                self._ingress.arrived(number, items)
-            case Emitted(emitted, to_runtime):
-                self._dispatch.emitted(emitted, to_runtime)
-            case Connected(port):
-                self._connected(port)
-            case Gone():
-                self._gone(message)
-            case TooLarge(number):
-                self._too_large(number)
-            case FromForeign():
-                self._ingress.foreign(message)
-            case Misbehaved(number):
-                self._misbehaved(number)
-            case _:
-                self._operate(message)
+    def _claim_object(self, message: Message, subject: str, by: str) -> None:
+        """Let a registration claim its data object; a refused claim is a refused registration."""
+        value = message.body.get("value")
+        reporter = value.get("reporter") if isinstance(value, dict) else None
+        tables = self._exchange.tables
+        if (
+            message.type is MessageType.CREATE
+            and isinstance(reporter, str)
+            and tables.rights.may_register(subject, reporter, by)
+        ):
+            tables.own(tables.allocation.claim(by, (subject,)))
 
-    def _operate(self, message: Operation) -> None:
-        match message:
-            case Attached():
-                self._attached(message)
-            case Detached(address, component):
-                self._exchange.components.detach(address, component)
-            case ForeignReady() | PathsForgotten():
-                self._exchange.foreign.heed(message)
-            case GroupEvent() | LogEvent():
-                self._heed(message)
-            case Snapshot() | Alive():
-                self._report(message)
-            case Drain(done):
-                self._leave(done)
-            case _:
-                assert_never(message)
-
-    def _heed(self, news: GroupEvent | LogEvent) -> None:
-        others, durable = self._exchange.others, self._exchange.durable
-        match news:
-            case GroupEvent():
-                if others is not None:
-                    others.heed(news)
-            case LogEvent():
-                if durable is not None:
-                    durable.heed(news)
-
-    def _leave(self, done: Reply[None]) -> None:
-        self._drained = done
-        others = self._exchange.others
-        is_possible = others is not None and others.leave()
-        self._exchange.turn.hand_over()
-        self._exchange.departure.begin(trio.current_time(), is_possible=is_possible)
-
-    def _report(self, asked: Snapshot | Alive) -> None:
-        match asked:
-            case Snapshot(reply):
-                sessions = self._exchange.sessions.items()
-                reply.send(tuple(_view(self._exchange, *one) for one in sessions))
-            case Alive(reply):
-                reply.send(None)
+    # ---- turns and time
 
     @override
     async def drained(self) -> None:
@@ -393,11 +476,6 @@ class NodeBus(Actor[BusMessage]):
             self._drained = None
 
     @property
-    def _engine_parts(self) -> Sequence[EnginePart]:
-        exchange = self._exchange
-        return [part for part in (exchange.others, exchange.durable) if part is not None]
-
-    @property
     def _is_settled(self) -> bool:
         """True if parts, files and other nodes have all that they must know."""
         exchange, others = self._exchange, self._exchange.others
@@ -409,7 +487,9 @@ class NodeBus(Actor[BusMessage]):
     def deadline(self) -> float:
         exchange = self._exchange
         due = min(exchange.deadline(), exchange.departure.deadline(), self._control.deadline())
-        return min((due, *(part.deadline() for part in self._engine_parts)))
+        for part in self._engine_parts:
+            due = min(due, part.deadline())
+        return due
 
     @override
     async def timed_out(self) -> None:
@@ -429,21 +509,40 @@ class NodeBus(Actor[BusMessage]):
             self._exchange.others.close()
         self._exchange.components.close()
 
-    def _attached(self, request: Attached) -> None:
-        verdict: AddressTakenError | None = None
+    # ---- parts
+
+    def attach(self, address: str, component: Component) -> AddressTakenError | None:
+        """Make a part reachable at an address (MN-09); return the objection to it.
+
+        Args:
+            address: The address.
+            component: The part.
+        """
         try:
-            self._exchange.components.attach(request.address, request.component)
-            # What a part was asked before it was started again, it does not answer.
-            self._exchange.requests_at_parts = self._exchange.fresh_request_shares()
+            self._exchange.components.attach(address, component)
         except AddressTakenError as exc:
             _log.error("address taken", address=exc.address, part=exc.part, holder=exc.holder)
-            verdict = exc
-        if request.verdict is not None:
-            request.verdict.send(verdict)
+            return exc
+        # What a part was asked before it was started again, it does not answer.
+        self._exchange.requests_at_parts = self._exchange.fresh_request_shares()
+        return None
+
+    def detach(self, address: str, component: Component) -> None:
+        """Have a part answer at an address no longer. Idempotent."""
+        self._exchange.components.detach(address, component)
+
+    def connect_abroad(self, foreign: ForeignRef) -> None:
+        """Take the actor that carries messages to other domains."""
+        self._exchange.foreign.open(foreign)
+
+    def renew_paths(self, peer: str) -> None:
+        """Set again what is subscribed at a node that may have forgotten it."""
+        self._exchange.foreign.renew(peer)
 
     # ---- links
 
-    def _connected(self, port: Port) -> None:
+    def connected(self, port: Port) -> None:
+        """Take a link, which has no session yet."""
         self._exchange.ports[port.number] = port
         port.outbox.count_in(self._exchange.budget)
         port.turn = self._exchange.turn
@@ -453,22 +552,23 @@ class NodeBus(Actor[BusMessage]):
             del self._exchange.ports[port.number]
             port.finish(CloseReason.GOING_AWAY)
 
-    def _gone(self, gone: Gone) -> None:
-        self._trace.link(Op.CLOSE, gone.name, self._node.node)
-        self._control.gone(gone.number)
-        self._exchange.lost(gone.number, gone.why)
+    def gone(self, number: int, name: str, why: str) -> None:
+        """Note that a link is no more."""
+        self._trace.link(Op.CLOSE, name, self._node.node)
+        self._control.gone(number)
+        self._exchange.lost(number, why)
 
-    def _misbehaved(self, number: int) -> None:
+    def expel(self, number: int) -> None:
         """Leave a link after the refusals it was sent; its session may come back (L4)."""
         port = self._exchange.ports.get(number)
         if port is not None:
             port.finish(CloseReason.REFUSED, LinkEnd.MALFORMED)
 
-    def _too_large(self, number: int) -> None:
+    def refuse_frame(self, number: int) -> None:
         """Refuse a frame over the limit and close that link's session (CON-05)."""
         port = self._exchange.ports.get(number)
         session = self._exchange.session_of(number)
-        self._trace.counters.drop(DropReason.MALFORMED)
+        self._counters.drop(DropReason.MALFORMED)
         if port is None:
             return
         _log.warning("frame too large", runtime=port.runtime, link=port.name)
@@ -477,6 +577,32 @@ class NodeBus(Actor[BusMessage]):
         if session is not None:
             self._exchange.feed(session, CloseAsked(number))
         port.finish(CloseReason.TOO_LARGE)
+
+
+def _identified(message: Message, asker: Asker) -> Message:
+    """Return a message with the identity of its sender, whatever it was read with.
+
+    What the node of another domain says is believed for that domain.
+
+    Args:
+        message: The message.
+        asker: Session of the sender.
+    """
+    sender = asker.sender
+    if sender is None and asker.runtime is not None:
+        sender = said_by(domain_of(asker.runtime), message.identity)
+    return identified(message, sender)
+
+
+def _subject(message: Message) -> str | None:
+    """Return the address a request to a component is about; None if it names none."""
+    value = message.body.get("value")
+    named = value.get("url") if isinstance(value, dict) else None
+    subject = named or message.body.get("resource")
+    try:
+        return canonical(subject) if isinstance(subject, str) else None
+    except BadUrlError:
+        return None
 
 
 def _view(exchange: Exchange, runtime: str, session: Session) -> SessionView:

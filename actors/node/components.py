@@ -8,14 +8,14 @@ Two parts answer on the spot, inside the bus's task: the subscription manager at
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
 from typing import Final, final
 
 from typing_extensions import override
 
 from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.node.errors import AddressTakenError
-from actors.node.messages import Attached, BusMessage, Component, Detached, RuntimeLeft
+from actors.node.messages import BusMessage, Component, RuntimeLeft
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
@@ -154,7 +154,11 @@ async def attach(bus: ActorRef[BusMessage], address: str, component: Component) 
         AddressTakenError: Another part answers there.
         ActorStoppedError: The bus is gone.
     """
-    error = await bus.ask(partial(Attached, address, component))
+
+    def attached(verdict: Reply[AddressTakenError | None]) -> BusMessage:
+        return lambda node: verdict.send(node.attach(address, component))
+
+    error = await bus.ask(attached)
     if error is not None:
         raise error
 
@@ -167,7 +171,7 @@ def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> Non
         address: The address.
         component: The actor.
     """
-    bus.try_tell(Detached(address, component))
+    bus.try_tell(lambda node: node.detach(address, component))
 
 
 @final

@@ -41,9 +41,6 @@ from actors.node.messages import (
     BusMessage,
     Emitted,
     ForeignCall,
-    ForeignReady,
-    FromForeign,
-    PathsForgotten,
 )
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
@@ -199,7 +196,7 @@ class ForeignHost(Actor[ForeignCall], ForeignPort):
         self._parts.counters.watch(Gauge.STUBS, self._hosts.__len__)
         self.spawn(self._keep_sandboxes)
         await self._is_open.wait()
-        await self._parts.bus.tell(ForeignReady(self.me))
+        await self._parts.bus.tell(lambda node: node.connect_abroad(self.me))
 
     async def _keep_sandboxes(self) -> None:
         async with open_supervisor(
@@ -260,11 +257,11 @@ class ForeignHost(Actor[ForeignCall], ForeignPort):
 
     @override
     def pass_on(self, domain: str, stub: str, message: Message) -> None:
-        self._tell(FromForeign(message_node(domain), stub, message))
+        self._tell(lambda node: node.take_foreign(message, message_node(domain), stub))
 
     @override
     def renew(self, domain: str) -> None:
-        self._tell(PathsForgotten(message_node(domain)))
+        self._tell(lambda node: node.renew_paths(message_node(domain)))
 
     def _tell(self, message: BusMessage) -> None:
         self._wanted.append(partial(self._parts.bus.tell, message))

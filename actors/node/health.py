@@ -13,9 +13,10 @@ from actors.http.readiness import Part
 from actors.kit.counters import Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.supervisor import Supervisor
 from actors.node.login.provider import IdentityProvider
-from actors.node.messages import Alive, BusMessage
+from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.machines.session import State
 
@@ -88,7 +89,7 @@ class Parts:
         if down is not None or self.bus is None:
             return down
         try:
-            await self.bus.ask(Alive)
+            await self.bus.ask(_alive)
         except ActorStoppedError:
             return "it has stopped"
         return None
@@ -126,3 +127,7 @@ def _unwritable(file: Path) -> str | None:
     if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
         return "its file cannot be written"
     return None if free else "the disk of its file is full"
+
+
+def _alive(reply: Reply[None]) -> BusMessage:
+    return lambda _: reply.send(None)

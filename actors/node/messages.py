@@ -1,7 +1,7 @@
 """The messages of the bus of a node."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 import attrs
 
@@ -29,75 +29,6 @@ ForeignRef: TypeAlias = ActorRef[ForeignCall]
 
 @final
 @attrs.frozen
-class ForeignReady:
-    """The routes to other domains are open from now on."""
-
-    foreign: ForeignRef
-
-
-@final
-@attrs.frozen
-class PathsForgotten:
-    """The node of a foreign domain may have forgotten what was subscribed there."""
-
-    peer: str
-
-
-@final
-@attrs.frozen
-class FromForeign:
-    """A stub of a foreign domain has brought a message; nothing of it was checked."""
-
-    peer: str
-    stub: str
-    message: Message
-
-
-@final
-@attrs.frozen
-class Connected:
-    """A link is there; it has no session yet."""
-
-    port: Port
-
-
-@final
-@attrs.frozen(slots=True)
-class Arrived:
-    """The content of one frame of a link."""
-
-    number: int
-    items: Sequence[Item]
-
-
-@final
-@attrs.frozen
-class TooLarge:
-    """A link sent a frame over the limit: nothing more can be read from it."""
-
-    number: int
-
-
-@final
-@attrs.frozen
-class Misbehaved:
-    """A link sent more malformed messages than are borne: it has to go."""
-
-    number: int
-
-
-@final
-@attrs.frozen
-class Gone:
-    """A link is no more."""
-
-    number: int
-    name: str
-    why: str
-
-
-@final
-@attrs.frozen
 class RuntimeLeft:
     """The session of a runtime is over.
 
@@ -112,29 +43,6 @@ class RuntimeLeft:
 
 Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
 """A part of the node that is an actor of its own."""
-
-
-@final
-@attrs.frozen
-class Attached:
-    """A component is to be reachable at an address from now on (MN-09).
-
-    Attributes:
-        verdict: Receives the objection to it; None: there is none.
-    """
-
-    address: str
-    component: Component
-    verdict: Reply[AddressTakenError | None] | None = None
-
-
-@final
-@attrs.frozen
-class Detached:
-    """A component is no longer reachable there."""
-
-    address: str
-    component: Component
 
 
 @final
@@ -187,22 +95,6 @@ class CatalogueRead(GroupEvent):
 
 @final
 @attrs.frozen
-class Drain:
-    """The node is going down: close every session, take no new one."""
-
-    done: Reply[None]
-
-
-@final
-@attrs.frozen
-class Alive:
-    """A check asks whether the bus handles its messages."""
-
-    reply: Reply[None]
-
-
-@final
-@attrs.frozen
 class SessionView:
     """The state of a session.
 
@@ -217,27 +109,22 @@ class SessionView:
     paths: tuple[str, ...]
 
 
-@final
-@attrs.frozen
-class Snapshot:
-    """A request for the list of sessions."""
+class Bus(Protocol):
+    """The bus of a node, as links, parts and stubs call it."""
 
-    reply: Reply[tuple[SessionView, ...]]
+    def connected(self, port: Port) -> None: ...
+    def arrived(self, number: int, items: Sequence[Item]) -> None: ...
+    def refuse_frame(self, number: int) -> None: ...
+    def expel(self, number: int) -> None: ...
+    def gone(self, number: int, name: str, why: str) -> None: ...
+    def attach(self, address: str, component: Component) -> AddressTakenError | None: ...
+    def detach(self, address: str, component: Component) -> None: ...
+    def connect_abroad(self, foreign: ForeignRef) -> None: ...
+    def renew_paths(self, peer: str) -> None: ...
+    def take_foreign(self, message: Message, peer: str, stub: str) -> None: ...
+    def sessions(self) -> tuple[SessionView, ...]: ...
+    def drain(self, done: Reply[None]) -> None: ...
 
 
-Operation: TypeAlias = (
-    Attached
-    | Detached
-    | ForeignReady
-    | PathsForgotten
-    | GroupEvent
-    | LogEvent
-    | Drain
-    | Snapshot
-    | Alive
-)
-"""What the bus does beside what links, parts and stubs bring."""
-
-BusMessage: TypeAlias = (
-    Connected | Arrived | TooLarge | Misbehaved | Gone | Emitted | FromForeign | Operation
-)
+BusMessage: TypeAlias = Emitted | GroupEvent | LogEvent | Callable[[Bus], object]
+"""What parts have to say, news of the engine, or a call of the bus; its task makes it."""

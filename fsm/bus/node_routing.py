@@ -14,10 +14,9 @@ from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager
 from specs.child import is_all_children, misnamed, parent_of
-from specs.limits.protocol import HOP_LIMIT
 from specs.message import DURABLE, Message
 from specs.reply_code import Code, DropReason, Ground
-from specs.routing import NODE_CHECKS, Check
+from specs.routing import NODE_CHECKS, Check, is_routing_loop
 
 
 @final
@@ -108,6 +107,7 @@ class Nobody:
 
 Route: TypeAlias = ToComponent | ToRuntimes | Nobody
 
+LOOP: Final = Refusal(Check.LOOP, "it is in a routing loop")
 _ADMITTED: Final = Admitted()
 _GROUNDS: Final = {
     Check.NORMAL_FORM: Ground.FORM,
@@ -170,8 +170,8 @@ class NodeRouting:
                     bind = (*bind, self._rights.bound_as(address))
                 case Ownership.OWN:
                     pass
-        if "via" in body and _is_circle(message.via):
-            return Refusal(Check.LOOP, "it is in a routing loop")
+        if "via" in body and is_routing_loop(message):
+            return LOOP
         objection = self._objection(message, by)
         if objection is not None:
             return objection
@@ -311,7 +311,3 @@ def is_published(message: Message) -> bool:
 def _with_nodes(route: Route, nodes: Collection[str]) -> ToRuntimes:
     runtimes = route.runtimes if isinstance(route, ToRuntimes) else ()
     return ToRuntimes(runtimes, is_published=True, nodes=tuple(nodes))
-
-
-def _is_circle(via: tuple[str, ...]) -> bool:
-    return len(via) > HOP_LIMIT or len(set(via)) < len(via)

@@ -7,14 +7,15 @@ on type, ends, session and tables alone, unless a body claims more: then it is a
 from collections.abc import Collection
 from typing import Final, TypeAlias, final
 
-from fsm.bus.node_routing import Admission, Admitted, NodeRouting, Route, ToRuntimes
+from fsm.bus.node_routing import LOOP, Admission, Admitted, NodeRouting, Route, ToRuntimes
 from fsm.limits.memory import Memory
 from fsm.registry.node_rights import CHILDREN
 from specs.addresses.address import is_node
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
 from specs.message import DURABLE, Message, MessageType
+from specs.routing import is_routing_loop
 
-_CLAIMS: Final = frozenset({"source", "via", DURABLE})
+_CLAIMS: Final = frozenset({"source", DURABLE})
 """Fields of a body that count when a message is admitted."""
 
 _Ends: TypeAlias = tuple[str, MessageType, str, str]
@@ -56,7 +57,7 @@ class RememberedRouting:
         ends = (by, message.type, message.from_, message.to)
         known = self._admitted.get(ends)
         if known is not None:
-            return known
+            return LOOP if "via" in message.body and is_routing_loop(message) else known
         admission = self._routing.admit(message, by)
         # Of a child the name counts, too, and of a node the parts of this one.
         is_by_ends = CHILDREN not in message.to and not is_node(by)

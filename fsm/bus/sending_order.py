@@ -143,9 +143,7 @@ class _Path:
         self.returned = dict(sorted(self.returned.items(), key=lambda one: self.ranks[one[0]]))
 
     def next(self) -> tuple[Forward, bool] | None:
-        """Take the next message, and whether it was given back; None: there is none to send."""
-        if self.draining is not None:
-            return None
+        """Take the next message, and whether it was given back; None: its route is not known."""
         if self.returned:
             key, following = next(iter(self.returned.items()))
             if following is None:
@@ -153,7 +151,7 @@ class _Path:
             del self.returned[key]
             self.queued.discard(key)
             return following, True
-        return (self.held.popleft(), False) if self.held else None
+        return self.held.popleft(), False
 
     def is_new(self, message: Message) -> bool:
         """Return whether a message goes for the first time, and remember it."""
@@ -345,11 +343,12 @@ class PairPathCore:
 
     def _release(self, pair: _Pair, now: float) -> list[Forward]:
         path, free = self._paths[pair], list[Forward]()
-        following = path.next()
-        while following is not None:
+        while path.draining is None and (path.returned or path.held):
+            following = path.next()
+            if following is None:
+                break
             forward, is_back = following
             free.append(self._go(pair, forward, now, is_back=is_back))
-            following = path.next()
         size = (2 + len(path.said) + len(path.sent)) * (_NAME_BYTES + sum(map(len, pair)))
         self._bytes += size - path.size
         path.size = size

@@ -47,7 +47,7 @@ def _weight_of(entry: OutboundMessage) -> int:
     """Return how much memory an entry takes, in all spellings made of it so far."""
     spelt = entry.spelt
     more = sum(map(len, spelt.values())) if spelt else 0
-    return weight(1, len(entry.line)) + more
+    return _COPIES * len(entry.line) + _OBJECTS + more
 
 
 @final

@@ -153,7 +153,7 @@ def _has_normal_addresses(body: JsonObject) -> bool:
     if "source" in body and not _is_canonical(body["source"]):
         return False
     via = body.get("via", [])
-    return isinstance(via, list) and len(via) <= MAX_LIST and all(_is_canonical(one) for one in via)
+    return isinstance(via, list) and len(via) <= MAX_LIST and all(map(_is_canonical, via))
 
 
 def _has_normal_code(type_: str, body: JsonObject) -> bool:

@@ -35,8 +35,6 @@ _log = get_logger("actors.kit")
 BATCH: Final = 64
 """Messages handled between two checkpoints (MEASURED C: the fairness of a batch)."""
 
-_BUDGET: Final = range(BATCH - 1, -1, -1)
-
 
 @final
 class Incarnation(Generic[M]):
@@ -108,35 +106,32 @@ class Incarnation(Generic[M]):
         return self.error
 
     async def _serve(self, actor: Actor[M]) -> None:
+        handle, mailbox = actor.handle, self._mailbox
         while not actor.is_finished:
-            item = await self._mailbox.take(actor.deadline())
+            item = await mailbox.take(actor.deadline())
             if item is Nothing.YET:
                 await actor.timed_out()
                 # A timer that is always due must not keep messages out.
-                item = self._mailbox.poll()
+                item = mailbox.poll()
                 if item is Nothing.EVER:
                     await actor.drained()
             if item is Nothing.EVER:
                 return
-            if item is not Nothing.YET:
-                await self._batch(actor, item)
+            left = BATCH
+            # Once per message of the whole process: no call here that can be spared.
+            while not isinstance(item, Nothing):
+                if type(item) is Asked:
+                    await self._answer(actor, item)
+                else:
+                    await handle(item)
+                left -= 1
+                if actor.is_finished or not left:  # type: ignore[redundant-expr]  # it may be now
+                    break
+                try:
+                    item = mailbox.take_nowait()
+                except (trio.WouldBlock, trio.EndOfChannel):
+                    break
             await actor.drained()
-
-    async def _batch(self, actor: Actor[M], item: M | Asked[M]) -> None:
-        handle = actor.handle
-        take_nowait = self._mailbox.take_nowait
-        # Once per message of the whole process: no call here that can be spared.
-        for left in _BUDGET:
-            if type(item) is Asked:
-                await self._answer(actor, item)
-            else:
-                await handle(item)
-            if actor.is_finished or not left:
-                return
-            try:
-                item = take_nowait()
-            except (trio.WouldBlock, trio.EndOfChannel):
-                return
 
     async def _answer(self, actor: Actor[M], asked: Asked[M]) -> None:
         message = self._mailbox.open(asked)

@@ -153,7 +153,7 @@ class LinkAcceptor(Acceptor):
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
-        return frames(entry.line for entry in entries)
+        return frames([entry.line for entry in entries])
 
 
 REST: Final = "/rest"

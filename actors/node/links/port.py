@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from enum import Enum, auto, unique
 from itertools import chain
 from time import perf_counter
@@ -109,7 +109,8 @@ class Outbox:
             return False
         entries.append(entry)
         self._bytes = waiting
-        self._hold(entry)
+        if self._budget is not None:
+            self._budget.hold(entry)
         return True
 
     def take(self) -> Sequence[OutboundMessage]:
@@ -146,7 +147,7 @@ class Outbox:
         made = tuple(acceptor.write(self._taken))
         if self._budget is not None and not self._is_closed:
             self.framed = sum(map(len, made))
-            self._budget.count(self.framed)
+            self._budget.used += self.framed
             for entry in self._taken:
                 if entry.spelt:
                     self._budget.reweigh(entry)
@@ -165,19 +166,17 @@ class Outbox:
         return not self.is_leaving and self._link.is_clear
 
     def write_now(self, acceptor: Acceptor) -> bool:
-        """Write what waits as far as the link takes it at once; return whether nothing is left.
+        """Write what waits as far as a clear link takes it; return whether nothing is left.
 
         Args:
             acceptor: Makes frames of the entries.
         """
-        if not self.is_clear:
-            return False
         if self.take():
             self.is_begun = not self._link.write_now(self.framing(acceptor))
             if self.is_begun:
                 return False
             self.written()
-        return self.is_held or not self
+        return self.is_held or not (self._entries or self._old)
 
     def write_shared(
         self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes], by: Acceptor
@@ -254,7 +253,7 @@ class Outbox:
     def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
         """Release entries, and the frames that were being written."""
         if self._budget is not None:
-            self._budget.count(-self.framed)
+            self._budget.used -= self.framed
             for entry in entries:
                 self._budget.release(entry)
         self.framed = 0
@@ -451,9 +450,10 @@ class Port:
         Returns:
             Whether it was written to: that takes time, to wake its task takes nearly none.
         """
-        is_clear = self.outbox.is_clear
-        if self.outbox.write_now(self.acceptor):
-            self.outbox.is_idle = True
+        outbox = self.outbox
+        is_clear = outbox.is_clear
+        if is_clear and outbox.write_now(self.acceptor):
+            outbox.is_idle = True
         else:
             self.wake()
         return is_clear
@@ -498,12 +498,14 @@ class Port:
 
 
 class SharedWrites(ABC):
-    """What many links get, until all have it."""
+    """What many links get, until all have it.
 
-    @property
-    @abstractmethod
-    def is_settled(self) -> bool:
-        """True if all have it."""
+    Args:
+        waiting: What not all have yet, in order.
+    """
+
+    def __init__(self, waiting: Sized) -> None:
+        self.waiting: Final = waiting
 
     @abstractmethod
     def write(self, clock: Callable[[], float], until: float) -> None:
@@ -538,6 +540,7 @@ class TurnWrites:
     ) -> None:
         self._clock: Final = clock
         self._shared: Final = shared
+        self._shared_waiting: Final[Sized] = () if shared is None else shared.waiting
         self._fresh: Final[deque[Port]] = deque()
         self._late: Final[deque[Port]] = deque()
         self._is_behind = False
@@ -546,11 +549,7 @@ class TurnWrites:
     @property
     def is_settled(self) -> bool:
         """True if nothing is left for the next turn."""
-        return not (self._fresh or self._late or self._is_sharing)
-
-    @property
-    def _is_sharing(self) -> bool:
-        return self._shared is not None and not self._shared.is_settled
+        return not (self._fresh or self._late or self._shared_waiting)
 
     def add(self, port: Port) -> None:
         """Have a link written to; it is added once until then."""
@@ -558,14 +557,15 @@ class TurnWrites:
 
     def write(self) -> None:
         """Write for a slice of time; never waits."""
-        if self.is_settled:
+        shared = self._shared_waiting
+        if not (self._fresh or self._late or shared):
             return
         now = self._clock()
         slice_ = max(WRITE_SLICE, now - self._ended) if self._is_behind else WRITE_SLICE
-        has_more = self._late or self._is_sharing
-        self._write(self._fresh, now + (slice_ / 2 if has_more else slice_))
-        self._write(self._late, now + (slice_ * 3 / 4 if self._is_sharing else slice_))
-        if self._shared is not None:
+        self._write(self._fresh, now + (slice_ / 2 if self._late or shared else slice_))
+        if self._late:
+            self._write(self._late, now + (slice_ * 3 / 4 if shared else slice_))
+        if self._shared is not None and shared:
             self._shared.write(self._clock, now + slice_)
         self._late.extend(self._fresh)
         self._fresh.clear()

@@ -15,7 +15,7 @@ from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider, Login
 from actors.node.login.used_tokens import UsedTokens
-from actors.node.messages import Attached, BusMessage, Emitted, RuntimeLeft
+from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
 from specs.bodies.session import IdentityCall
@@ -120,7 +120,7 @@ class IdentityConnector(Actor[_Message]):
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(Attached(self._address, self.me))
+        await self._bus.tell(lambda node: node.attach(self._address, self.me))
 
     @override
     async def handle(self, message: Asked | RuntimeLeft) -> None:

@@ -81,12 +81,8 @@ class FanOuts(SharedWrites):
         self._trace: Final = trace
         self._put_one: Final = put
         self._fan_outs: Final = deque[_FanOut]()
+        super().__init__(self._fan_outs)
         self._at_hand: Final = dict[str, deque[OutboundMessage]]()
-
-    @property
-    @override
-    def is_settled(self) -> bool:
-        return not self._fan_outs
 
     def add(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
         """Have a message handed to the sessions of runtimes.

@@ -6,7 +6,7 @@ from typing import final
 
 import trio
 
-from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
+from actors.node.messages import ForeignRef
 from fsm.limits.error_window import QuarantineCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node
@@ -49,15 +49,14 @@ class ForeignRoutes:
         """Take the actor that sets paths at other domains' nodes."""
         self._paths = paths
 
-    def heed(self, happened: ForeignReady | PathsForgotten) -> None:
-        """Take the actor that carries messages abroad, or note that a peer forgot its paths."""
-        match happened:
-            case ForeignReady(foreign):
-                self._foreign = foreign
-            case PathsForgotten(peer) if self._paths is not None:
-                self._paths.renew(peer)
-            case _:
-                pass
+    def open(self, foreign: ForeignRef) -> None:
+        """Take the actor that carries messages abroad."""
+        self._foreign = foreign
+
+    def renew(self, peer: str) -> None:
+        """Set again what is subscribed at a peer that may have forgotten it."""
+        if self._paths is not None:
+            self._paths.renew(peer)
 
     def answered(self, answer: Message) -> bool:
         """Take an answer to this node itself; return whether a requester awaited it."""

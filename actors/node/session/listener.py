@@ -27,7 +27,7 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.node.links.acceptor import Acceptor, Item
 from actors.node.links.port import Nudge, Outbox, Port
-from actors.node.messages import Arrived, BusMessage, Connected, Gone, Misbehaved, TooLarge
+from actors.node.messages import BusMessage
 from actors.node.session.bounds import Bounds
 from fsm.limits.error_window import ErrorWindow
 from fsm.session.node_session_io import Liveness
@@ -101,10 +101,10 @@ class Connection(Actor[Nudge]):
         self._port = Port(self._number, self._link.name, self._acceptor, self._outbox, self.me)
         if guest is not None:
             self._port.host = guest.host
-        await self._bus.tell(Connected(self._port))
+        await self._bus.tell(lambda node: node.connected(self._port))
         greeting = self._acceptor.greeting()
         if greeting:
-            await self._bus.tell(Arrived(self._number, greeting))
+            await self._bus.tell(lambda node: node.arrived(self._number, greeting))
         if guest is not None:
             guest.watch(self._make_room)
         self.spawn(self._listen)
@@ -145,7 +145,7 @@ class Connection(Actor[Nudge]):
         why = self._why or "closed by the node"
         try:
             # What was not written is still in the outbox: the bus keeps it for the session.
-            await self._bus.tell(Gone(self._number, self._link.name, why))
+            await self._bus.tell(lambda node: node.gone(self._number, self._link.name, why))
         except ActorStoppedError:
             self._outbox.close()
         self._bounds.counters.count(Tally.LINKS_CLOSED, self._port.end or LinkEnd.CLOSED)
@@ -208,17 +208,17 @@ class Connection(Actor[Nudge]):
                 items = self._read_all(await self._link.receive())
                 self._traffic.received += len(items)
                 self._is_listening = False
-                await self._bus.tell(Arrived(self._number, items))
+                await self._bus.tell(self._bring(items))
                 self._is_listening = True
                 malformed = [item for item in items if isinstance(item, BadLine)]
                 if malformed and not self._bears(malformed):
-                    await self._bus.tell(Misbehaved(self._number))
+                    await self._bus.tell(lambda node: node.expel(self._number))
                     return
                 pause = self._pause(len(items) or 1)
                 if pause:
                     await self._link.rest(pause)
         except FrameTooLargeError:
-            await self._bus.tell(TooLarge(self._number))
+            await self._bus.tell(lambda node: node.refuse_frame(self._number))
         except FrameTooSlowError as exc:
             self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
         except LinkBrokenError as exc:
@@ -230,6 +230,10 @@ class Connection(Actor[Nudge]):
             self._leave(LinkEnd.CLOSED, str(exc))
         finally:
             self._port.read_no_more()
+
+    def _bring(self, items: Sequence[Item]) -> BusMessage:
+        # What is read next is another call's: each keeps its own.
+        return lambda node: node.arrived(self._number, items)
 
     def _pause(self, count: int) -> float:
         """Return how long the peer is not to be read after so many messages."""

@@ -201,10 +201,13 @@ class Admission:
 
         def check(message: Message, by: str) -> Refusal | None:
             # Looked at last: nearly every message needs no exemption.
-            if self.is_by_peer(message, by):
+            origin = self.origin(by)
+            is_carried = origin is not Origin.LOCAL and message.is_last_by(by)
+            if is_carried and origin is Origin.P2P_STUB:
                 is_theirs = self.standing(message, by) is SenderProof.PROVEN
             else:
-                is_theirs = self._owns(message, by) or self.is_exempt(message, by, row.exempt)
+                is_owner = self._owns(message, by, origin, is_carried=is_carried)
+                is_theirs = is_owner or self.is_exempt(message, by, row.exempt)
             if is_theirs:
                 return None
             if message.from_ == by and not is_below(by, self._runtime):
@@ -350,23 +353,18 @@ class Admission:
             case _:
                 return True
 
-    def _is_by_node(self, message: Message, by: str) -> bool:
-        """Return whether a node has sent this: its stub stamps all but its own words."""
-        return message.is_last_by(by) and self.origin(by) is Origin.NODE_STUB
-
-    def _owns(self, message: Message, by: str) -> bool:
+    def _owns(self, message: Message, by: str, origin: Origin | None, *, is_carried: bool) -> bool:
         from_ = message.from_
-        if self._is_by_node(message, by):
+        if is_carried and origin is Origin.NODE_STUB:
+            # A node has sent this: its stub stamps all but its own words.
             return not self.is_local(from_)
         if from_ in self._granted.get(by, ()):
             return True
         owner = self._owner(by)
         if owner is None:
             return False
-        granted = self._granted[owner]
-        if any(is_below(from_, address) for address in granted):
+        if any(is_below(from_, address) for address in self._granted[owner]):
             return True
-        origin = self._origins[owner]
         # A P2P stub refuses what it cannot send in the name of the receiver.
         is_stub = origin is Origin.NODE_STUB or (origin is Origin.P2P_STUB and message.is_response)
         return is_stub and not self.is_local(from_)

@@ -98,14 +98,14 @@ class Forwarding:
     def submit(self, flight: InFlight, now: float) -> None:
         """Take a message from a component; what a peer sends waits for a proof of its sender."""
         self.outbound.sender = flight
-        message = flight.message
-        # Most messages of a runtime came over nothing.
-        is_by_peer = "via" in message.body and self.admission.is_by_peer(message, flight.by)
+        by = flight.by
+        origin = flight.origin = self.admission.origin(by) or Origin.LOCAL
+        is_by_peer = origin is Origin.P2P_STUB and flight.message.is_last_by(by)
         if not (is_by_peer and self.proofs.waits(flight, now)):
             self._admit(flight, now)
         # The permit of a message that waits at a stub is given back later.
         if flight.permit is not None and self.outbound.sender is flight:
-            self._turns.give_back(flight.permit, flight.by, now)
+            self._turns.give_back(flight.permit, by, now)
         self.outbound.sender = None
 
     def restart_timeout(self, request: Message) -> None:
@@ -116,14 +116,14 @@ class Forwarding:
     def _decided(self, item: InFlight | Announced, now: float) -> None:
         """Take what has waited for a proof of its sender."""
         if isinstance(item, InFlight):
+            item.origin = self.admission.origin(item.by) or Origin.LOCAL
             self._admit(item, now)
         else:
             self.announced(item, now)
 
     def _admit(self, flight: InFlight, now: float) -> None:
         """Take a message; what a link brings waits for its turn."""
-        message, by = flight.message, flight.by
-        origin = flight.origin = self.admission.origin(by) or Origin.LOCAL
+        message, by, origin = flight.message, flight.by, flight.origin
         is_local = origin is Origin.LOCAL
         if is_local and not is_below(by, self._runtime):
             # A part of the runtime may speak for others, and says for whom.

@@ -303,7 +303,8 @@ class Outbound:
         if forwards is None:
             self._ending.overflow(message, _NO_PATH_YET, now)
             return
-        if not is_known and not any(forward.message is message for forward in forwards):
+        is_sent = forwards and forwards[-1].message is message
+        if not (is_known or is_sent or any(forward.message is message for forward in forwards)):
             self._hops.say(Op.QUEUE, message)
         self._flush(forwards, now, message)
 
@@ -357,7 +358,9 @@ class Outbound:
         Args:
             is_first: Whether the stub has just started, and has none of those it was given before.
         """
-        window = self._windows.setdefault(stub, _Window())
+        window = self._windows.get(stub)
+        if window is None:
+            window = self._windows[stub] = _Window()
         window.room = count if is_first else window.room + count
         while window.room > 0 and window.held:
             held = window.take()

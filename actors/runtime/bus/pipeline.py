@@ -122,7 +122,8 @@ class Pipelines:
             Check.DUPLICATE: lambda _: duplicate,
         }
         self._admission = admission
-        self._known: Final = Memory[Ends, None](REMEMBERED, REMEMBERED_BYTES)
+        self._known: Final = Memory[Ends, Origin](REMEMBERED, REMEMBERED_BYTES)
+        self._loop: Final = admission.loop(RUNTIME_CHECKS[_BY_ENDS - 1])
         self._version = admission.version
         self._by_ends, self._others = (
             {one: tuple(_stages(one, rows, work, interceptors, admission)) for one in Direction}
@@ -142,22 +143,22 @@ class Pipelines:
             self._version = self._admission.version
             self._known.clear()
         ends = (by, message.type, message.from_, message.to)
-        if ends not in self._known or "via" in message.body:
+        # Of a message to children its body is looked at, too, and of one that came over a link
+        # what the link has shown so far.
+        is_carried = "via" in message.body
+        origin = Origin.NODE_STUB if is_carried and message.is_last_by(by) else Origin.LOCAL
+        is_by_ends = origin is Origin.NODE_STUB or not is_carried
+        if is_by_ends and self._known.get(ends) is origin:
+            loop = self._loop(message, by) if is_carried else None
+            if loop is not None:
+                return loop
+        else:
             passed = _through(self._by_ends[direction], message, by)
             if isinstance(passed, Refusal):
                 return passed
-            self._remember(ends)
+            if is_by_ends and CHILDREN not in message.to and self._admission.origin(by) is origin:
+                self._known.keep(ends, origin, ends)
         return _through(self._others[direction], message, by)
-
-    def _remember(self, ends: Ends) -> None:
-        """Remember that messages pass the first checks by their ends, if such messages do.
-
-        Of a message to children its body is looked at, too, and of one that came over a link
-        what the link has shown so far.
-        """
-        if CHILDREN in ends[-1] or self._admission.origin(ends[0]) is not Origin.LOCAL:
-            return
-        self._known.keep(ends, None, ends)
 
 
 def _through(stages: tuple[Stage, ...], message: Message, by: str) -> Message | Refusal:

@@ -8,7 +8,6 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.node.components import Components, attach, detach
 from actors.node.errors import AddressTakenError
-from actors.node.messages import Attached, Detached
 from actors.node.trace import ComponentTrace
 from specs.trace import Kind
 from tests.support.node.node_peer import ALLOCATION, DR, RA, SESSION, SM, open_world
@@ -108,9 +107,9 @@ async def test_a_part_may_come_and_go_while_the_node_runs(autojump_clock, parts)
     async with open_world() as world:
         ra = await world.peer(RA)
         assert (await ra.ask("read", f"{RA}/ua", HERE)).code == 404
-        await world.node._bus.tell(Attached(HERE, one))
+        await world.node._bus.tell(lambda node: node.attach(HERE, one))
         with trio.move_on_after(1):
             await ra.ask("read", f"{RA}/ua", HERE)
         detach(world.node._bus, HERE, one)
         assert (await ra.ask("read", f"{RA}/ua", HERE)).code == 404
-        await world.node._bus.tell(Detached(HERE, one))
+        await world.node._bus.tell(lambda node: node.detach(HERE, one))

@@ -11,7 +11,7 @@ from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import NULL_TRACER
 from actors.node.connectors.back_ends import Connector, ConnectorParts
 from actors.node.connectors.service import Plan, Service
-from actors.node.messages import Attached, Emitted
+from actors.node.messages import Emitted
 from actors.node.trace import ComponentTrace
 from fsm.registry.relay import RelayLimits
 from specs.limits.protocol import GOODBYE_TIMEOUT
@@ -27,11 +27,14 @@ class Bus(Actor):
         self.answers, self.has_room = answers, has_room
 
     async def handle(self, message):
-        if isinstance(message, Attached):
-            message.verdict.send(None)
-        elif isinstance(message, Emitted):
+        if isinstance(message, Emitted):
             await self.has_room.wait()
             self.answers.append((message.message.id, message.message.code))
+        else:
+            message(self)
+
+    def attach(self, address, component):
+        return None
 
 
 class Silent(Service):

@@ -11,7 +11,6 @@ import trio.testing
 from typing_extensions import override
 
 from actors.node.limits import NodeLimits
-from actors.node.messages import Arrived
 from actors.node.policy_hook import Policy
 from actors.policy.ruling import Decision, Ruling
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
@@ -161,7 +160,8 @@ async def test_a_token_that_expired_while_a_busy_node_waited_is_refused(mock_clo
     async with open_world(login=login_by(issuer, life=100.0)) as world:
         await opened(await world.outsider(), issuer.token())
         late = Message(7, MessageType.CREATE, f"{RA}/ua", f"{RB}/ua")
-        assert world.node._bus.try_tell(Arrived(1, (late, Message(8, MessageType.UPDATE, RA, RB))))
+        items = (late, Message(8, MessageType.UPDATE, RA, RB))
+        assert world.node._bus.try_tell(lambda node: node.arrived(1, items))
         issuer.now = 200.0
         mock_clock.jump(200.0)
         await trio.testing.wait_all_tasks_blocked()
