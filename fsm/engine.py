@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, cast, final
 
 import attrs
 from transitions import EventData, Machine, MachineError, Transition
@@ -211,14 +211,8 @@ class Entity:
     """
 
     __slots__ = ("_member", "_state", "_take", "key", "table")
-    if TYPE_CHECKING:
-
-        @property
-        def state(self) -> StrEnum | None: ...
-
-    else:
-        # Read dozens of times for each message: without a call of Python.
-        state = property(attrgetter("_member"))
+    # Read dozens of times for each message: without a call of Python.
+    state: Final = cast("StrEnum | None", property(attrgetter("_member")))
 
     def __init__(self, table: Table, key: str) -> None:
         self.table = table

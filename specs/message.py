@@ -6,7 +6,7 @@ from typing import Final, Self, TypeAlias, cast
 
 import attrs
 
-from specs.addresses.address import INBOX_PART, is_inbox, scheme_of
+from specs.addresses.address import is_inbox, scheme_of
 from specs.errors import AnswerError, BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
@@ -41,7 +41,6 @@ _CODES: Final = frozenset(Code)
 _CODES_LISTED: Final = ", ".join(str(int(code)) for code in Code)
 
 _EVENT_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
-_TEXT: Final = {str}
 _CHILD_EVENT_TYPES: Final = frozenset({MessageType.UPDATE, MessageType.DELETE})
 
 
@@ -111,10 +110,10 @@ class Message:
     @property
     def is_event(self) -> bool:
         """True if this has no answer (the `event` mark of the catalogue, or for an inbox)."""
-        if self.type in _EVENT_TYPES:
-            part = self.to.rpartition("/")[2]
-            if part in EVENT_PARTS or (part == INBOX_PART and is_inbox(self.to)):
-                return True
+        if self.type in _EVENT_TYPES and (
+            self.to.rpartition("/")[2] in EVENT_PARTS or is_inbox(self.to)
+        ):
+            return True
         return self.type in _CHILD_EVENT_TYPES and "/children/" in self.to
 
     @property
@@ -131,8 +130,7 @@ class Message:
     @property
     def is_final(self) -> bool:
         """True if this response ends its transaction."""
-        code = self.body.get("code") if self.is_response else None
-        return isinstance(code, int) and code >= FIRST_FINAL
+        return self.is_response and self.code >= FIRST_FINAL
 
     @property
     def value(self) -> Json:
@@ -178,13 +176,8 @@ class Message:
     @property
     def via(self) -> tuple[str, ...]:
         """Stubs this message has crossed, in order (STB-06)."""
-        via = self.body.get("via")
-        if not isinstance(via, list):
-            return ()
-        # Nearly always all are texts.
-        if set(map(type, via)) <= _TEXT:
-            return tuple(cast("list[str]", via))
-        return tuple([v for v in via if isinstance(v, str)])
+        via = cast("list[str] | None", self.body.get("via"))
+        return tuple(filter(str.__instancecheck__, via)) if isinstance(via, list) else ()
 
     def is_last_by(self, stub: str) -> bool:
         """Return whether this stub is the last that the message has crossed.

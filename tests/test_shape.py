@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.runtime.bus.delivery import Deliveries
+from actors.runtime.bus.messages import Deliveries
 from tests.support.command import ROOT
 from tests.support.shape import Stand, assert_same_shape
 

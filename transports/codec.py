@@ -526,15 +526,12 @@ def _entry(identity: SenderIdentity) -> bytes:
 
 def frames(messages: Iterable[bytes]) -> list[bytes]:
     """Return as few frames as the limits allow, with all lines in order."""
-    made: list[bytes] = []
-    batch: list[bytes] = []
+    made: list[list[bytes]] = [[]]
     size = 0
     for line in messages:
-        if batch and (len(batch) == FRAME_MESSAGES or size + len(line) > MAX_FRAME_BYTES):
-            made.append(b"\n".join(batch))
-            batch, size = [], 0
-        batch.append(line)
+        if made[-1] and (len(made[-1]) == FRAME_MESSAGES or size + len(line) > MAX_FRAME_BYTES):
+            made.append([])
+            size = 0
+        made[-1].append(line)
         size += len(line) + 1
-    if batch:
-        made.append(b"\n".join(batch))
-    return made
+    return list(map(b"\n".join, filter(None, made)))

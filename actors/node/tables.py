@@ -7,8 +7,7 @@ from typing import final
 import attrs
 
 from actors.node.trace import ComponentTrace
-from fsm.bus.node_routing import NodeRouting
-from fsm.bus.remembered_routing import RememberedRouting
+from fsm.bus.node_routing import NodeRouting, RememberedRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.limits.user_shares import own_user

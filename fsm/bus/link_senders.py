@@ -8,7 +8,6 @@ on it. Messages of one sender keep their order; senders do not wait for each oth
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Generic, TypeVar, final
 
@@ -55,21 +54,6 @@ class Holding(Enum):
 
     FULL = "full"
     """Too much waits already."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Decided(Generic[T]):
-    """A message that has waited for a proof of its sender.
-
-    Attributes:
-        link: The link that the message came by.
-        is_proven: Whether the peer may send from the address.
-    """
-
-    link: str
-    item: T
-    is_proven: bool
 
 
 @final
@@ -199,7 +183,9 @@ class LinkSenders(Generic[T]):
         self._bytes += size
         return Holding.ASK if is_first else Holding.WAIT
 
-    def owned(self, entity: str, owner: str | None) -> tuple[list[RowChanged], list[Decided[T]]]:
+    def owned(
+        self, entity: str, owner: str | None
+    ) -> tuple[list[RowChanged], list[tuple[T, bool]]]:
         """Note which runtime owns an entity, according to its domain's registry.
 
         Only the links on which the entity sends are concerned.
@@ -208,10 +194,11 @@ class LinkSenders(Generic[T]):
             owner: Address of the runtime; None: no runtime owns it.
 
         Returns:
-            The changed rows of the trace, and the messages that no longer wait.
+            The changed rows of the trace, and the messages that no longer wait, each with whether
+            its peer may send it.
         """
         rows: list[RowChanged] = []
-        decided: list[Decided[T]] = []
+        decided: list[tuple[T, bool]] = []
         for link, peer in self._peers.items():
             is_theirs = peer.remote == owner
             if entity in peer.proven and not is_theirs:
@@ -223,7 +210,7 @@ class LinkSenders(Generic[T]):
             if is_theirs and entity not in peer.proven:
                 peer.proven.add(entity)
                 rows.append(_row(Op.ADD, entity, link))
-            decided += self._taken_out(link, entity, is_proven=is_theirs)
+            decided += [(item, is_theirs) for item in self.drop(link, entity)]
         return rows, decided
 
     def doubted(self, entity: str) -> list[RowChanged]:
@@ -235,22 +222,19 @@ class LinkSenders(Generic[T]):
                 rows.append(_row(Op.DEL, entity, link))
         return rows
 
-    def dropped(self, link: str, entity: str) -> Iterable[T]:
-        """Take out the messages of a sender whose owner cannot be looked up.
+    def drop(self, link: str, entity: str) -> list[T]:
+        """Take out the messages of a sender: its owner is known, or cannot be looked up.
 
         Args:
             entity: Address of the sender.
         """
-        return [one.item for one in self._taken_out(link, entity, is_proven=False)]
-
-    def _taken_out(self, link: str, entity: str, *, is_proven: bool) -> list[Decided[T]]:
         peer = self._peers[link]
         queue = peer.held.pop(entity)
         peer.waiting -= len(queue.items)
         peer.size -= queue.size
         self._bytes -= queue.size
         self._held -= len(queue.items)
-        return [Decided(link, item, is_proven) for item in queue.items]
+        return queue.items
 
     # ---- forgeries, and time
 
@@ -266,7 +250,7 @@ class LinkSenders(Generic[T]):
         first = [next(iter(peer.held.values())) for peer in self._peers.values() if peer.held]
         return min(queue.until for queue in first)
 
-    def late(self, now: float) -> list[Decided[T]]:
+    def late(self, now: float) -> list[T]:
         """Take out the messages whose proof did not come in time: they are refused."""
         over = [
             (link, entity)
@@ -274,9 +258,7 @@ class LinkSenders(Generic[T]):
             for entity, queue in peer.held.items()
             if queue.until <= now
         ]
-        return [
-            one for link, entity in over for one in self._taken_out(link, entity, is_proven=False)
-        ]
+        return [item for link, entity in over for item in self.drop(link, entity)]
 
 
 def _row(op: Op, address: str, link: str) -> RowChanged:

@@ -2,6 +2,10 @@
 
 The functions read the tables of allocation and subscription and change nothing. The host
 calls them in this order: `admit`, policy, `route`.
+
+Most messages of a session have the ends of earlier ones. What `NodeRouting` decides of them depends
+on type, ends, session and tables alone, unless a body claims more: so `RememberedRouting` asks it
+again only when a table has changed.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,11 +14,13 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.limits.memory import Memory
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager
 from specs.child import is_all_children, misnamed, parent_of
-from specs.message import DURABLE, Message
+from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
+from specs.message import DURABLE, Message, MessageType
 from specs.reply_code import Code, DropReason, Ground
 from specs.routing import NODE_CHECKS, Check, is_routing_loop
 
@@ -301,6 +307,72 @@ class NodeRouting:
         if domain_of(to) == self._domain:
             return "no session owns address"
         return f"the node of {self._domain} knows no route to {domain_of(to)}"
+
+
+_CLAIMS: Final = frozenset({"source", DURABLE})
+"""Fields of a body that count when a message is admitted."""
+
+_Ends: TypeAlias = tuple[str, MessageType, str, str]
+_Target: TypeAlias = tuple[str | None, MessageType, str]
+
+
+@final
+class RememberedRouting:
+    """The decisions of one `NodeRouting`; whoever changes a table calls `forget`.
+
+    Only what is common and small is remembered: messages that may pass, and routes to one session.
+    A full memory begins anew.
+
+    Args:
+        routing: Decides.
+        components: Addresses of the node's own parts, which may change at any time.
+    """
+
+    def __init__(self, routing: NodeRouting, components: Collection[str]) -> None:
+        self._routing: Final = routing
+        self._components: Final = components
+        self._admitted: Final = Memory[_Ends, Admitted](REMEMBERED, REMEMBERED_BYTES)
+        self._routes: Final = Memory[_Target, ToRuntimes](REMEMBERED, REMEMBERED_BYTES)
+
+    def forget(self) -> None:
+        """Forget everything: a table has changed."""
+        self._admitted.clear()
+        self._routes.clear()
+
+    def admit(self, message: Message, by: str) -> Admission:
+        """Return what `NodeRouting.admit` returns.
+
+        Args:
+            message: The message as it came.
+            by: Address of the runtime whose session brought it.
+        """
+        if not _CLAIMS.isdisjoint(message.body):
+            return self._routing.admit(message, by)
+        ends = (by, message.type, message.from_, message.to)
+        known = self._admitted.get(ends)
+        if known is not None:
+            return LOOP if "via" in message.body and is_routing_loop(message) else known
+        admission = self._routing.admit(message, by)
+        # Of a child the name counts, too, and of a node the parts of this one.
+        is_by_ends = CHILDREN not in message.to and not is_node(by)
+        if is_by_ends and isinstance(admission, Admitted):
+            self._admitted.keep(ends, admission, (*ends, *admission.bind))
+        return admission
+
+    def route(self, message: Message, by: str | None) -> Route:
+        """Return what `NodeRouting.route` returns.
+
+        Args:
+            by: Address of the runtime whose session brought it; None: the node itself made it.
+        """
+        target = (by, message.type, message.to)
+        known = self._routes.get(target)
+        if known is not None and message.to not in self._components:
+            return known
+        route = self._routing.route(message, by)
+        if isinstance(route, ToRuntimes) and len(route.runtimes) == 1 and not route.nodes:
+            self._routes.keep(target, route, (by or "", message.to, *route.runtimes))
+        return route
 
 
 def is_published(message: Message) -> bool:

@@ -45,8 +45,7 @@ MAX_ADDRESS: Final = 2048
 
 _NODE: Final = "domain://msg-node."
 _HYPERTY: Final = "hyperty://"
-INBOX_PART: Final = "events"
-_EVENTS: Final = f"/{INBOX_PART}"
+_EVENTS: Final = "/events"
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _DOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:")

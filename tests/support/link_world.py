@@ -143,7 +143,7 @@ class Pair:
         """Have a peer say something over its link to another, in whomever's name."""
         link = next(one for one in await peer.runtime.links() if one.remote == other.runtime.url)
         bus = peer.runtime.bus
-        bus.add_link(forged.to, link.url or "", "test")
+        CorePort("test", bus).add_link(forged.to, link.url or "")
         bus.grant("test", forged.from_, Origin.LOCAL)
         bus.submit(InFlight(forged, "test"))
 

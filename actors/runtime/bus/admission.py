@@ -4,7 +4,7 @@
 over a link until its sender is proven by a registry record (I-B10, S1).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
 
 from actors.kit.log import get_logger
@@ -13,7 +13,7 @@ from actors.runtime.bus.messages import Announced, InFlight, Origin
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Judge, Refusal, shown
-from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
+from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
 from fsm.limits.memory import message_bytes
@@ -489,7 +489,7 @@ class SenderProofs:
     def _ask(self, link: str, entity: str, now: float) -> None:
         registry, remote = self._outbound.registry, self._senders.remote(link) or ""
         if registry is None or not registry.try_ask_owner(entity, remote):
-            for one in self._senders.dropped(link, entity):
+            for one in self._senders.drop(link, entity):
                 self._refuse(one, _UNPROVEN, now)
 
     def forged(self, link: str, now: float) -> None:
@@ -515,12 +515,9 @@ class SenderProofs:
         """Take the owner of an address, or that there is none; decide on what waited for that."""
         rows, decided = self._senders.owned(entity, owner)
         self._hops.rows(rows)
-        self._go_on(decided, now)
-
-    def _go_on(self, decided: Sequence[Decided[_Item]], now: float) -> None:
-        for one in decided:
-            if one.is_proven or isinstance(one.item, InFlight):
-                self._passes(one.item, now)
+        for item, is_proven in decided:
+            if is_proven or isinstance(item, InFlight):
+                self._passes(item, now)
         self._hops.rows(self._senders.swept())
 
     def deadline(self) -> float:
@@ -530,5 +527,5 @@ class SenderProofs:
     def tick(self, now: float) -> None:
         """Refuse what has waited too long for its proof."""
         for one in self._senders.late(now):
-            self._refuse(one.item, _UNPROVEN, now)
+            self._refuse(one, _UNPROVEN, now)
         self._hops.rows(self._senders.swept())

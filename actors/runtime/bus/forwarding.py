@@ -5,18 +5,25 @@ listeners of its `to`, or, if there are none, to a stub. No step waits for room 
 Messages from outside wait for their turn, for any path (C-20, I-B7).
 """
 
+from collections import deque
 from typing import Final, final
 
 import attrs
 import trio
 
 from actors.kit.log import get_logger
+from actors.kit.supervision.mailbox import Reply
 from actors.runtime.bus.admission import Admission, SenderProofs
-from actors.runtime.bus.arrivals import Arrivals
-from actors.runtime.bus.copies import Copies
-from actors.runtime.bus.delivery import RECEIVER_FULL, Deliveries, Full
-from actors.runtime.bus.fair_queue import FairQueue
-from actors.runtime.bus.messages import Announced, InFlight, Lost, Origin
+from actors.runtime.bus.messages import (
+    RECEIVER_FULL,
+    Announced,
+    Deliveries,
+    FairQueue,
+    Full,
+    InFlight,
+    Lost,
+    Origin,
+)
 from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
@@ -24,13 +31,14 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge, Refusal
 from fsm.bus.child_paths import ChildPath, ChildPaths, Elsewhere
-from fsm.bus.receiving_order import NODE_PATH
+from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
+from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from specs.addresses.address import is_below
-from specs.child import is_of_creator, parent_of
+from specs.child import is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS
-from specs.limits.protocol import STUB_QUEUE, WARNING_PAUSE
+from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
 from specs.message import Message, identified, instance_id, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
@@ -62,9 +70,8 @@ class Forwarding:
         answers: The open requests.
         outbound: The routes out.
         proofs: Proven senders over links.
-        arrivals: What comes from outside, each pair's messages in order.
+        order: What comes from outside, each pair's messages in order.
         children: The paths of what is written here of children.
-        copies: Copies of messages by forward rules.
     """
 
     def __init__(
@@ -81,7 +88,7 @@ class Forwarding:
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         runtime = self._runtime = own.identity.runtime
         self._sync_manager = f"{runtime}/sm"
-        self._hops = hops
+        self.hops = hops
         self._deliveries = Deliveries(hops)
         self.answers = OpenRequests(self._deliveries, hops)
         self.routing = self._deliveries.routing
@@ -89,9 +96,10 @@ class Forwarding:
         self.outbound = Outbound(self._deliveries, hops, turns, self)
         self.proofs = SenderProofs(self.admission, self.outbound, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
-        self.copies = Copies(self.admission, self._pipelines, self.answers, self._deliveries, hops)
-        self.arrivals = Arrivals(hops, self._take_arrived)
+        self.order: PairOrderCore[tuple[InFlight, str]] = PairOrderCore()
         self.children = ChildPaths()
+        self._rules = ForwardRules()
+        self._catching_up: list[_CatchingUp] = []
 
     # ---- in
 
@@ -134,21 +142,66 @@ class Forwarding:
             return
         flight.is_outgoing = False
         path = by if origin is Origin.P2P_STUB else NODE_PATH
-        if not self.arrivals.arrived(flight, path, now):
+        due = self.order.arrives(message, path, (flight, path))
+        if due:
+            self._take_in_order(due, now, flight)
+        elif due is not None:
+            self.hops.say(Op.QUEUE, message)
+        else:
             why = "too many messages of this link wait for what the node has still to bring"
             self._deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
     def announced(self, announced: Announced, now: float) -> None:
         """Take from a link what the messages of a pair follow, if their sender is its peer's."""
         if self.proofs.may_announce(announced, now):
-            self.arrivals.announced(announced.behind, announced.by, now)
+            self._take_in_order(self.order.announced(announced.behind, announced.by, now), now)
+
+    def _take_in_order(
+        self, due: list[tuple[InFlight, str]], now: float, direct: InFlight | None = None
+    ) -> None:
+        """Take what is due, and what waited for it; all but `direct` have waited (I-B7)."""
+        queue = deque(due)
+        while queue:
+            flight, path = queue.popleft()
+            message = flight.message
+            if flight is not direct:
+                self.hops.say(Op.FLUSH, message)
+            if self._take_arrived(flight, path, now):
+                queue.extend(self.order.given(message, path, now))
+        if self._catching_up:
+            self._report_caught_up(now)
+
+    def allow_events(self, address: str, link: str | None) -> None:
+        """Accept events of an address by this link only, which announces them; None: by none."""
+        self.admission.allow_events(address, link)
+        if link is not None:
+            self.order.expects(object_of(address), address, link)
+
+    def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
+        """Report when a link brings the events of an address, and all before it has come.
+
+        Args:
+            done: Is answered when all earlier events have come.
+        """
+        self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
+        self._report_caught_up(now)
+
+    def _report_caught_up(self, now: float) -> None:
+        behind: list[_CatchingUp] = []
+        for one in self._catching_up:
+            is_reached = self.order.is_reached(object_of(one.address), one.address, one.link)
+            if is_reached or one.until <= now:
+                one.done.send(None)
+            else:
+                behind.append(one)
+        self._catching_up = behind
 
     def _take_arrived(self, flight: InFlight, path: str, now: float) -> bool:
         """Take a message from outside whose turn has come; say whether it counts as given."""
         self._now = now
         message, by = flight.message, flight.by
         passed = self._pipelines.passed(message, by, Direction.INCOMING)
-        if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
+        if isinstance(passed, Message) and self.order.is_late(passed, path):
             self.answers.reject_late(flight)
             return False
         flight.origin = self.admission.origin(by) or Origin.LOCAL
@@ -162,10 +215,10 @@ class Forwarding:
             self._turn_down(flight, passed, now)
             return
         flight.message = passed
-        self._hops.submitted(passed, flight.by)
+        self.hops.submitted(passed, flight.by)
         if passed.is_response:
             if flight.origin is not Origin.LOCAL and self._may_come(passed, flight.by):
-                self._hops.dropped(passed, DropReason.UNMATCHED)
+                self.hops.dropped(passed, DropReason.UNMATCHED)
             else:
                 self._answer(passed, now)
             return
@@ -183,7 +236,55 @@ class Forwarding:
         if self._is_for_others(flight) and self.routing.find(passed.to):
             # The listeners here are not all (BUS-09).
             self._send_out(passed, flight.intent or intent_of(passed), now)
-        self.copies.spread(flight, passed, now)
+        self._copy(flight, passed, now)
+
+    # ---- copies
+
+    def add_rule(self, rule: ForwardRule, writer: str) -> None:
+        """Copy messages from one address of this runtime to another (BUS-08, BUS-10).
+
+        Raises:
+            ForwardRefusedError: An address is of another runtime, or the rule cannot be added.
+        """
+        for address in (rule.source, rule.target):
+            if not self.admission.is_local(address):
+                why = f"{address} is no address of this runtime"
+                raise ForwardRefusedError(rule.source, rule.target, why)
+        self.hops.rows(self._rules.add(rule, writer))
+
+    def remove_rule(self, rule: ForwardRule, writer: str) -> None:
+        """End a rule for one of its owners. Idempotent."""
+        self.hops.rows(self._rules.remove(rule, writer))
+
+    def _copy(self, flight: InFlight, passed: Message, now: float) -> None:
+        """Deliver the copies of a message that has passed the checks.
+
+        A copy passes the same checks as a message of its sender to its own receiver. Nothing of
+        its failure concerns the sender: a requester gets the answer of the first receiver only.
+        """
+        direction = Direction.OUTGOING if flight.is_outgoing else Direction.INCOMING
+        for copy in self._rules.copies(passed):
+            checked = self._pipelines.passed(copy, flight.by, direction)
+            if isinstance(checked, Refusal):
+                self.hops.denied(copy, flight.by, int(checked.code or 0), checked.why)
+                self.hops.dropped(copy, checked.reason)
+                continue
+            self.hops.submitted(checked, flight.by)
+            if self._deliver_copy(checked, flight, now):
+                self._copy(flight, checked, now)
+
+    def _deliver_copy(self, copy: Message, of: InFlight, now: float) -> bool:
+        is_crowding = copy.is_request and self.answers.is_crowding(copy)
+        is_foreign = not of.is_outgoing
+        if is_crowding or not self._deliveries.give(copy, copy.to, is_foreign=is_foreign):
+            is_there = is_crowding or self._deliveries.is_there(copy.to)
+            self.hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
+            return not is_there
+        if copy.is_request:
+            self.answers.open(InFlight(copy, of.by, is_outgoing=False, is_copy=True), now)
+        return True
+
+    # ---- what is not admitted
 
     def _is_for_others(self, flight: InFlight) -> bool:
         """Return whether a message that has listeners here is for others elsewhere, too."""
@@ -219,17 +320,17 @@ class Forwarding:
         message, by = flight.message, flight.by
         if refusal.reason is DropReason.DUPLICATE:
             # It is the message that was let in before, and shares its name in the trace.
-            self._hops.submitted(message, by)
+            self.hops.submitted(message, by)
         else:
-            self._hops.denied(message, by, int(refusal.code or 0), refusal.why)
-        self._hops.dropped(message, refusal.reason)
+            self.hops.denied(message, by, int(refusal.code or 0), refusal.why)
+        self.hops.dropped(message, refusal.reason)
         again = self.answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
         if message.is_response:
             self._deny_answer(flight, refusal, now)
         elif again is not None and refusal.code is None:
             # The answer was lost, or the request came by two routes.
             answer, request = again
-            self._hops.submitted(answer, answer.from_)
+            self.hops.submitted(answer, answer.from_)
             self._give(answer, request, now)
         elif message.is_request and refusal.code is not None:
             self.answers.reject(flight, refusal.code, refusal.why)
@@ -357,7 +458,7 @@ class Forwarding:
         is_undecided = is_passing and self.answers.is_repeated(message)
         if is_undecided or self._is_decided_here(message.to):
             self.outbound.settled(message, now)
-            self._hops.dropped(message, refusal.reason)
+            self.hops.dropped(message, refusal.reason)
         else:
             self._end(message, refusal, now)
 
@@ -366,13 +467,13 @@ class Forwarding:
         reason = f"{int(refusal.code)} {refusal.why}"
         ended = self.answers.give_up(message, reason) if message.is_request else None
         if ended is None:
-            self._hops.dropped(message, refusal.reason)
+            self.hops.dropped(message, refusal.reason)
             return
         response = refuse(message, refusal.code, refusal.why, refusal.retry_after)
         if parent_of(message.to) is not None:
             # Several answer from there: each says for whom (C-81).
             response = attrs.evolve(response, body={**response.body, "source": self._runtime})
-        self._hops.synthesised(response)
+        self.hops.synthesised(response)
         self._give(response, ended.waiter, now)
 
     def _refuse_full(self, message: Message, now: float) -> None:
@@ -390,7 +491,7 @@ class Forwarding:
             address: Address of the children.
         """
         for message in self.children.lead(address, path):
-            self._hops.say(Op.FLUSH, message)
+            self.hops.say(Op.FLUSH, message)
             self._send_out(message, intent_of(message), now)
 
     def _send_out(self, message: Message, intent: Intent, now: float) -> None:
@@ -404,7 +505,7 @@ class Forwarding:
             case Elsewhere.FULL:
                 self.overflow(message, _NO_CHILD_PATH, now)
             case Elsewhere.WAITS:
-                self._hops.say(Op.QUEUE, message)
+                self.hops.say(Op.QUEUE, message)
             case Elsewhere.NOWHERE | Elsewhere.REPEATED:
                 pass
             case link:
@@ -456,7 +557,7 @@ class Forwarding:
         is_for_all = not message.is_request or parent_of(message.to) is not None
         if is_for_all or self.answers.is_open(message):
             return True
-        self._hops.dropped(message, DropReason.NO_TARGET)
+        self.hops.dropped(message, DropReason.NO_TARGET)
         self.outbound.settled(message, now)
         return False
 
@@ -494,13 +595,14 @@ class Forwarding:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min(
+        due = min(
             self.answers.deadline(),
             self.proofs.deadline(),
-            self.arrivals.deadline(),
+            self.order.deadline(),
             self.outbound.deadline(),
             self.children.deadline(),
         )
+        return min(due, *(one.until for one in self._catching_up)) if self._catching_up else due
 
     def tick(self, now: float) -> None:
         """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
@@ -508,7 +610,7 @@ class Forwarding:
             # Who has it here, is at it; what went out may be lost.
             is_out = parent_of(request.to) is not None and not self._is_decided_here(request.to)
             if is_out or not self.routing.find(request.to):
-                self._hops.submitted(request, request.from_)
+                self.hops.submitted(request, request.from_)
                 self.outbound.settled(request, now)
                 self._send_out(request, intent_of(request), now)
         for ended in self.answers.overdue(now):
@@ -516,10 +618,10 @@ class Forwarding:
             # The node that delivers a durable message waits for an answer, too.
             if ended.waiter.is_outgoing or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
-                self._hops.synthesised(response)
+                self.hops.synthesised(response)
                 self._give(response, ended.waiter, now)
         for message in self.children.tick(now):
-            self._hops.say(Op.FLUSH, message)
+            self.hops.say(Op.FLUSH, message)
             link = self.children.link_of(message.to)
             if link is not None and self._deliveries.is_there(link):
                 self.outbound.send_via(message, link, now)
@@ -527,7 +629,18 @@ class Forwarding:
                 self.outbound.send(message, intent_of(message), now)
         self.proofs.tick(now)
         self.outbound.tick(now)
-        self.arrivals.tick(now)
+        self._take_in_order(self.order.tick(now), now)
+
+
+@final
+@attrs.frozen(slots=True, eq=False)
+class _CatchingUp:
+    """A component waits until a link brings the events of an address."""
+
+    address: str
+    link: str
+    done: Reply[None]
+    until: float
 
 
 @final

@@ -16,20 +16,24 @@ from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
-from actors.kit.supervision.mailbox import OpenReplies, Reply
+from actors.kit.supervision.mailbox import OpenReplies
 from actors.kit.trace import Tracer
-from actors.runtime.bus.delivery import RECEIVER_FULL, LinkListener, Listener
-from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.messages import Announced, InFlight, Lost, Origin, RouteSearch, Turn
+from actors.runtime.bus.messages import (
+    RECEIVER_FULL,
+    FairQueue,
+    InFlight,
+    Lost,
+    Origin,
+    RouteSearch,
+    Turn,
+)
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
-from fsm.bus.child_paths import ChildPath
-from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule
+from fsm.bus.forward_rules import ForwardRefusedError
 from fsm.intent import Intent
-from specs.message import Message
 from specs.reply_code import Code, DropReason
 
 
@@ -64,8 +68,8 @@ message takes as long as to route it, or longer where many wait. All waits but t
 class MessageBus(Actor[Never]):
     """Routes the messages of one runtime.
 
-    Each method works in `with self`, which raises ActorStoppedError if the runtime has closed. An
-    error in it is not the caller's: it ends the runtime, as that of any core part.
+    Each call is made in `with bus as forwarding`, which raises ActorStoppedError if the runtime has
+    closed. An error in it is not the caller's: it ends the runtime, as that of any core part.
 
     Attributes:
         hops: Takes the records of its deliveries; a MiniBUS writes them for it.
@@ -85,7 +89,6 @@ class MessageBus(Actor[Never]):
         self._turns = FairQueue()
         self._forwarding = Forwarding(own, policy, self.hops, self._turns, interceptors)
         self._admission = self._forwarding.admission
-        self._routing = self._forwarding.routing
         self._next_timer = math.inf
         self._look_at = -math.inf
         self._is_to_look = False
@@ -107,26 +110,6 @@ class MessageBus(Actor[Never]):
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
-
-    def hand_back(self, messages: tuple[Message, ...], by: str) -> None:
-        """Route again what a stub could not deliver."""
-        with self:
-            self._forwarding.hand_back(messages, by, trio.current_time())
-
-    def deliver(self, message: Message, component: str) -> None:
-        """Give a component a message that came to another part of this runtime."""
-        with self:
-            self._forwarding.deliver(message, component, trio.current_time())
-
-    def announce(self, announced: Announced) -> None:
-        """Take from a link which messages of a pair precede those it brings (C-20)."""
-        with self:
-            self._forwarding.announced(announced, trio.current_time())
-
-    def room(self, stub: str, count: int, *, is_first: bool) -> None:
-        """Take how many more messages the stub of a node accepts."""
-        with self:
-            self._forwarding.outbound.room(stub, count, trio.current_time(), is_first=is_first)
 
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
         """Refuse what the mailbox of a component in a sandbox has no room for."""
@@ -188,94 +171,10 @@ class MessageBus(Actor[Never]):
         with self:
             self._admission.grant(owner, address, origin)
 
-    def revoke(self, owner: str, address: str) -> None:
-        """Take that permission back. Idempotent."""
-        with self:
-            self._admission.revoke(owner, address)
-
     def set_name(self, component: str, name: str | None) -> None:
         """Set the name of a hyperty, for policies; None: it has ended."""
         with self:
             self._admission.name(component, name)
-
-    def listen(self, address: str, listener: Listener, writer: str) -> None:
-        """Add a receiver of messages to an address (BUS-02)."""
-        with self:
-            self.hops.rows(self._routing.add(address, listener, writer))
-
-    def unlisten(self, address: str, listener: Listener | None, writer: str) -> None:
-        """Remove it; None: all receivers. Idempotent."""
-        with self:
-            self.hops.rows(self._routing.remove(address, listener, writer))
-
-    def follow(self, address: str, component: str, writer: str) -> None:
-        """Add the receivers of a component as receivers of an address (SYN-06)."""
-        with self:
-            for listener in self._routing.find(component):
-                self.hops.rows(self._routing.add(address, listener, writer))
-
-    def unfollow(self, address: str, component: str, writer: str) -> None:
-        """Undo `follow`. Idempotent."""
-        with self:
-            for listener in self._routing.find(component):
-                self.hops.rows(self._routing.remove(address, listener, writer))
-
-    def expel(self, component: str, writer: str) -> None:
-        """Remove the receivers of a component everywhere. Idempotent."""
-        with self:
-            self._forwarding.outbound.anonymous.discard(component)
-            for listener in self._routing.find(component):
-                self.hops.rows(self._routing.remove_listener(listener, writer))
-                self._forwarding.outbound.stub_left(component, trio.current_time())
-
-    def add_link(self, address: str, link: str, writer: str) -> None:
-        """Send messages to an address by a link, too (P2P-25)."""
-        with self:
-            for stub in self._routing.find(link):
-                now = trio.current_time()
-                branch = self._forwarding.outbound.branch(address, stub, link, now)
-                self.hops.rows(self._routing.add(address, branch, writer))
-
-    def remove_link(self, address: str, link: str, writer: str) -> None:
-        """Undo `add_link`. Idempotent."""
-        with self:
-            for row in self._routing.find(address):
-                if isinstance(row, LinkListener) and row.link == link:
-                    self.hops.rows(self._routing.remove(address, row, writer))
-
-    def set_event_link(self, address: str, link: str | None) -> None:
-        """Accept events of an address by this direct link only; None: by none."""
-        with self:
-            self._admission.allow_events(address, link)
-            if link is not None:
-                self._forwarding.arrivals.expects(address, link)
-
-    def set_child_path(self, address: str, path: ChildPath) -> None:
-        """Set the path of what components write of children (P2P-30)."""
-        with self:
-            self._forwarding.set_child_path(address, path, trio.current_time())
-
-    def anonymise(self, stub: str) -> None:
-        """Send no identity of a sender by a stub (REG-15)."""
-        with self:
-            self._forwarding.outbound.anonymous.add(stub)
-
-    async def caught_up(self, address: str, link: str) -> None:
-        """Wait until a link brings the events of an address, and all before have come."""
-        reply: Reply[None] = Reply()
-        with self:
-            self._forwarding.arrivals.catch_up(address, link, reply, trio.current_time())
-        await self.replies.wait_for(reply)
-
-    def add_rule(self, rule: ForwardRule, writer: str) -> None:
-        """Copy messages by a rule (BUS-08). Raises ForwardRefusedError."""
-        with self:
-            self._forwarding.copies.add(rule, writer)
-
-    def remove_rule(self, rule: ForwardRule, writer: str) -> None:
-        """Undo `add_rule`. Idempotent."""
-        with self:
-            self._forwarding.copies.remove(rule, writer)
 
     def join(self, registry: RouteSearch) -> None:
         """Set the registry that resolves routes."""
@@ -293,9 +192,10 @@ class MessageBus(Actor[Never]):
 
     # ---- time and end
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Forwarding:
         if self._is_closed:
             raise ActorStoppedError(_NAME)
+        return self._forwarding
 
     def __exit__(
         self,

@@ -6,8 +6,7 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.runtime.bus.delivery import Deliveries
-from actors.runtime.bus.messages import AnswerSink, InFlight
+from actors.runtime.bus.messages import AnswerSink, Deliveries, InFlight
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
 from fsm.bus.held_paths import HeldPaths

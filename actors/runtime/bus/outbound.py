@@ -10,12 +10,20 @@ sends more than its node accepts waits itself (R11), and no queue behind the bus
 import math
 from collections import OrderedDict, deque
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import Final, Protocol, final
 
 import attrs
 
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.bus.delivery import Deliveries, Full, LinkListener, Listener
+from actors.runtime.bus.messages import (
+    Deliveries,
+    FairQueue,
+    Full,
+    InFlight,
+    LinkListener,
+    Listener,
+    RouteSearch,
+)
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, LinkHint, hint_of, is_p2p_part
@@ -134,11 +142,6 @@ class RouteCache:
         return taken, None
 
 
-if TYPE_CHECKING:
-    from actors.runtime.bus.fair_queue import FairQueue
-    from actors.runtime.bus.messages import InFlight, RouteSearch
-
-
 class Ending(Protocol):
     """Handling of messages without a route, and of their permits."""
 
@@ -170,7 +173,7 @@ class _Held:
 
     forward: Forward
     since: float
-    sender: "InFlight | None"
+    sender: InFlight | None
 
 
 @final
@@ -209,7 +212,7 @@ class Outbound:
     """
 
     def __init__(
-        self, deliveries: Deliveries, hops: HopTrace, turns: "FairQueue", ending: Ending
+        self, deliveries: Deliveries, hops: HopTrace, turns: FairQueue, ending: Ending
     ) -> None:
         self.routes = RouteCache()
         self.registry: RouteSearch | None = None

@@ -188,31 +188,27 @@ def _stages(
             yield work[row.check](row)
         for each in interceptors:
             if each.place is row.check and direction in each.directions:
-                yield _Intercepted(each, row, admission)
+                yield _intercepted(each, row, admission)
 
 
-@final
-@attrs.frozen(slots=True)
-class _Intercepted:
-    """A stage of the application; an exception of it does not reach the bus."""
+def _intercepted(interceptor: Interceptor, row: Interception, admission: Admission) -> Stage:
+    """Make a stage of the application; an exception of it does not reach the bus."""
 
-    _interceptor: Interceptor
-    _row: Interception
-    _admission: Admission
-
-    def __call__(self, message: Message, by: str) -> Message | Refusal | None:
-        if self._admission.is_exempt(message, by, self._row.exempt):
+    def check(message: Message, by: str) -> Message | Refusal | None:
+        if admission.is_exempt(message, by, row.exempt):
             return None
-        said: Message | Objection | None = None
+        result: Message | Objection | None = None
         with Crash() as crash:
-            said = self._interceptor.intercept(message, by)
-        if isinstance(said, Objection):
-            return Refusal(self._row.drop, said.why, said.code)
-        if said is not None and _envelope(said) == _envelope(message):
-            return said
-        why = f"the stage {self._interceptor.name} crashed on it"
-        _log.error("interceptor crashed", name=self._interceptor.name, exc_info=crash.error)
+            result = interceptor.intercept(message, by)
+        if isinstance(result, Objection):
+            return Refusal(row.drop, result.why, result.code)
+        if result is not None and _envelope(result) == _envelope(message):
+            return result
+        why = f"the stage {interceptor.name} crashed on it"
+        _log.error("interceptor crashed", name=interceptor.name, exc_info=crash.error)
         return Refusal(DropReason.CRASHED, why, Code.INTERNAL)
+
+    return check
 
 
 def _envelope(message: Message) -> tuple[object, ...]:

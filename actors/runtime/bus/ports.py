@@ -14,13 +14,14 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.mailbox import Reply
-from actors.runtime.bus.delivery import Listener
-from actors.runtime.bus.fair_queue import Permits
 from actors.runtime.bus.messages import (
     Announced,
     AnswerInTurn,
     InFlight,
+    LinkListener,
+    Listener,
     Origin,
+    Permits,
     Turn,
 )
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
@@ -84,15 +85,18 @@ class _Port(MiniBusPort):
 
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
-        self._bus.hand_back(tuple(messages), by or self.url)
+        with self._bus as bus:
+            bus.hand_back(tuple(messages), by or self.url, trio.current_time())
 
     @override
     async def room(self, count: int, *, is_first: bool = False) -> None:
-        self._bus.room(self.url, count, is_first=is_first)
+        with self._bus as bus:
+            bus.outbound.room(self.url, count, trio.current_time(), is_first=is_first)
 
     @override
     async def announce(self, behind: Behind, by: str) -> None:
-        self._bus.announce(Announced(behind, by))
+        with self._bus as bus:
+            bus.announced(Announced(behind, by), trio.current_time())
 
 
 class SandboxPort(_Port):
@@ -153,10 +157,7 @@ class HypertyPort(SandboxPort):
 
 @final
 class CorePort(_Port):
-    """The port of a core component; its listeners are rows of the Message BUS.
-
-    The methods are those of the bus; the port adds whose they are.
-    """
+    """The port of a core component; its listeners are rows of the Message BUS."""
 
     def take_turns(self, mailbox: ActorRef[Turn]) -> None:
         """Let answers to tasks of an actor wait in its mailbox, behind what came before them."""
@@ -169,12 +170,12 @@ class CorePort(_Port):
     def open_address(self, address: str, ref: ActorRef[Delivery]) -> None:
         """Speak as an address, and listen to it."""
         self._bus.grant(self.url, address, Origin.LOCAL)
-        self._bus.listen(address, ref, self.url)
+        self.listen(address, ref)
 
     def close_address(self, address: str, ref: ActorRef[Delivery]) -> None:
         """Undo `open_address`. Idempotent."""
-        self._bus.unlisten(address, ref, self.url)
-        self._bus.revoke(self.url, address)
+        self.unlisten(address, ref)
+        self.revoke(address, self.url)
 
     @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
@@ -185,25 +186,43 @@ class CorePort(_Port):
         self.close_address(address, ref)
 
     def listen(self, address: str, ref: Listener) -> None:
-        self._bus.listen(address, ref, self.url)
+        """Add a receiver of messages to an address (BUS-02)."""
+        with self._bus as bus:
+            bus.hops.rows(bus.routing.add(address, ref, self.url))
 
-    def unlisten(self, address: str, ref: Listener) -> None:
-        self._bus.unlisten(address, ref, self.url)
+    def unlisten(self, address: str, ref: Listener | None) -> None:
+        """Remove it; None: all receivers. Idempotent."""
+        with self._bus as bus:
+            bus.hops.rows(bus.routing.remove(address, ref, self.url))
 
     def follow(self, address: str, component: str) -> None:
-        self._bus.follow(address, component, self.url)
+        """Add the receivers of a component as receivers of an address (SYN-06)."""
+        with self._bus as bus:
+            for listener in bus.routing.find(component):
+                bus.hops.rows(bus.routing.add(address, listener, self.url))
 
     def unfollow(self, address: str, component: str) -> None:
-        self._bus.unfollow(address, component, self.url)
+        """Undo `follow`. Idempotent."""
+        with self._bus as bus:
+            for listener in bus.routing.find(component):
+                bus.hops.rows(bus.routing.remove(address, listener, self.url))
 
     def unfollow_all(self, address: str) -> None:
-        self._bus.unlisten(address, None, self.url)
+        self.unlisten(address, None)
 
     def add_link(self, address: str, link: str) -> None:
-        self._bus.add_link(address, link, self.url)
+        """Send messages to an address by a link, too (P2P-25)."""
+        with self._bus as bus:
+            for stub in bus.routing.find(link):
+                branch = bus.outbound.branch(address, stub, link, trio.current_time())
+                bus.hops.rows(bus.routing.add(address, branch, self.url))
 
     def remove_link(self, address: str, link: str) -> None:
-        self._bus.remove_link(address, link, self.url)
+        """Undo `add_link`. Idempotent."""
+        with self._bus as bus:
+            for row in bus.routing.find(address):
+                if isinstance(row, LinkListener) and row.link == link:
+                    bus.hops.rows(bus.routing.remove(address, row, self.url))
 
     async def request_direct(self, message: Message) -> Message:
         """Request by the live link only; 503 if there is none or it ends first (P2P-30)."""
@@ -212,13 +231,21 @@ class CorePort(_Port):
         return await self._bus.replies.wait_for(reply)
 
     def set_event_link(self, address: str, link: str | None) -> None:
-        self._bus.set_event_link(address, link)
+        """Accept events of an address by this direct link only; None: by none."""
+        with self._bus as bus:
+            bus.allow_events(address, link)
 
     def set_child_path(self, address: str, path: ChildPath) -> None:
-        self._bus.set_child_path(address, path)
+        """Set the path of what components write of children (P2P-30)."""
+        with self._bus as bus:
+            bus.set_child_path(address, path, trio.current_time())
 
     async def caught_up(self, address: str, link: str) -> None:
-        await self._bus.caught_up(address, link)
+        """Wait until a link brings the events of an address, and all before have come."""
+        reply: Reply[None] = Reply()
+        with self._bus as bus:
+            bus.catch_up(address, link, reply, trio.current_time())
+        await self._bus.replies.wait_for(reply)
 
     def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
@@ -239,30 +266,42 @@ class CorePort(_Port):
         self._bus.submit(InFlight(message, self.url, terms=terms, intent=Intent.NODE))
 
     def deliver(self, message: Message, component: str) -> None:
-        self._bus.deliver(message, component)
+        """Give a component a message that came to another part of this runtime."""
+        with self._bus as bus:
+            bus.deliver(message, component, trio.current_time())
 
     @asynccontextmanager
     async def forwarded(self, rule: ForwardRule) -> AsyncIterator[None]:
         """Copy messages by a rule while the context is open (BUS-08, BUS-10)."""
-        self._bus.add_rule(rule, self.url)
+        with self._bus as bus:
+            bus.add_rule(rule, self.url)
         try:
             yield
         finally:
-            with suppress(ActorStoppedError):
-                self._bus.remove_rule(rule, self.url)
+            with suppress(ActorStoppedError), self._bus as bus:
+                bus.remove_rule(rule, self.url)
 
     def grant(self, address: str, component: str) -> None:
         self._bus.grant(component, address, Origin.LOCAL)
 
     def revoke(self, address: str, component: str) -> None:
-        self._bus.revoke(component, address)
+        """Take that permission back. Idempotent."""
+        with self._bus as bus:
+            bus.admission.revoke(component, address)
 
     def admit(self, owner: str, origin: Origin, listener: Listener) -> None:
         self._bus.grant(owner, owner, origin)
-        self._bus.listen(owner, listener, self.url)
+        self.listen(owner, listener)
 
     def anonymise(self, stub: str) -> None:
-        self._bus.anonymise(stub)
+        """Send no identity of a sender by a stub (REG-15)."""
+        with self._bus as bus:
+            bus.outbound.anonymous.add(stub)
 
     def expel(self, owner: str) -> None:
-        self._bus.expel(owner, self.url)
+        """Remove the receivers of a component everywhere. Idempotent."""
+        with self._bus as bus:
+            bus.outbound.anonymous.discard(owner)
+            for listener in bus.routing.find(owner):
+                bus.hops.rows(bus.routing.remove_listener(listener, self.url))
+                bus.outbound.stub_left(owner, trio.current_time())

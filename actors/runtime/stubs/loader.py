@@ -21,7 +21,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.mailbox import Reply
 from actors.kit.supervision.monitor import Crash
-from actors.runtime.bus.delivery import Listener
+from actors.runtime.bus.messages import Listener
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace

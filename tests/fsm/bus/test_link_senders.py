@@ -55,7 +55,7 @@ def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
     assert senders.hold("PQ", HB, 2, 0.0) is Holding.WAIT
     rows, decided = senders.owned(HB, RB)
     assert [(row.op, row.key, row.val) for row in rows] == [(Op.ADD, HB, "PQ")]
-    assert [(one.item, one.is_proven) for one in decided] == [(1, True), (2, True)]
+    assert decided == [(1, True), (2, True)]
     assert senders.standing("PQ", HB) is senders.standing("PQ", f"{HB}/x") is SenderProof.PROVEN
     assert senders.standing("PD", HB) is SenderProof.UNKNOWN
     assert [(row.op, row.key) for row in senders.owned(HB, RC)[0]] == [(Op.DEL, HB)]
@@ -135,14 +135,14 @@ class Model:
 
     def time(self, seconds, _):
         self.now += seconds
-        self.decide(self.senders.late(self.now), None)
+        self.decide([(item, False) for item in self.senders.late(self.now)], None)
         assert self.senders.deadline() > self.now
 
     def decide(self, decided, owner):
-        for one in decided:
-            link, from_, _ = one.item
-            assert self.waiting[link, from_].pop(0) == one.item
-            assert one.is_proven == (owner is not None and LINKS[link] == owner)
+        for item, is_proven in decided:
+            link, from_, _ = item
+            assert self.waiting[link, from_].pop(0) == item
+            assert is_proven == (owner is not None and LINKS[link] == owner)
 
 
 @given(st.lists(_STEPS, max_size=60))
@@ -151,5 +151,5 @@ def test_each_message_is_decided_once_in_the_order_of_its_sender_and_only_by_a_r
     model = Model()
     for what, first, second in steps:
         getattr(model, what)(first, second)
-    model.decide(model.senders.late(math.inf), None)
+    model.decide([(item, False) for item in model.senders.late(math.inf)], None)
     assert not any(model.waiting.values())

@@ -9,8 +9,7 @@ from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace
-from fsm.bus.node_routing import Admitted, Refusal, Route, ToRuntimes
-from fsm.bus.remembered_routing import RememberedRouting
+from fsm.bus.node_routing import Admitted, Refusal, RememberedRouting, Route, ToRuntimes
 from fsm.registry.addresses import AddressMint
 from fsm.registry.node_rights import Names, Observation, RightsRules
 from fsm.session.node_session_io import PeerForm

@@ -19,7 +19,7 @@ import trio.testing
 
 from actors.node.limits import NodeLimits
 from actors.node.links import acceptor
-from fsm.bus.remembered_routing import RememberedRouting
+from fsm.bus.node_routing import RememberedRouting
 from fsm.limits.token_bucket import Rate
 from fsm.registry.node_rights import Observation
 from tests.fuzz.mutation import Mutator

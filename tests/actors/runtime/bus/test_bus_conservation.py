@@ -7,8 +7,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.runtime.bus.delivery import Deliveries
-from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.messages import Deliveries, Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.intent import Intent
 from specs.limits.protocol import REPLY_TIMEOUT

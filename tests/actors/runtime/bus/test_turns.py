@@ -131,7 +131,7 @@ async def test_closed_requests_are_not_counted(end, world, autojump_clock):
 async def windowed(world, room):
     """Return the mailbox of a stub that has room for so many messages, and leads to C."""
     stub = await world.component(S)
-    world.bus.room(S, room, is_first=True)
+    await hyperty_port(world, S).room(room, is_first=True)
     world.bus.route(C, Intent.REACH, S, math.inf)
     return stub
 
@@ -147,9 +147,9 @@ async def test_what_a_stub_has_no_room_for_waits_in_order_with_its_sender(world)
         assert len(stub) == 2
         assert len(nursery.child_tasks) == 1
         while nursery.child_tasks:
-            world.bus.room(S, SUBMITTED, is_first=False)
+            await hyperty_port(world, S).room(SUBMITTED, is_first=False)
             await world.settle()
-    world.bus.room(S, 2 * SUBMITTED, is_first=False)
+    await hyperty_port(world, S).room(2 * SUBMITTED, is_first=False)
     await world.settle()
     assert [one.message.id for one in stub] == list(range(1, 5 * SUBMITTED + 1))
 
