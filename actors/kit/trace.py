@@ -21,6 +21,7 @@ import attrs
 import orjson
 from typing_extensions import override
 
+from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.memory import Memory
@@ -502,6 +503,15 @@ class Tracer(ABC):
             step: The step.
         """
         self.record(actor, step_fact(step))
+
+    def row(self, actor: str, row: RowChanged) -> None:
+        """Keep that a row of a table changed.
+
+        Args:
+            actor: Name of the reporting actor.
+            row: The row.
+        """
+        self.record(actor, Fact(k=Kind.TABLE, **attrs.asdict(row)))
 
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Keep what happened to a message; likewise.

@@ -7,7 +7,7 @@ Two parts answer on the spot, inside the bus's task: the subscription manager at
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable
 from typing import Final, final
 
 from typing_extensions import override
@@ -54,7 +54,7 @@ _WRITER: Final = "bus"
 
 
 @final
-class Components(Collection[str]):
+class Components(Container[str]):
     """The addresses of a node's parts; owned by the bus's task.
 
     An address is a part's from when the node is made, also while that part is being
@@ -73,14 +73,6 @@ class Components(Collection[str]):
     @override
     def __contains__(self, address: object) -> bool:
         return address in self._declared or address in self._attached
-
-    @override
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._declared | self._attached.keys())
-
-    @override
-    def __len__(self) -> int:
-        return len(self._declared | self._attached.keys())
 
     def get(self, address: str) -> Component | None:
         """Return the actor that answers at an address now; None: no actor, or the bus itself."""

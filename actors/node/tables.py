@@ -1,7 +1,7 @@
 """The tables of a node that routing looks at, and how they change together."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from typing import final
 
 import attrs
@@ -107,7 +107,7 @@ class Tables:
         self,
         addresses: NodeAddresses,
         rules: TableRules,
-        parts: Collection[str],
+        parts: Container[str],
         trace: ComponentTrace,
         identity_of: Callable[[str], Identity | None] = lambda _: None,
         user_of: Callable[[str], str] = own_user,

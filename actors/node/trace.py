@@ -92,10 +92,7 @@ class ComponentTrace:
 
     def row(self, row: RowChanged) -> None:
         """A table changed."""
-        fact = Fact(
-            k=Kind.TABLE, op=row.op, table=row.table, key=row.key, val=row.val, writer=row.writer
-        )
-        self._tracer.record(self._actor, fact)
+        self._tracer.row(self._actor, row)
 
     def link(self, op: Op, name: str, node: str) -> None:
         """A link came or went.

@@ -96,15 +96,7 @@ class HopTrace:
         """Report that rows of a table changed."""
         if self._watches:
             for change in changes:
-                fact = Fact(
-                    k=Kind.TABLE,
-                    op=change.op,
-                    table=change.table,
-                    key=change.key,
-                    val=change.val,
-                    writer=change.writer,
-                )
-                self._tracer.record(self._actor, fact)
+                self._tracer.row(self._actor, change)
 
     def step(self, step: Step | None) -> None:
         """Report that an entity moved; always reported. None: a core that does not report steps."""

@@ -109,7 +109,7 @@ class LinkSenders(Generic[T]):
 
     # ---- links
 
-    def opened(self, link: str, remote: str) -> list[RowChanged]:
+    def add_link(self, link: str, remote: str) -> list[RowChanged]:
         """Note that a link leads to a runtime. Idempotent.
 
         Args:
@@ -120,15 +120,15 @@ class LinkSenders(Generic[T]):
         self._peers[link] = _Peer(remote)
         return [_row(Op.ADD, remote, link)]
 
-    def closed(self, link: str) -> list[RowChanged]:
+    def remove_link(self, link: str) -> list[RowChanged]:
         """Accept nothing more over a link. Idempotent."""
         peer = self._peers.get(link)
         if peer is None:
             return []
         peer.is_gone = True
-        return self.swept()
+        return self.sweep()
 
-    def swept(self) -> list[RowChanged]:
+    def sweep(self) -> list[RowChanged]:
         """Forget the links that are over and for which nothing waits."""
         over = [link for link, peer in self._peers.items() if peer.is_gone and not peer.held]
         rows: list[RowChanged] = []
@@ -139,7 +139,7 @@ class LinkSenders(Generic[T]):
 
     # ---- senders
 
-    def standing(self, link: str, from_: str) -> SenderProof:
+    def sender_proof(self, link: str, from_: str) -> SenderProof:
         """Return what is known of an address that a peer sends from.
 
         The addresses of the caller's own runtime are FOREIGN, too; the caller knows them.
@@ -183,7 +183,7 @@ class LinkSenders(Generic[T]):
         self._bytes += size
         return Holding.ASK if is_first else Holding.WAIT
 
-    def owned(
+    def set_owner(
         self, entity: str, owner: str | None
     ) -> tuple[list[RowChanged], list[tuple[T, bool]]]:
         """Note which runtime owns an entity, according to its domain's registry.
@@ -213,7 +213,7 @@ class LinkSenders(Generic[T]):
             decided += [(item, is_theirs) for item in self.drop(link, entity)]
         return rows, decided
 
-    def doubted(self, entity: str) -> list[RowChanged]:
+    def forget_owner(self, entity: str) -> list[RowChanged]:
         """Forget the owner of an entity: the next message from it waits for a new proof."""
         rows: list[RowChanged] = []
         for link, peer in self._peers.items():
@@ -238,19 +238,19 @@ class LinkSenders(Generic[T]):
 
     # ---- forgeries, and time
 
-    def forged(self, link: str, now: float) -> bool:
+    def count_forgery(self, link: str, now: float) -> bool:
         """Count a message whose sender is not the peer's; return whether to close the link."""
         peer = self._peers.get(link)
         return peer is not None and not peer.is_gone and not peer.forgeries.add(1, now)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `late`."""
+        """Return the time of the next call of `take_overdue`."""
         if not self._held:
             return math.inf
         first = [next(iter(peer.held.values())) for peer in self._peers.values() if peer.held]
         return min(queue.until for queue in first)
 
-    def late(self, now: float) -> list[T]:
+    def take_overdue(self, now: float) -> list[T]:
         """Take out the messages whose proof did not come in time: they are refused."""
         over = [
             (link, entity)

@@ -8,7 +8,7 @@ on type, ends, session and tables alone, unless a body claims more: so `Remember
 again only when a table has changed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
@@ -142,7 +142,7 @@ class NodeRouting:
         domain: str,
         rights: NodeRights,
         subscriptions: SubscriptionCore,
-        components: Collection[str],
+        components: Container[str],
         elsewhere: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self._elsewhere = elsewhere
@@ -328,7 +328,7 @@ class RememberedRouting:
         components: Addresses of the node's own parts, which may change at any time.
     """
 
-    def __init__(self, routing: NodeRouting, components: Collection[str]) -> None:
+    def __init__(self, routing: NodeRouting, components: Container[str]) -> None:
         self._routing: Final = routing
         self._components: Final = components
         self._admitted: Final = Memory[_Ends, Admitted](REMEMBERED, REMEMBERED_BYTES)

@@ -157,22 +157,24 @@ class Admission:
         """
         return message.is_last_by(by) and self.origin(by) is Origin.P2P_STUB
 
-    def standing(self, message: Message, link: str) -> SenderProof:
+    def sender_proof(self, message: Message, link: str) -> SenderProof:
         """Return what is known of the sender of a message that came over a link."""
         if self._is_shared_answer(message, link):
             return SenderProof.PROVEN
-        return self._standing(message.from_, link)
+        return self._sender_proof(message.from_, link)
 
-    def announcer(self, from_: str, link: str) -> SenderProof:
+    def announcer_proof(self, from_: str, link: str) -> SenderProof:
         """Return what is known of a sender whose order a link announces.
 
         Args:
             from_: Address of the sender.
         """
-        return SenderProof.PROVEN if _is_shared(from_) else self._standing(from_, link)
+        return SenderProof.PROVEN if _is_shared(from_) else self._sender_proof(from_, link)
 
-    def _standing(self, from_: str, link: str) -> SenderProof:
-        return SenderProof.FOREIGN if self.is_local(from_) else self.senders.standing(link, from_)
+    def _sender_proof(self, from_: str, link: str) -> SenderProof:
+        return (
+            SenderProof.FOREIGN if self.is_local(from_) else self.senders.sender_proof(link, from_)
+        )
 
     def direction(self, message: Message, origin: Origin) -> Direction:
         """Return which pipeline a message takes: that of local or of remote senders."""
@@ -204,7 +206,7 @@ class Admission:
             origin = self.origin(by)
             is_carried = origin is not Origin.LOCAL and message.is_last_by(by)
             if is_carried and origin is Origin.P2P_STUB:
-                is_theirs = self.standing(message, by) is SenderProof.PROVEN
+                is_theirs = self.sender_proof(message, by) is SenderProof.PROVEN
             else:
                 is_owner = self._owns(message, by, origin, is_carried=is_carried)
                 is_theirs = is_owner or self.is_exempt(message, by, row.exempt)
@@ -451,7 +453,7 @@ class SenderProofs:
     def waits(self, flight: InFlight, now: float) -> bool:
         """Return whether a message has to wait for the proof of its sender, and keep it then."""
         message, link = flight.message, flight.by
-        if self._admission.standing(message, link) is not SenderProof.UNKNOWN:
+        if self._admission.sender_proof(message, link) is not SenderProof.UNKNOWN:
             return False
         self._hold(link, message.from_, flight, now)
         return True
@@ -462,13 +464,13 @@ class SenderProofs:
         An announcement waits for the proof of its sender, as the messages do that it precedes.
         """
         from_, link = announced.behind.from_, announced.by
-        match self._admission.announcer(from_, link):
+        match self._admission.announcer_proof(from_, link):
             case SenderProof.PROVEN:
                 return True
             case SenderProof.UNKNOWN:
                 self._hold(link, from_, announced, now)
             case SenderProof.FOREIGN:
-                self.forged(link, now)
+                self.record_forgery(link, now)
         return False
 
     def _hold(self, link: str, from_: str, item: _Item, now: float) -> None:
@@ -492,33 +494,33 @@ class SenderProofs:
             for one in self._senders.drop(link, entity):
                 self._refuse(one, _UNPROVEN, now)
 
-    def forged(self, link: str, now: float) -> None:
+    def record_forgery(self, link: str, now: float) -> None:
         """Note a message in the name of others; too many end the link."""
         registry = self._outbound.registry
-        if self._senders.forged(link, now) and registry is not None:
+        if self._senders.count_forgery(link, now) and registry is not None:
             # One that finds no room is said again with the next such message.
             registry.try_report_forged(link)
 
     def add_peer(self, link: str, remote: str) -> None:
         """Take messages of a runtime over a link."""
-        self._hops.rows(self._senders.opened(link, remote))
+        self._hops.rows(self._senders.add_link(link, remote))
 
     def remove_peer(self, link: str) -> None:
         """Take no more messages over a link."""
-        self._hops.rows(self._senders.closed(link))
+        self._hops.rows(self._senders.remove_link(link))
 
     def forget_owner(self, entity: str) -> None:
         """Forget the owner of an address: it may have changed."""
-        self._hops.rows(self._senders.doubted(entity))
+        self._hops.rows(self._senders.forget_owner(entity))
 
     def set_owner(self, entity: str, owner: str | None, now: float) -> None:
         """Take the owner of an address, or that there is none; decide on what waited for that."""
-        rows, decided = self._senders.owned(entity, owner)
+        rows, decided = self._senders.set_owner(entity, owner)
         self._hops.rows(rows)
         for item, is_proven in decided:
             if is_proven or isinstance(item, InFlight):
                 self._passes(item, now)
-        self._hops.rows(self._senders.swept())
+        self._hops.rows(self._senders.sweep())
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -526,6 +528,6 @@ class SenderProofs:
 
     def tick(self, now: float) -> None:
         """Refuse what has waited too long for its proof."""
-        for one in self._senders.late(now):
+        for one in self._senders.take_overdue(now):
             self._refuse(one, _UNPROVEN, now)
-        self._hops.rows(self._senders.swept())
+        self._hops.rows(self._senders.sweep())

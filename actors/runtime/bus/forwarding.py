@@ -314,7 +314,7 @@ class Forwarding:
         self._deny(flight, refusal, now)
         is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
         if is_unknown and self.admission.is_by_peer(flight.message, flight.by):
-            self.proofs.forged(flight.by, now)
+            self.proofs.record_forgery(flight.by, now)
 
     def _deny(self, flight: InFlight, refusal: Refusal, now: float) -> None:
         message, by = flight.message, flight.by

