@@ -100,7 +100,7 @@ def no_consent_is_required() -> None:
 
 
 def circles_go_on() -> None:
-    PUT.setattr(node_routing, "_is_circle", lambda _: False)
+    PUT.setattr(node_routing, "is_routing_loop", lambda _: False)
 
 
 def queued_messages_are_reversed() -> None:
