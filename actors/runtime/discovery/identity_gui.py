@@ -97,7 +97,7 @@ class IdentityGuiPart(Actor[Delivery]):
             await self._port.post(answer)
             return
         self._waiting += 1
-        self.spawn(self._answered, asked)
+        self.spawn(self._answer, asked)
 
     def _at_once(self, asked: Message, *, is_foreign: bool) -> Message | None:
         """Return the answer to a request that no user is asked for; None: one is."""
@@ -124,14 +124,14 @@ class IdentityGuiPart(Actor[Delivery]):
             return None
         return "only the parts of a runtime that log its user in ask the user"
 
-    async def _answered(self, asked: Message) -> None:
+    async def _answer(self, asked: Message) -> None:
         answer = refuse(asked, Code.TIMEOUT, "the user took too long")
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_waiting, asked)
                 with trio.move_on_after(GUI_TIMEOUT):
                     async with self._turn:
-                        answer = await self._asked(asked)
+                        answer = await self._ask_user(asked)
                 nursery.cancel_scope.cancel()
         finally:
             self._waiting -= 1
@@ -142,7 +142,7 @@ class IdentityGuiPart(Actor[Delivery]):
             await self._port.post(reply_to(asked, Code.TRYING))
             await trio.sleep(GUI_PROGRESS)
 
-    async def _asked(self, asked: Message) -> Message:
+    async def _ask_user(self, asked: Message) -> Message:
         gui, chosen = self._gui, None
         if gui is None:
             return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")

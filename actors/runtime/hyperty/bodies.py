@@ -37,17 +37,17 @@ _DEPTH: Final = MAX_JSON_DEPTH - 1
 """Nesting of a body: the message around it is one level."""
 
 
-def sendable(message: Message) -> Message:
-    """Return a message of an application with a copy of its body; see `composed`."""
+def copy_message(message: Message) -> Message:
+    """Return a message of an application with a copy of its body; see `compose`."""
     head = message.id, message.type, message.from_, message.to
-    return composed(head, message.body)
+    return compose(head, message.body)
 
 
 Head: TypeAlias = tuple[int, MessageType, str, str]
 """Id, type, sender and receiver of a message."""
 
 
-def composed(
+def compose(
     head: Head, body: Mapping[str, Sendable], identity: SenderIdentity | None = None
 ) -> Message:
     """Return a message of an application with a copy of its body, as each receiver would read it.
@@ -62,7 +62,7 @@ def composed(
         BadMessageError: 413: the body is too large; 400: it does not have the form that the wire
             requires of such a message.
     """
-    copy, line = _copied(cast("JsonObject", body))
+    copy, line = _copy(cast("JsonObject", body))
     # The receiving side says who the sender is.
     copy.pop(IDENTITY, None)
     if len(line) > BODY_BYTES:
@@ -84,7 +84,7 @@ def large_body(message: Message, asked: MessageType, limit: int) -> bytes:
     """Return the JSON of a body that is too large for a message, to travel in chunks (P2P-21).
 
     Args:
-        message: The message, of which `sendable` has said 413.
+        message: The message, of which `copy_message` has said 413.
         asked: Type of the request that it is, or answers: that of its chunks.
         limit: Bytes that the body may have.
 
@@ -96,14 +96,14 @@ def large_body(message: Message, asked: MessageType, limit: int) -> bytes:
     are_hyperties = scheme_of(message.from_) == scheme_of(message.to) == "hyperty"
     if asked in SPECIAL or message.is_event or not are_hyperties:
         raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
-    body, line = _copied({key: value for key, value in message.body.items() if key != IDENTITY})
+    body, line = _copy({key: value for key, value in message.body.items() if key != IDENTITY})
     if len(line) > limit:
         raise too_large(limit)
     check_large(line, body)
     return line
 
 
-def own(message: Message) -> Message:
+def own_copy(message: Message) -> Message:
     """Return a message with a copy of its body, for one receiver.
 
     Raises:
@@ -113,7 +113,7 @@ def own(message: Message) -> Message:
     return Message(message.id, message.type, message.from_, message.to, body, message.identity)
 
 
-def _copied(body: JsonObject) -> tuple[JsonObject, bytes]:
+def _copy(body: JsonObject) -> tuple[JsonObject, bytes]:
     """Return a copy of a body, and its JSON.
 
     Raises:
@@ -134,6 +134,6 @@ def _copied(body: JsonObject) -> tuple[JsonObject, bytes]:
     return found, line
 
 
-def uncopied(body: Mapping[str, Sendable]) -> JsonObject:
-    """Return a body of an application as one of a message; `sendable` checks and copies it."""
+def as_body(body: Mapping[str, Sendable]) -> JsonObject:
+    """Return a body of an application as one of a message; `copy_message` checks and copies it."""
     return cast("JsonObject", body)

@@ -10,8 +10,8 @@ import trio
 from actors.kit.arguments import check_attribute, check_text, check_texts, check_type
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.discovery.search import RecordSearch, Watching
-from actors.runtime.hyperty.bodies import composed, large_body, own, sendable, uncopied
-from actors.runtime.hyperty.transfer import fetched, sent_ahead
+from actors.runtime.hyperty import bodies
+from actors.runtime.hyperty.transfer import fetch_answer, send_ahead
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
@@ -37,7 +37,7 @@ from specs.message import (
 from specs.reply_code import LAST_SUCCESS, Code
 
 
-def _said(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
+def _body(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
     """Return the body of a request."""
     check_text(path, "path")
     said: dict[str, Sendable] = {"value": value, "resource": path} if path else {"value": value}
@@ -123,7 +123,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._asked(to, type_, _said(value, path, durable=durable), 1)
+        return await self._ask(to, type_, _body(value, path, durable=durable), 1)
 
     @final
     async def insist(
@@ -160,7 +160,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._asked(to, type_, _said(value, path), max(1, min(attempts, MAX_ATTEMPTS)))
+        return await self._ask(to, type_, _body(value, path), max(1, min(attempts, MAX_ATTEMPTS)))
 
     @final
     async def request_each(
@@ -197,8 +197,8 @@ class HypertyClient:
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
             # What is no JSON is the caller's error, not that of one of the tasks below.
-            asked = Message(0, _verb(type_), self.url, "", uncopied({"value": value}))
-            value = sendable(asked).body["value"]
+            asked = Message(0, _verb(type_), self.url, "", bodies.as_body({"value": value}))
+            value = bodies.copy_message(asked).body["value"]
 
         async def one(to: str) -> None:
             answers[to] = await self.request(to, value, type_, path=path)
@@ -235,10 +235,9 @@ class HypertyClient:
         if scheme_of(address) != "hyperty":
             raise ValueError(f"events are sent to hyperties, and {address} is none")
         url = self._participant.url
-        body = uncopied({"value": value})
-        number = self._participant.ids.next(url)
+        number, body = self._participant.ids.next(url), bodies.as_body({"value": value})
         event = Message(number, MessageType.CREATE, url, inbox_of(address), body)
-        await self._participant.port.post(sendable(event))
+        await self._participant.port.post(bodies.copy_message(event))
 
     @final
     async def progress(self, request: Message, value: Sendable = None) -> None:
@@ -261,8 +260,9 @@ class HypertyClient:
         """
         check_type(request, (Message,), "request")
         sequence = self._participant.ids.next(self.url)
-        body = uncopied({"value": value, "sequence": sequence})
-        await self._participant.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
+        body = bodies.as_body({"value": value, "sequence": sequence})
+        answer = bodies.copy_message(reply_to(request, Code.PROGRESS, body))
+        await self._participant.port.post(answer)
 
     @final
     async def ask(self, to: str, type_: str, body: Mapping[str, Sendable]) -> Message:
@@ -286,9 +286,9 @@ class HypertyClient:
             ActorStoppedError: The runtime has closed.
         """
         check_type(body, (Mapping,), "body")
-        return await self._asked(to, type_, body, 1)
+        return await self._ask(to, type_, body, 1)
 
-    async def _asked(
+    async def _ask(
         self, to: str, type_: str, body: Mapping[str, Sendable], attempts: int
     ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
@@ -300,9 +300,9 @@ class HypertyClient:
         async with participant.window(to):
             head = participant.ids.next(participant.url), verb, participant.url, to
             try:
-                message = composed(head, body, participant.identity)
+                message = bodies.compose(head, body, participant.identity)
             except BadMessageError as exc:
-                message = Message(*head, uncopied(body))
+                message = Message(*head, bodies.as_body(body))
                 # What is caught here refers to a copy of the body.
                 if exc.code != Code.TOO_LARGE or is_durable(message):
                     # Whoever repeats it lets others run.
@@ -311,19 +311,19 @@ class HypertyClient:
             else:
                 answer = await participant.port.insist(message, attempts)
         if answer is None:
-            answer = await self._asked_in_chunks(message, attempts)
+            answer = await self._ask_in_chunks(message, attempts)
         if CHUNKS in answer.body:
-            return await fetched(self._participant, message, answer)
+            return await fetch_answer(self._participant, message, answer)
         # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
-        return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
+        return answer if scheme_of(answer.from_) == "hyperty" else bodies.own_copy(answer)
 
-    async def _asked_in_chunks(self, message: Message, attempts: int) -> Message:
+    async def _ask_in_chunks(self, message: Message, attempts: int) -> Message:
         """Send a request whose body is too large for a message; return the answer."""
         participant = self._participant
         try:
-            body = large_body(message, message.type, participant.runtime.transfers.limit)
+            body = bodies.large_body(message, message.type, participant.runtime.transfers.limit)
             async with (
-                sent_ahead(participant, message, body) as said,
+                send_ahead(participant, message, body) as said,
                 participant.window(message.to),
             ):
                 # Later than the chunks: ids of one sender rise.

@@ -13,7 +13,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.workers import Workers
-from actors.runtime.hyperty.bodies import SPECIAL, composed, large_body, own, sendable, uncopied
+from actors.runtime.hyperty import bodies
 from actors.runtime.hyperty.hyperty import (
     Hyperty,
     HypertyMaker,
@@ -126,14 +126,14 @@ class HypertyHost(Actor[Delivery]):
         request, whole = message.message, None
         if request.is_request and is_below(request.to, self._port.url):
             in_chunks = not request.body.keys().isdisjoint((CHUNK, CHUNKS))
-            if in_chunks and request.type not in SPECIAL:
+            if in_chunks and request.type not in bodies.SPECIAL:
                 taken = await self._in_chunks(request)
                 if taken is None:
                     return
                 request, whole = taken
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
-            asked = request if is_own or whole is not None else own(request)
+            asked = request if is_own or whole is not None else bodies.own_copy(request)
             work = _Work(asked, whole, peer_of(asked))
             begins, given_up = self._shares.enter(work.peer, work)
             if begins:
@@ -212,7 +212,7 @@ class HypertyHost(Actor[Delivery]):
         if message.is_event and await self._participant.discoverer.heard(message):
             return
         if (message.is_event or _is_notice(message)) and not await self._pass_notice(message):
-            await self._hyperty.on_event(own(message))
+            await self._hyperty.on_event(bodies.own_copy(message))
 
     async def _pass_notice(self, message: Message) -> bool:
         """Pass on a notice of an object that the hyperty observes or reports."""
@@ -247,19 +247,19 @@ class HypertyHost(Actor[Delivery]):
         try:
             value = await self._call_handler(request)
         except Refused as refusal:
-            return sendable(refuse(request, refusal.code, refusal.why))
+            return bodies.copy_message(refuse(request, refusal.code, refusal.why))
         except BadMessageError as exc:
-            return sendable(refuse(request, exc.code, exc.reason))
+            return bodies.copy_message(refuse(request, exc.code, exc.reason))
         head = request.id, MessageType.RESPONSE, request.to, request.from_
         try:
-            return composed(
+            return bodies.compose(
                 head, {"code": int(Code.OK), "value": value}, self._participant.identity
             )
         except BadMessageError as exc:
             if exc.code != Code.TOO_LARGE:
                 raise
-        answer = reply_to(request, Code.OK, uncopied({"value": value}))
-        body = large_body(answer, request.type, self._participant.runtime.transfers.limit)
+        answer = reply_to(request, Code.OK, bodies.as_body({"value": value}))
+        body = bodies.large_body(answer, request.type, self._participant.runtime.transfers.limit)
         try:
             return self._bodies.hold(request, answer, body)
         except BadMessageError as exc:

@@ -61,7 +61,7 @@ _BESIDE: Final = ("p2p", "resource", "auth")
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
 
-def _read(body: JsonObject, key: str, kind: type[B]) -> B:
+def _read_entry(body: JsonObject, key: str, kind: type[B]) -> B:
     """Read an entry of a body.
 
     Raises:
@@ -73,7 +73,7 @@ def _read(body: JsonObject, key: str, kind: type[B]) -> B:
     return read_object(content, kind, key)
 
 
-def _beside(message: Message) -> JsonObject:
+def _entries_beside(message: Message) -> JsonObject:
     """Return the entries of a body that are with its chunks.
 
     Raises:
@@ -94,13 +94,13 @@ def _beside(message: Message) -> JsonObject:
 _Said: TypeAlias = TransferBegun | Chunk | ChunkWanted | TransferEnded
 
 
-def _written(step: ChunkStep, said: _Said) -> JsonObject:
+def _write_step(step: ChunkStep, said: _Said) -> JsonObject:
     return {CHUNK: {STEP: step.value, **write_body(said)}}
 
 
 def _about(participant: Participant, message: Message, step: ChunkStep, said: _Said) -> Message:
     """Return a request about a transfer, with ends and type of the message that it belongs to."""
-    body = {**_beside(message), **_written(step, said)}
+    body = {**_entries_beside(message), **_write_step(step, said)}
     return Message(
         participant.ids.next(participant.url), message.type, participant.url, message.to, body
     )
@@ -110,7 +110,7 @@ def _about(participant: Participant, message: Message, step: ChunkStep, said: _S
 
 
 @asynccontextmanager
-async def sent_ahead(
+async def send_ahead(
     participant: Participant, message: Message, body: bytes
 ) -> AsyncIterator[JsonObject]:
     """Send a body to a hyperty in chunks; its message is to be sent in the participant.
@@ -133,7 +133,7 @@ async def sent_ahead(
     async with participant.runtime.transfers.sending.of(message.to), upload.until_over():
         await upload.send()
     async with upload.until_over():
-        yield {**_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}
+        yield {**_entries_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}
 
 
 @final
@@ -192,7 +192,7 @@ class _Upload:
                     await _end(self._participant, self._message, self.transfer)
 
 
-async def fetched(participant: Participant, request: Message, answer: Message) -> Message:
+async def fetch_answer(participant: Participant, request: Message, answer: Message) -> Message:
     """Return an answer with its body, which is read in chunks; or a refusal, if it cannot be.
 
     Args:
@@ -206,14 +206,14 @@ async def fetched(participant: Participant, request: Message, answer: Message) -
         ActorStoppedError: The runtime has closed.
     """
     try:
-        said = _read(answer.body, CHUNKS, ChunkedBody)
-        body = await _fetched(participant, request, said)
+        said = _read_entry(answer.body, CHUNKS, ChunkedBody)
+        body = await _fetch_body(participant, request, said)
         return _with_body(answer, read_large(body))
     except BadMessageError as exc:
         return refuse(request, exc.code, f"the answer has not come whole: {exc.reason}")
 
 
-async def _fetched(participant: Participant, request: Message, said: ChunkedBody) -> bytes:
+async def _fetch_body(participant: Participant, request: Message, said: ChunkedBody) -> bytes:
     count, is_over = chunk_count(said.size), False
     chunks = [b""] * (count if said.size <= participant.runtime.transfers.limit else 0)
     spent, come = 0.0, 0
@@ -236,7 +236,7 @@ async def _fetched(participant: Participant, request: Message, said: ChunkedBody
         spent, come = spent + trio.current_time() - asked, come + 1
         if spent > latest(0.0, come):
             raise BadMessageError("it comes too slowly", Code.TIMEOUT)
-        chunk = _read(brought.body, CHUNK, Chunk)
+        chunk = _read_entry(brought.body, CHUNK, Chunk)
         if (chunk.transfer, chunk.index, chunk.size) != (said.transfer, index, said.size):
             raise BadMessageError(f"another chunk came than {index}")
         chunks[index] = data_in(chunk)
@@ -346,21 +346,21 @@ class KeptBodies:
         step = content.get(STEP) if isinstance(content, dict) else None
         match step:
             case ChunkStep.BEGIN:
-                begun = _read(request.body, CHUNK, TransferBegun)
+                begun = _read_entry(request.body, CHUNK, TransferBegun)
                 self._arriving.begin(request, begun, now)
-                return _written(ChunkStep.BEGIN, begun)
+                return _write_step(ChunkStep.BEGIN, begun)
             case ChunkStep.GIVE:
-                chunk = _read(request.body, CHUNK, Chunk)
+                chunk = _read_entry(request.body, CHUNK, Chunk)
                 self._arriving.take(request, chunk, now)
-                return _written(ChunkStep.GIVE, ChunkWanted(chunk.transfer, chunk.index))
+                return _write_step(ChunkStep.GIVE, ChunkWanted(chunk.transfer, chunk.index))
             case ChunkStep.READ:
-                wanted = _read(request.body, CHUNK, ChunkWanted)
-                return _written(ChunkStep.READ, self._held.read(request, wanted, now))
+                wanted = _read_entry(request.body, CHUNK, ChunkWanted)
+                return _write_step(ChunkStep.READ, self._held.read(request, wanted, now))
             case ChunkStep.END:
-                ended = _read(request.body, CHUNK, TransferEnded)
+                ended = _read_entry(request.body, CHUNK, TransferEnded)
                 self._arriving.end(request.from_, ended.transfer)
                 self._held.end(request.from_, ended.transfer)
-                return _written(ChunkStep.END, ended)
+                return _write_step(ChunkStep.END, ended)
             case _:
                 raise BadMessageError("a chunk without one of its steps")
 
@@ -373,7 +373,7 @@ class KeptBodies:
         Raises:
             BadMessageError: The body has not come, is not as it was sent, or is no JSON object.
         """
-        whole = self._arriving.whole(message, _read(message.body, CHUNKS, ChunkedBody))
+        whole = self._arriving.whole(message, _read_entry(message.body, CHUNKS, ChunkedBody))
         try:
             return _with_body(message, read_large(whole.body)), whole
         except BadMessageError:

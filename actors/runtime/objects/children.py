@@ -380,13 +380,13 @@ class Children(Mapping[str, Child], ChildNotices):
         try:
             await self._participant.port.post(self._message(op))
         except ActorStoppedError as exc:
-            raise _gone(self._url) from exc
+            raise _gone_error(self._url) from exc
 
     async def _insist(self, op: ChildOp) -> Message:
         try:
             return await self._participant.port.insist(self._message(op), CHILD_ATTEMPTS)
         except ActorStoppedError as exc:
-            raise _gone(self._url) from exc
+            raise _gone_error(self._url) from exc
 
     def _op(self, act: Act, name: str, version: int, value: JsonInput) -> ChildOp:
         """Return an operation that the copy accepts."""
@@ -533,5 +533,5 @@ class Children(Mapping[str, Child], ChildNotices):
         return not self._is_over
 
 
-def _gone(url: str) -> ObjectError:
+def _gone_error(url: str) -> ObjectError:
     return ObjectError(url, Code.GONE, "the hyperty was undeployed")

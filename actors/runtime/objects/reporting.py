@@ -18,7 +18,7 @@ from actors.runtime.objects.reported_object import (
     ReportedObject,
     resumed_object,
 )
-from actors.runtime.objects.writes import Writes, published
+from actors.runtime.objects.writes import Writes, publishing
 from actors.runtime.sync.schemas import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.writes import flaw_in
@@ -52,7 +52,7 @@ async def schema_for(
             the runtime has closed.
     """
     if definition is None:
-        found = await _found(participant, address)
+        found = await _read_schema(participant, address)
     else:
         found = plain_copy(definition, depth=DEFINITION_DEPTH)
     if found is None:
@@ -65,7 +65,7 @@ async def schema_for(
         raise SchemaError("", str(exc)) from exc
 
 
-async def _found(participant: Participant, address: str) -> Json:
+async def _read_schema(participant: Participant, address: str) -> Json:
     """Read a data schema by the runtime; None: there is none."""
     body = write_body(ObjectName(address))
     try:
@@ -158,7 +158,7 @@ async def open_report(participant: Participant, wanted: NewReport) -> AsyncItera
             await thing.post_invitation(observer)
         for observer in wanted.allow if thing.resumed else wanted.allow[MAX_LIST:]:
             await thing.allow(observer)
-        async with published(writes), thing.children.open():
+        async with publishing(writes), thing.children.open():
             yield thing
     finally:
         if created:
@@ -176,7 +176,7 @@ async def _await_creation(
     participant: Participant, wanted: NewReport, created: list[_Created]
 ) -> _Created:
     """Create an object; it is in `created` even if the wait for it is cancelled."""
-    body, schema = await _described(participant, wanted)
+    body, schema = await _describe(participant, wanted)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
 
     async def create() -> None:
@@ -210,7 +210,7 @@ async def _await_creation(
     return created[0]
 
 
-async def _described(
+async def _describe(
     participant: Participant, wanted: NewReport
 ) -> tuple[CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""

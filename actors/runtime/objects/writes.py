@@ -103,7 +103,7 @@ class Writes(Whole):
             SchemaError: The schema does not allow it; nothing has changed.
             ObjectError: Too many writes wait, or an earlier write failed; nothing has changed.
         """
-        self._taken(self._core.become(new))
+        self._accept(self._core.become(new))
 
     async def publish(self, change: ChangeObject) -> int:
         """Write one change, wait until it is published, and return its version.
@@ -118,7 +118,7 @@ class Writes(Whole):
         while self._core.is_full:
             await self._moved.park()
         old = self.now
-        number, wait = self._taken(self._core.make(change)), _Wait()
+        number, wait = self._accept(self._core.make(change)), _Wait()
         self._top.follow(old, self.now, _way_of(change))
         self._waits[number] = wait
         try:
@@ -150,7 +150,7 @@ class Writes(Whole):
             raise self._error(lost)
         return self.version
 
-    def _taken(self, verdict: Verdict) -> int:
+    def _accept(self, verdict: Verdict) -> int:
         """Return the number of an accepted write."""
         match verdict:
             case Written(number):
@@ -233,7 +233,7 @@ def _way_of(change: ChangeObject) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def published(writes: Writes) -> AsyncIterator[None]:
+async def publishing(writes: Writes) -> AsyncIterator[None]:
     """Publish writes while the context is open, and the remaining ones when it is left.
 
     The remaining writes have `GOODBYE_TIMEOUT` seconds, also if cancelled; what was not published

@@ -194,7 +194,7 @@ class SyncOutput:
         fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
         self.tracer.record(_MANAGER, fact)
 
-    def deleted(self, url: str, by: str) -> None:
+    def trace_deletion(self, url: str, by: str) -> None:
         """Trace that an object is deleted, behind what waits for the disk before (I-D8).
 
         Args:
@@ -207,7 +207,7 @@ class SyncOutput:
         else:
             self.tracer.record(_MANAGER, fact)
 
-    def dropped(self, message: Message, reason: DropReason) -> None:
+    def count_drop(self, message: Message, reason: DropReason) -> None:
         """Count, and trace, that a message ends here unanswered.
 
         Args:
@@ -218,7 +218,7 @@ class SyncOutput:
         if self.tracer.hops:
             self.tracer.message(_MANAGER, Op.DROP, message, reason=reason)
 
-    def written(self, written: DataObject) -> None:
+    def trace_version(self, written: DataObject) -> None:
         """Trace that an object has a new version; of a stored one, once it is on disk."""
         if self.gate.is_dirty(written.url):
             self.gate.hold(partial(self._trace_written, written))

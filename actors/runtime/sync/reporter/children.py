@@ -252,7 +252,7 @@ class ReportedChildren:
             refused: JsonObject = {"description": refusal.why, "source": self._out.runtime}
             self._out.answer(message, refusal.code, **refused)
         else:
-            self._out.dropped(message, DropReason.DENIED)
+            self._out.count_drop(message, DropReason.DENIED)
 
     def _report(self, op: ChildOp, *, is_by_node: bool) -> None:
         """Report what counts to the runtimes that do not hear the creator."""

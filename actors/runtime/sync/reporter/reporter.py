@@ -287,7 +287,7 @@ class Report:
 
     def written(self, snapshot: DataObject) -> None:
         """Trace a new version."""
-        self._out.written(snapshot)
+        self._out.trace_version(snapshot)
 
     def publish(self, change: Change) -> None:
         """Publish a change, and repeat it later."""
@@ -374,7 +374,7 @@ class Report:
     def end(self, runtimes: tuple[str, ...]) -> None:
         """Notify all observers that the object is gone (M-47)."""
         url = self._url
-        self._out.deleted(url, self.core.snapshot.reporter)
+        self._out.trace_deletion(url, self.core.snapshot.reporter)
         self._objects.invitations.withdraw(url)
         if runtimes:
             sender, to = f"{url}/{SUBSCRIPTION}", f"{url}/{CHANGES}"
