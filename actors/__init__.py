@@ -25,18 +25,17 @@ if TYPE_CHECKING:
     from actors.deployed import Deployed, DeployedApart
     from actors.embedded_node import open_node
     from actors.embedding import Runtime, open_runtime
-    from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError, ShownCatalogue
+    from actors.http.service import HttpConfig, HttpPlaceError, OpenMetricsError, ShownCatalogue
     from actors.keys.key_file import KeyFileError
     from actors.keys.key_set import BadKeysError
     from actors.keys.push import PushError, PushKeys
     from actors.keys.signing import SigningKey, read_key
-    from actors.kit.back_ends.answers import BackEndError
     from actors.kit.back_ends.ice import IceFileError, IcePlan, ListedServer, read_ice
+    from actors.kit.back_ends.requests import BackEndError
     from actors.kit.counters import Drop, DropLedger
     from actors.kit.errors import ActorStoppedError, RestartLimitError, TraceDirectoryError
-    from actors.kit.http_client import HttpError, HttpUrlError, ServerUrl
+    from actors.kit.http_client import HttpError, HttpUrlError, PlainUrlError, ServerUrl
     from actors.kit.ids import IdSource
-    from actors.kit.plain_urls import PlainUrlError
     from actors.kit.trace_file import open_trace
     from actors.node.app import Node
     from actors.node.config import Endpoint, ForeignPlan, NodeConfig
@@ -46,11 +45,17 @@ if TYPE_CHECKING:
     from actors.node.connectors.quality import QualityBroker
     from actors.node.errors import AddressTakenError, RegistryFileError, StateFileError
     from actors.node.limits import NodeLimits
-    from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
-    from actors.node.login.provider import Admission, IdentityProvider, Login, ProviderMaker
-    from actors.pipe.errors import SandboxEndedError, SandboxError
-    from actors.pipe.plan import Spawn, TokenSource
-    from actors.policy.config import PolicyConfig, PolicyFileError
+    from actors.node.login.provider import (
+        Admission,
+        IdentityProvider,
+        Login,
+        LoginRefusedError,
+        ProviderAwayError,
+        ProviderMaker,
+        UsedTokensError,
+    )
+    from actors.pipe.plan import SandboxEndedError, SandboxError, Spawn, TokenSource
+    from actors.policy.store import PolicyConfig, PolicyFileError
     from actors.runtime.bus.pipeline import Interceptor, Objection, StagePlaceError
     from actors.runtime.config import RuntimeConfig
     from actors.runtime.discovery.identity_gui import IdentityGui
@@ -87,19 +92,19 @@ if TYPE_CHECKING:
     from actors.runtime.stubs.idp_credentials import IdpCredentials
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.bus.forward_rules import ForwardRefusedError
-    from fsm.errors import UnknownMachineError
-    from fsm.limits.sandbox_totals import SandboxTotals
-    from fsm.limits.token_bucket import Rate
-    from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+    from fsm.limits.rates import Rate
+    from fsm.limits.shares import SandboxTotals
+    from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
     from fsm.policy.model import PolicySet
     from fsm.policy.terms import Algorithm, Result
     from fsm.registry.discovery import Change, EntryChange, FoundEntry
     from fsm.registry.node_rights import Names, Observation
     from fsm.registry.relay import RelayLimits
-    from fsm.registry.resolve.config import Topology
+    from fsm.registry.resolve.link_entry import Topology
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
+    from fsm.table import UnknownMachineError
     from specs.errors import AnswerError, BadMessageError, BadUrlError, ProtoflyError
     from specs.identity import SenderIdentity, VouchedBy
     from specs.jsonvalue import Json, JsonInput, JsonObject
@@ -283,7 +288,7 @@ _PLACES: Final = MappingProxyType(
         "actors.embedded_node": ("open_node",),
         "actors.embedding": ("Runtime", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
-        "actors.http.config": (
+        "actors.http.service": (
             "HttpConfig",
             "ShownCatalogue",
             "HttpPlaceError",
@@ -294,16 +299,23 @@ _PLACES: Final = MappingProxyType(
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("Endpoint", "ForeignPlan", "NodeConfig"),
-        "actors.kit.http_client": ("ServerUrl", "HttpError", "HttpUrlError"),
+        "actors.kit.http_client": ("ServerUrl", "HttpError", "HttpUrlError", "PlainUrlError"),
         "actors.kit.ids": ("IdSource",),
         "actors.kit.trace_file": ("open_trace",),
         "actors.node.connectors.global_registry": ("GlobalRecords",),
         "actors.node.connectors.quality": ("QualityBroker",),
         "actors.node.limits": ("NodeLimits",),
-        "actors.node.login.provider": ("Admission", "IdentityProvider", "Login", "ProviderMaker"),
-        "actors.pipe.plan": ("Spawn", "TokenSource"),
-        "actors.pipe.errors": ("SandboxError", "SandboxEndedError"),
-        "actors.policy.config": ("PolicyConfig", "PolicyFileError"),
+        "actors.node.login.provider": (
+            "Admission",
+            "IdentityProvider",
+            "Login",
+            "ProviderMaker",
+            "LoginRefusedError",
+            "ProviderAwayError",
+            "UsedTokensError",
+        ),
+        "actors.pipe.plan": ("Spawn", "TokenSource", "SandboxError", "SandboxEndedError"),
+        "actors.policy.store": ("PolicyConfig", "PolicyFileError"),
         "actors.node.connectors.back_ends": ("BackEnds",),
         "actors.node.connectors.push": ("PushConfig",),
         "actors.keys.push": ("PushError", "PushKeys"),
@@ -340,16 +352,16 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
-        "fsm.limits.token_bucket": ("Rate",),
+        "fsm.limits.rates": ("Rate",),
         "fsm.policy.model": ("PolicySet",),
         "fsm.policy.terms": ("Algorithm", "Result"),
         "fsm.registry.node_rights": ("Names", "Observation"),
         "fsm.registry.relay": ("RelayLimits",),
-        "fsm.limits.sandbox_totals": ("SandboxTotals",),
-        "fsm.p2p.link_policy": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
-        "fsm.registry.resolve.config": ("Topology",),
+        "fsm.limits.shares": ("SandboxTotals",),
+        "fsm.p2p.dialling": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
+        "fsm.registry.resolve.link_entry": ("Topology",),
         "fsm.bus.forward_rules": ("ForwardRefusedError",),
-        "fsm.errors": ("UnknownMachineError",),
+        "fsm.table": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
@@ -363,7 +375,7 @@ _PLACES: Final = MappingProxyType(
         "transports.link": ("Kind", "Link"),
         "actors.kit.errors": ("ActorStoppedError", "RestartLimitError", "TraceDirectoryError"),
         "actors.node.errors": ("AddressTakenError", "RegistryFileError", "StateFileError"),
-        "actors.kit.back_ends.answers": ("BackEndError",),
+        "actors.kit.back_ends.requests": ("BackEndError",),
         "actors.keys.key_set": ("BadKeysError",),
         "transports.errors": (
             "CertificateError",
@@ -375,9 +387,7 @@ _PLACES: Final = MappingProxyType(
             "ListenError",
         ),
         "actors.keys.key_file": ("KeyFileError",),
-        "actors.node.login.errors": ("LoginRefusedError", "ProviderAwayError", "UsedTokensError"),
         "actors.runtime.stubs.catalogue": ("NotInCatalogueError", "WrongKindError"),
-        "actors.kit.plain_urls": ("PlainUrlError",),
         "actors.runtime.store.file": ("StoreFileError",),
         "transports.tls": ("TlsFileError",),
         "actors.catalogue.errors": ("TrustFileError",),

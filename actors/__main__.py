@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from actors.cli.entry import enter
+from actors.cli.config_file import enter
 from actors.cli.group import CommandGroup
 
 

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import attrs
 
 from actors.kit.arguments import check_type
+from actors.kit.http_client import check_plain
 from actors.kit.ids import clock_offset, fresh_ids
-from actors.kit.plain_urls import check_plain
 from actors.node import app as node_app
 from actors.node.app import Node
 from actors.node.config import NodeConfig

@@ -14,8 +14,8 @@ from typing_extensions import override
 from actors.deployed import Deployed, DeployedApart
 from actors.kit.arguments import PathInput, as_path_or_none, check_text, check_type
 from actors.kit.counters import DropLedger
+from actors.kit.http_client import check_plain
 from actors.kit.ids import clock_offset, fresh_ids
-from actors.kit.plain_urls import check_plain
 from actors.resources import (
     Trace,
     bare_error,

@@ -9,8 +9,7 @@ import click
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from bench.verdict import Verdict
 

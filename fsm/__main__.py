@@ -5,21 +5,20 @@ from pathlib import Path
 import click
 
 from fsm.commands.check import check_machines
-from fsm.commands.judge import judge_traces
-from fsm.commands.shared import (
+from fsm.commands.judge import (
     UsageError,
     echo,
     enter,
     json_option,
+    judge_traces,
     machine_named,
     machines_named,
     print_json,
 )
 from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
 from fsm.drawing.draw import Format, draw, javascript
-from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES
-from fsm.table import Table
+from fsm.table import LayoutError, Table
 
 _output_option = click.option(
     "-o",

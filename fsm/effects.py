@@ -1,12 +1,118 @@
 """Effects that several cores share."""
 
-from typing import final
+from enum import Enum, unique
+from functools import lru_cache
+from typing import Final, final
 
 import attrs
 
-from specs.message import Message
+from specs.addresses.address import RUNTIME_SCHEME, scheme_of
+from specs.child import CHILDREN
+from specs.message import Message, MessageType, is_durable
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
+
+# The steps that may be taken for a message that has no listener here.
+
+_CONNECTION_SCHEME: Final = "connection"
+_OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
+_SUBSCRIPTION: Final = "/subscription"
+_P2P_PARTS: Final = frozenset({"p2phandler", "p2prequester"})
+_PART: Final = 4
+"""The index of the part in `hyperty-runtime://d/name/part/n`, split at slashes."""
+
+
+@unique
+class Intent(Enum):
+    """The steps that a message may cause to get a route."""
+
+    REACH = "reach"
+    """A request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
+
+    LINK = "link"
+    """A request whose sender asks for a direct link (RES-06)."""
+
+    KNOWN = "known"
+    """An answer or event: by what is known now."""
+
+    NODE = "node"
+    """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), a durable
+    message, which the node has kept (so that later ones do not overtake it), asking
+    the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
+    sending observers what only that owner may, which its node has checked (M-45, M-52)."""
+
+    DIRECT = "direct"
+    """By the live link there is, or not at all: its sender has another route (P2P-30)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkHint:
+    """The statement of a sender how a link to its receiver is set up (RES-16).
+
+    Attributes:
+        handler: Address of the handler stub of the receiver's runtime.
+        requester: Catalogue address of the requester stub.
+    """
+
+    handler: str
+    requester: str
+
+
+def hint_of(message: Message) -> LinkHint | None:
+    """Return the hint that a message has for its own delivery; None: it has none."""
+    handler, requester = message.body.get("p2pHandler"), message.body.get("p2pRequester")
+    if not isinstance(handler, str) or not isinstance(requester, str):
+        return None
+    return LinkHint(handler, requester)
+
+
+def intent_of(message: Message) -> Intent:
+    """Return what may be done for a message that has no listener here."""
+    if message.body.get("p2p") is False or is_durable(message):
+        return Intent.NODE
+    if _is_signalling(message.from_, message.to) or taken_off(message) is not None:
+        return Intent.NODE
+    if message.type in _OBSERVING and message.to.endswith(_SUBSCRIPTION):
+        return Intent.NODE
+    if CHILDREN in message.to:
+        # Only the node knows all receivers of children.
+        return Intent.NODE
+    if not message.is_request:
+        return Intent.KNOWN
+    return Intent.LINK if message.body.get("p2p") is True else Intent.REACH
+
+
+def taken_off(message: Message) -> str | None:
+    """Return the object that an observer must stop observing, or observe again (M-45, M-52).
+
+    Its owner says so from `O/subscription`, or its reporter. None: it is nothing of the kind.
+    """
+    if message.type not in _OBSERVING or message.is_response:
+        return None
+    if message.from_.endswith(_SUBSCRIPTION):
+        return message.from_.removesuffix(_SUBSCRIPTION)
+    named = message.body.get("resource")
+    is_of_part = scheme_of(message.from_) == RUNTIME_SCHEME
+    if message.type is MessageType.SUBSCRIBE or is_of_part or not isinstance(named, str):
+        return None
+    return named
+
+
+def _is_signalling(one_end: str, other_end: str) -> bool:
+    return is_p2p_part(one_end) or is_p2p_part(other_end)
+
+
+@lru_cache(maxsize=4096)
+def is_p2p_part(address: str) -> bool:
+    """Return whether an address is a P2P stub's, a link's, or a Connection object's."""
+    scheme = scheme_of(address)
+    if scheme == _CONNECTION_SCHEME:
+        return True
+    if scheme != RUNTIME_SCHEME:
+        return False
+    segments = address.split("/", _PART + 1)
+    return len(segments) > _PART and segments[_PART] in _P2P_PARTS
 
 
 @final

@@ -24,8 +24,7 @@ import attrs
 from transitions import EventData, Machine, MachineError, Transition
 from typing_extensions import override
 
-from fsm.errors import UndeclaredTransitionError
-from fsm.table import Table
+from fsm.table import Table, UndeclaredTransitionError
 from specs.trace import ABSENT
 
 if TYPE_CHECKING:

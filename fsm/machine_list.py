@@ -11,7 +11,6 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
 
-from fsm.errors import UnknownMachineError
 from fsm.machines.address import ADDRESS
 from fsm.machines.group_membership import GROUP_MEMBERSHIP
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
@@ -27,7 +26,7 @@ from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.transaction import TRANSACTION
-from fsm.table import Table
+from fsm.table import Table, UnknownMachineError
 
 
 def fingerprint(table: Table) -> str:

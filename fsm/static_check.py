@@ -22,8 +22,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.errors import CensusError
-from fsm.table import Table, Transition
+from fsm.table import CensusError, Table, Transition
 from specs.jsonvalue import JsonObject
 
 MACHINE_USERS: Final = (

@@ -12,16 +12,16 @@ from typing import Final, NoReturn, final
 
 import click
 
-from fsm.commands.shared import enter
+from fsm.commands.judge import enter
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.claims.fold import Fold, GroupKey
-from fsm.judge.manifest import ManifestError, read_manifest
 from fsm.judge.process import MONITORED
+from fsm.judge.trace_files import ManifestError, read_manifest
 from spark.errors import SparkMissingError, TraceMissingError
 from spark.findings import DIAGRAMS
 from specs.claims import CATALOGUE, Claim
 from specs.errors import ProtoflyError
-from specs.plain_text import one_line
+from specs.jsonvalue import one_line
 
 _HEAD: Final = """\
 # Claims

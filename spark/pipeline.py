@@ -22,10 +22,8 @@ from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.crossings import Crossing, Part, skews
-from fsm.judge.manifest import Manifest, not_there
-from fsm.judge.missing import Mention, Took, Trail, unsent
 from fsm.judge.replay import Told, seconds_of
-from fsm.judge.trace_files import folders_of
+from fsm.judge.trace_files import Manifest, Mention, Took, Trail, folders_of, not_there, unsent
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
 from fsm.judge.verdict import processes_whole, shared

@@ -33,8 +33,7 @@ from spark.report.files import (
     violation_objects,
     write_report,
 )
-from spark.report.stories import Story, stories_of, write_stories
-from spark.report.words import count, summary
+from spark.report.words import Story, count, stories_of, summary, write_stories
 from spark.schemas import QUARANTINE, READ, REST, STORY, VIOLATION, WRITER
 from spark.session import Cluster, Effort, open_session
 

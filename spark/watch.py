@@ -32,7 +32,7 @@ from spark.report.words import broken_line, claim_label, count, summary
 from spark.schemas import SAID, What
 from spark.session import Cluster, Effort, open_session
 from spark.stream import AcrossFold, FolderFold, TraceSource, sizes_of
-from specs.plain_text import visible
+from specs.jsonvalue import visible
 
 __all__ = ["Cluster", "Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final, TypeAlias
 
 import attrs
 
-from specs.addresses.descriptor import CatalogueType
+from specs.addresses.address import CatalogueType
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import PACKAGE_BYTES, REVOCATIONS
 from specs.limits.protocol import MAX_ID

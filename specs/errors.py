@@ -1,7 +1,7 @@
 """The root of every error this project raises, and the leaves that data can cause.
 
 Errors are split by the party that must act. Each layer adds its own leaves under
-`ProtoflyError`: `fsm.errors`, `transports.errors`, `actors.kit.errors`.
+`ProtoflyError`: `fsm.table`, `transports.errors`, `actors.kit.errors`.
 """
 
 from pathlib import Path

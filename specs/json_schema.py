@@ -14,7 +14,7 @@ from typing import Final, assert_never
 import attrs
 
 from specs.addresses.address import MAX_ADDRESS
-from specs.bodies import answer, link, policy, registry, session, sync
+from specs.bodies import answer, link, policy, registry, session
 from specs.bodies import object as manager
 from specs.bodies.object import Wrapped
 from specs.descriptor import DESCRIPTOR_BODIES
@@ -52,7 +52,7 @@ from specs.schema.shape import (
 
 BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
     one
-    for module in (link, session, registry, sync, manager, policy, answer)
+    for module in (link, session, registry, manager, manager, policy, answer)
     for one in vars(module).values()
     if isinstance(one, type) and attrs.has(one) and one.__module__ == module.__name__
 )

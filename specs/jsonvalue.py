@@ -10,6 +10,7 @@ parts with a frozen one costs what it does not share.
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto, unique
 from types import NoneType
@@ -177,3 +178,37 @@ def _frozen_array(value: list[Json]) -> FrozenArray:
 def _are_still(parts: Iterable[Json]) -> bool:
     # Most are, once the whole was frozen: this asks for the price of a copy.
     return set(map(type, parts)) <= _STILL
+
+
+# Texts of others, as a terminal, a log and a page may show them.
+
+_ACTIVE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Characters that are no text: controls, marks of direction, invisible ones, half surrogates."""
+
+_BREAKS: Final = str.maketrans({"\n": "\\n", "\t": "\\t"})
+
+
+def visible(text: str) -> str:
+    """Return a text with all that is no text spelt out; line breaks and tabs stay.
+
+    Args:
+        text: Any text; also lines of JSON, which stay the same JSON.
+    """
+    return _ACTIVE.sub(_spelt_out, text)
+
+
+def one_line(text: str) -> str:
+    """Return a text as a part of one line, line breaks and tabs spelt out, too.
+
+    Args:
+        text: Any text.
+    """
+    return visible(text).translate(_BREAKS)
+
+
+def _spelt_out(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -43,16 +43,26 @@ from specs.bodies.answer import (
 )
 from specs.bodies.link import Command, LinkStatus, ListChange, Nothing, Path
 from specs.bodies.object import (
+    Change,
     Child,
     ChildAttribute,
     ChildEnd,
     ChildName,
     ChildrenSign,
     ChildReport,
+    CreateObject,
+    EndReport,
     Forward,
+    Invitation,
+    InviteObservers,
+    ObjectAnew,
     ObjectBack,
+    ObjectName,
+    Observe,
     ObserversChange,
+    ReadAttribute,
     Resume,
+    Subscription,
 )
 from specs.bodies.registry import (
     Allocate,
@@ -70,18 +80,6 @@ from specs.bodies.session import (
     QualityClient,
     SessionControl,
     Status,
-)
-from specs.bodies.sync import (
-    Change,
-    CreateObject,
-    EndReport,
-    Invitation,
-    InviteObservers,
-    ObjectAnew,
-    ObjectName,
-    Observe,
-    ReadAttribute,
-    Subscription,
 )
 from specs.errors import SpecError
 from specs.jsonvalue import Json, JsonObject

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 
 ROOT = Path(__file__).parents[1]
 UNITS = ["protofly-node.service", "protofly-runtime@.service"]

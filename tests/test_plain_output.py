@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import actors
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.kit.log import Level, Style, configure_log, get_logger
 from fsm.__main__ import cli
 from fsm.drawing.draw import dot
 from fsm.machine_list import MACHINES
-from specs.plain_text import one_line, visible
+from specs.jsonvalue import one_line, visible
 from tests.fsm.commands.test_judge_command import write
 from tests.support.command import ROOT, call
 
@@ -68,12 +68,11 @@ def test_a_line_of_json_stays_the_same_json(value):
 
 PRINTERS = {
     "actors/__main__.py": 1,  # its version
-    "actors/cli/echo.py": 1,
+    "actors/cli/group.py": 1,
     "actors/cli/lifetime.py": 1,  # its own reason, cleaned
     "actors/kit/log.py": 1,  # a cleaned line
     "actors/sandbox/__main__.py": 1,  # the filter, in the child; its parent logs what comes
-    "fsm/commands/progress.py": 1,  # clears a line
-    "fsm/commands/shared.py": 1,
+    "fsm/commands/judge.py": 2,  # clears a line
     "spark/__main__.py": 8,
     "specs/__main__.py": 1,  # names of the files that it wrote
 }

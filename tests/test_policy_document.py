@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from fsm.policy.attributes import ATTRIBUTES, Place, Request
 from fsm.policy.explain import TASKS, review
 from fsm.policy.model import Book

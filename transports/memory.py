@@ -11,13 +11,14 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG, READ_BYTES
-from transports.channel_terms import ChannelTerms
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError, ListenError
-from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
+    EVERYBODY,
     PROTOFLY_V1,
     ChannelEnd,
+    ChannelTerms,
+    Gate,
     Kind,
     Link,
     Listener,

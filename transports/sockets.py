@@ -15,6 +15,34 @@ from specs.limits.protocol import ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 
+# Tasks that serve a block of code and end with it.
+
+
+@asynccontextmanager
+async def open_background() -> AsyncIterator[trio.Nursery]:
+    """Open a nursery whose tasks are cancelled when the block is left.
+
+    One error, of the block or of a task, is raised as itself; several are raised as a group.
+
+    If cancelled, the tasks are cancelled, too, and have ended when this returns.
+
+    Raises:
+        Exception: The only error of the block and the tasks.
+        ExceptionGroup: Several errors.
+    """
+    try:
+        async with trio.open_nursery() as nursery:
+            try:
+                yield nursery
+            finally:
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        error = group.exceptions[0]
+        raise error from error.__cause__
+
+
 _BACKLOG: Final = 4096
 """Connections that the kernel keeps until they are accepted: a mass reconnect fits (RELIABILITY
 R3). Linux keeps at most `net.core.somaxconn`, which is as much by default.

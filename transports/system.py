@@ -10,14 +10,14 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT
-from transports.background import open_background
-from transports.channel_terms import ChannelTerms
 from transports.errors import DialError, ListenError
-from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
+    EVERYBODY,
     PROTOFLY_V1,
     ChannelEnd,
+    ChannelTerms,
+    Gate,
     Kind,
     Link,
     Listener,
@@ -33,6 +33,7 @@ from transports.sockets import (
     dial_tcp,
     dial_unix,
     next_stream,
+    open_background,
 )
 from transports.tls import AcceptedStream, TlsStream, begin_tls, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from actors.catalogue.errors import BadArchiveError
-from fsm.catalogue.descriptor_io import Package
+from fsm.catalogue.descriptor import Package
 from specs.limits.foreign_code import (
     PACKAGE_BYTES,
     PACKAGE_FILES,

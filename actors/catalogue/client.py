@@ -45,7 +45,7 @@ from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.arguments import type_checked
 from actors.kit.log import get_logger
-from fsm.catalogue.descriptor_io import (
+from fsm.catalogue.descriptor import (
     Facts,
     Here,
     HypertyFacts,
@@ -55,9 +55,12 @@ from fsm.catalogue.descriptor_io import (
     Reason,
     Refused,
     Seen,
+    judge,
+    judge_entry,
+    judge_hyperty,
+    judge_revocations,
 )
-from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_hyperty, judge_revocations
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, Entry
+from specs.addresses.address import DOMAIN_KEYS, REVOKED, Entry
 from specs.capability import narrowed
 from specs.descriptor import (
     HypertyDescriptor,

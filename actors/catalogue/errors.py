@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, final
 
-from fsm.catalogue.descriptor_io import Reason, Refused
+from fsm.catalogue.descriptor import Reason, Refused
 from specs.errors import PlaceError, ProtoflyError, ReasonError
 
 

@@ -31,9 +31,20 @@ from actors.catalogue.seal import (
 from actors.catalogue.source import Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys
-from fsm.catalogue.descriptor_io import Facts, Here, HypertyFacts, Level, Memory, Reason, Refused
-from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_hyperty, judge_revocations
-from specs.addresses.descriptor import REVOKED, Entry
+from fsm.catalogue.descriptor import (
+    Facts,
+    Here,
+    HypertyFacts,
+    Level,
+    Memory,
+    Reason,
+    Refused,
+    judge,
+    judge_entry,
+    judge_hyperty,
+    judge_revocations,
+)
+from specs.addresses.address import REVOKED, Entry
 from specs.descriptor import (
     Described,
     HypertyDescriptor,

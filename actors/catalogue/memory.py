@@ -22,8 +22,8 @@ from typing_extensions import override
 from actors.catalogue.errors import CatalogueFileError, RefusalError, refusals, refuse_if
 from actors.catalogue.seal import flaw_of, known_revocations
 from actors.catalogue.source import Source, package_path
-from fsm.catalogue.descriptor_io import Seen
-from specs.addresses.descriptor import Entry, read_entry
+from fsm.catalogue.descriptor import Seen
+from specs.addresses.address import Entry, read_entry
 from specs.descriptor import SourcePackage
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject

@@ -6,6 +6,7 @@ A package is there before the descriptor that names it, and a descriptor before 
 each file is replaced whole. So a concurrent fetch finds files that fit together.
 """
 
+from base64 import b64decode
 from pathlib import Path
 from typing import Final, final
 
@@ -35,12 +36,11 @@ from actors.catalogue.seal import (
 from actors.catalogue.source import LISTING, package_path
 from actors.keys.key_set import EDDSA, BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey
-from fsm.catalogue.descriptor_io import Memory, Reason, Refused, Seen
-from fsm.catalogue.descriptor_trust import judge_entry
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
-from specs.descriptor import Described, Listing, ListingEntry, Revocations, Revoked
+from fsm.catalogue.descriptor import Memory, Reason, Refused, Seen, judge_entry
+from specs.addresses.address import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
+from specs.descriptor import LANGUAGE, Described, Listing, ListingEntry, Revocations, Revoked
 from specs.errors import ProtoflyError
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import (
     DESCRIPTOR_BYTES,
     LISTING_BYTES,
@@ -380,3 +380,63 @@ class CatalogueFolder:
             write_whole(where, content)
         except OSError as exc:
             raise CatalogueFileError(where, exc.strerror or "it cannot be written") from exc
+
+
+# Descriptors as upstream's catalogues keep them, as drafts of ours.
+
+_FILLED_IN: Final = ("cguid", "type", "signature", "sourcePackage", "sourcePackageURL")
+"""Fields that upstream fills with what means nothing here; those of our drafts are let be."""
+
+
+def adopted(entry: Entry, draft: JsonObject) -> JsonObject:
+    """Return a draft for an address, made of a file of upstream's; one of ours is as it is.
+
+    Args:
+        entry: The catalogue address.
+        draft: The content of the file.
+
+    Raises:
+        BadDescriptorError: It is one of upstream's that no runtime here could use.
+    """
+    named = draft.get(entry.name)
+    if isinstance(named, dict) and not {"version", "objectName"} & draft.keys():
+        draft = named
+    package = draft.get("sourcePackage")
+    if isinstance(draft.get("cguid", ""), str) and not _has_source(package):
+        return draft
+    rest: JsonObject = {key: each for key, each in draft.items() if key not in _FILLED_IN}
+    if rest.get("configuration") == []:
+        rest["configuration"] = {}
+    if isinstance(package, dict) and package.get("sourceCode"):
+        if entry.type is not CatalogueType.SCHEMA:
+            language = draft.get("language", "an unnamed language")
+            why = f"its code is in {language}, and only {LANGUAGE} can run here"
+            raise BadDescriptorError(f"{why}; write it anew and sign it with --package")
+        rest |= _schema_in(package)
+    return rest
+
+
+def _has_source(package: Json) -> bool:
+    return isinstance(package, dict) and "sourceCode" in package
+
+
+def _schema_in(package: JsonObject) -> JsonObject:
+    """Return the fields that the JSON Schema in a package gives.
+
+    Raises:
+        BadDescriptorError: There is none.
+    """
+    source = package.get("sourceCode")
+    try:
+        schema: Json = orjson.loads(b64decode(source if isinstance(source, str) else ""))
+    except ValueError as exc:
+        raise BadDescriptorError("its sourceCode is no JSON Schema in base64") from exc
+    if not isinstance(schema, dict):
+        raise BadDescriptorError("its sourceCode is no JSON Schema in base64")
+    fields: JsonObject = {"schema": schema}
+    properties = schema.get("properties")
+    for name in ("scheme", "children"):
+        stated = properties.get(name) if isinstance(properties, dict) else None
+        if isinstance(stated, dict) and "constant" in stated:
+            fields[name] = stated["constant"]
+    return fields

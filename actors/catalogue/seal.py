@@ -22,9 +22,8 @@ from joserfc.errors import JoseError
 from actors.catalogue.archive import facts_of
 from actors.catalogue.errors import BadDescriptorError, BadSealError, RefusalError, refusals
 from actors.keys.key_set import EDDSA, REGISTRY, Keys
-from fsm.catalogue.descriptor_io import Reason, Refused
-from fsm.catalogue.descriptor_trust import judge_package
-from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from fsm.catalogue.descriptor import Reason, Refused, judge_package
+from specs.addresses.address import CatalogueType, Entry, read_entry
 from specs.descriptor import (
     DESCRIPTORS,
     Described,

@@ -26,8 +26,10 @@ from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.kit.arguments import PathInput, check_texts
-from actors.kit.egress import ANYWHERE, PUBLIC, Egress
 from actors.kit.http_client import (
+    ANYWHERE,
+    PUBLIC,
+    Egress,
     HttpAnswer,
     HttpClient,
     HttpError,
@@ -35,8 +37,7 @@ from actors.kit.http_client import (
     ServerUrl,
     sockets,
 )
-from specs.addresses.address import parse
-from specs.addresses.descriptor import WELL_KNOWN
+from specs.addresses.address import WELL_KNOWN, parse
 from specs.errors import BadUrlError, PlaceError
 from specs.limits.foreign_code import FETCH_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT

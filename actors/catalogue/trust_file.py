@@ -34,7 +34,7 @@ from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.arguments import PathInput, as_path
 from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.kit.toml import read_toml
-from fsm.catalogue.descriptor_io import Reach, Terms
+from fsm.catalogue.descriptor import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
 from specs.limits.node import JWKS_BYTES

@@ -5,19 +5,19 @@ not a wrong command line (2): a restart of the process would only fail again.
 """
 
 import os
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 from click.core import ParameterSource
 
-from actors.cli.command_error import CommandError
-from actors.cli.echo import echo
-from actors.cli.group import SUMMARIES, did_you_mean
+from actors.cli.group import SUMMARIES, CommandError, ExitCode, did_you_mean, echo
 from actors.kit.log import get_logger
 from actors.kit.toml import read_toml
+from specs.jsonvalue import one_line
 
 _log = get_logger("actors.commands")
 
@@ -212,3 +212,34 @@ config_option = click.option(
     help="TOML file with options, in a table named like the command.",
 )
 """The option `--config FILE`; what the file says is the default of the other options."""
+
+
+# The end of a command: an exit status, and one sentence if something went wrong.
+
+
+def enter(command: click.Command, given: object = None) -> NoReturn:
+    """Run a command with the arguments of this process and exit with its status.
+
+    Args:
+        command: The command.
+        given: What the command finds in its context (`find_object`); None: nothing.
+    """
+    try:
+        code = command.main(prog_name="protofly", standalone_mode=False, obj=given)
+    except click.ClickException as error:
+        explained = misconfigured(error)
+        if explained is None:
+            vars(error)["message"] = one_line(error.message)  # values that may be anybody's
+            error.show()
+            sys.exit(error.exit_code)
+        _fail(explained)
+    except CommandError as error:
+        _fail(error)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(ExitCode.INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _fail(error: CommandError) -> NoReturn:
+    echo(f"protofly: {error}", err=True)
+    sys.exit(error.code)

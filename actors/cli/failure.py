@@ -1,24 +1,29 @@
 """Every failure of a command is one sentence and an exit status."""
 
+import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import attrs
+import orjson
 import trio
 
-from actors.cli.command_error import CommandError, ExitCode
-from actors.http.config import HttpPlaceError, OpenMetricsError
+from actors.cli.group import CommandError, ExitCode, echo
+from actors.http.service import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
+from actors.kit.trace import NULL_TRACER, Tracer
+from actors.kit.trace_file import open_trace
 from actors.node.errors import RegistryFileError, StateFileError
-from actors.node.login.errors import UsedTokensError
-from actors.policy.config import PolicyFileError
+from actors.node.login.provider import UsedTokensError
+from actors.policy.store import PolicyFileError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
-from specs.plain_text import one_line
+from specs.jsonvalue import one_line
 from transports.errors import CertificateError, DialError, ListenError, LocalServerError
 from transports.urls import read_host_port
 
@@ -184,3 +189,41 @@ def _flat(error: BaseException) -> Iterator[BaseException]:
     yield error
     if error.__cause__ is not None:
         yield from _flat(error.__cause__)
+
+
+# The output of commands on stdout: one JSON object per line.
+
+
+@asynccontextmanager
+async def open_tracer(
+    directory: Path | None, node: str, *, bodies: bool = False, names: bool = False
+) -> AsyncIterator[Tracer]:
+    """Open the trace of a process, if one is wanted; see `open_trace`.
+
+    Args:
+        directory: Directory of the traces.
+        node: Name of the process.
+        bodies: Whether bodies of messages are recorded.
+        names: Whether the names of users are.
+    """
+    if directory is None:
+        yield NULL_TRACER
+        return
+    async with open_trace(directory, node, bodies=bodies, names=names) as tracer:
+        yield tracer
+
+
+def say(schema: str, **fields: object) -> None:
+    """Print one object of a schema, at once."""
+    echo(orjson.dumps({"schema": f"protofly.{schema}/1", **fields}).decode())
+
+
+def say_ready(role: str, domain: str, **fields: object) -> None:
+    """Print the ready line: the first line of a process that serves.
+
+    Args:
+        role: `node` or `runtime`.
+        domain: Domain of the process.
+        **fields: Further fields of the line.
+    """
+    say("ready", role=role, domain=domain, **fields, pid=os.getpid())

@@ -1,13 +1,54 @@
 """Groups of commands: they know names and summaries, and import the command that is called."""
 
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, final
 
 import click
 from typing_extensions import override
 
 from actors.modules import imported
+from specs.errors import ProtoflyError
+from specs.jsonvalue import one_line
+
+# The exit statuses of commands, and the error that ends one with a sentence.
+
+
+class ExitCode(IntEnum):
+    """Exit statuses, the same for all commands."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    CONFIGURATION = 3
+    REFUSED = 4
+    CANNOT_CONNECT = 5
+    TIMEOUT = 6
+    INTERRUPTED = 130
+
+
+@final
+class CommandError(ProtoflyError):
+    """A sentence for the user of a command: the failure, its cause, and what to do."""
+
+    def __init__(self, sentence: str, code: ExitCode = ExitCode.CONFIGURATION) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+# The output of commands: nothing that others chose commands the terminal that shows it.
+
+
+def echo(*lines: str, err: bool = False) -> None:
+    """Print lines, in which others may have chosen parts; all output of commands goes here.
+
+    Args:
+        lines: The lines; a line break in one of them is spelt out.
+        err: Whether they go to standard error.
+    """
+    click.echo("\n".join(map(one_line, lines)), err=err)
+
 
 SUMMARIES: Final = MappingProxyType(
     {

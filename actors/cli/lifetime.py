@@ -16,10 +16,10 @@ from typing import Final, TypeVar, final
 
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.kit.log import get_logger, prepare_log
+from specs.jsonvalue import one_line
 from specs.limits.protocol import DRAIN_TIMEOUT
-from specs.plain_text import one_line
 
 _YOUNG: Final = 2000
 """New objects after which the newest are looked at: a few milliseconds (Python: 700)."""

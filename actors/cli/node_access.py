@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import FILE, Handler, more_trust
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import (

@@ -2,26 +2,34 @@
 
 import math
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, tzinfo
 from functools import partial, wraps
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, final
+from zoneinfo import ZoneInfo
 
+import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
-from actors.cli.echo import echo
-from actors.cli.output import open_tracer
-from actors.kit import plain_urls
+from actors.cli.failure import open_tracer
+from actors.cli.group import CommandError, ExitCode, echo
+from actors.http.service import HttpConfig
+from actors.kit import http_client
 from actors.kit.back_ends.ice import IceFileError, IcePlan, read_ice
+from actors.kit.http_client import PlainUrlError
 from actors.kit.log import Level, Style, configure_log
-from actors.kit.plain_urls import PlainUrlError
 from actors.kit.trace import Tracer
+from actors.node.config import NodeConfig
+from actors.policy.store import PolicyConfig
+from fsm.policy.terms import Algorithm, Result
 from specs.addresses.address import canonical, domain_name, runtime_name, scheme_of
 from specs.errors import BadUrlError
+from specs.limits.protocol import HTTP_TOKEN_CHARS
 from transports.link import DIRECT, Kind
 from transports.tls import TlsFileError, client_context, is_open_to_others
 from transports.urls import HIGHEST_PORT, read_host_port, read_websocket_url
@@ -455,7 +463,7 @@ def check_plain(urls: Iterable[str], *, insecure: bool) -> None:
         CommandError: It is not.
     """
     try:
-        plain_urls.check_plain(urls, insecure=insecure)
+        http_client.check_plain(urls, insecure=insecure)
     except PlainUrlError as exc:
         advice = "dial wss:, or add --insecure"
         raise CommandError(f"{exc.fault}; {advice}", ExitCode.USAGE) from exc
@@ -517,3 +525,204 @@ def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
         callback=read,
         help="A named set of options; each can still be set by itself.",
     )
+
+
+# Options of the node that belong together: one file, one frozen object, one decorator each.
+
+
+@attrs.frozen
+class Topic(ABC):
+    """The options of one topic of a node."""
+
+    @abstractmethod
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        """Return how the node is to be with these options.
+
+        Raises:
+            CommandError: The options contradict each other, or a file they name is wrong.
+        """
+
+
+def topics() -> list[type[Topic]]:
+    """Return every topic there is, of the modules that were imported."""
+    # What attrs made the slotted classes from may still be there; it has no fields of its own.
+    return [kind for kind in Topic.__subclasses__() if "__attrs_attrs__" in vars(kind)]
+
+
+def topic_options(kind: type[Topic], *options: Option) -> Option:
+    """Give a command the options of a topic; it gets `topics`, a tuple in order of decorators.
+
+    Args:
+        kind: A frozen attrs class; each field has the name of one option's parameter.
+        options: In the order of `--help`.
+    """
+    names = [field.name for field in attrs.fields(kind)]
+
+    def decorate(command: Handler) -> Handler:
+        @wraps(command)
+        def gathered(*, topics: tuple[Topic, ...] = (), **values: object) -> int:
+            own = {name: values.pop(name) for name in names}
+            return command(topics=(*topics, kind(**own)), **values)
+
+        made: Handler = gathered
+        for option in reversed(options):
+            made = option(made)
+        return made
+
+    return decorate
+
+
+# Options of health and metrics over HTTP, of a node or a runtime.
+
+HTTP_OPTIONS: Final = (
+    click.option(
+        "--http",
+        metavar="HOST:PORT",
+        callback=check_place,
+        help="Address of /healthz, /readyz, /metrics and, of a node, /dashboard; port 0 picks a "
+        "free one [default: off].",
+    ),
+    click.option(
+        "--http-token-file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File with the token that readers of /metrics and /dashboard must send.",
+    ),
+)
+"""`--http` and `--http-token-file`, in the order of `--help`."""
+
+
+def http_config(place: str | None, token_file: Path | None) -> HttpConfig | None:
+    """Return the configuration that the options state; None: no HTTP service.
+
+    Args:
+        place: Value of `--http`.
+        token_file: Value of `--http-token-file`.
+
+    Raises:
+        CommandError: The token cannot be used, or protects nothing.
+    """
+    if place is not None:
+        return HttpConfig(place, None if token_file is None else _token(token_file))
+    if token_file is not None:
+        raise CommandError("--http-token-file protects metrics, but none are served; add --http")
+    return None
+
+
+def _token(file: Path) -> bytes:
+    try:
+        token = file.read_bytes().strip()
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read {file}: {exc.strerror}; name another file with --http-token-file"
+        ) from exc
+    if len(token) < HTTP_TOKEN_CHARS or b"\n" in token:
+        raise CommandError(
+            f"{file} holds no token: one line of at least {HTTP_TOKEN_CHARS} characters "
+            "is wanted; make one with: openssl rand -hex 32"
+        )
+    return token
+
+
+def http_options(command: Handler) -> Handler:
+    """Add `--http` and `--http-token-file`; the command gets `http`, an `HttpConfig` or None."""
+
+    @wraps(command)
+    def served(*, http: str | None, http_token_file: Path | None, **values: object) -> int:
+        return command(http=http_config(http, http_token_file), **values)
+
+    made: Handler = served
+    for option in reversed(HTTP_OPTIONS):
+        made = option(made)
+    return made
+
+
+# Options of policies, of a node or a runtime.
+
+DEFAULTS: Final = (str(Result.PERMIT), str(Result.DENY))
+
+
+def check_zone(_: click.Context, __: click.Parameter, value: str) -> tzinfo:
+    """Return a time zone; refuse what is none.
+
+    Raises:
+        BadParameter: It is none.
+    """
+    if value == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(value)
+    except (KeyError, ValueError, OSError) as exc:
+        raise click.BadParameter(f"{value!r} is no time zone such as Europe/Berlin") from exc
+
+
+POLICY_OPTIONS: Final[tuple[Option, ...]] = (
+    click.option(
+        "--policy",
+        metavar="FILE",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Judge messages by this policy file, or by all *.toml and *.json of a folder; "
+        "repeatable.",
+    ),
+    click.option(
+        "--policy-default",
+        type=click.Choice(DEFAULTS),
+        default=DEFAULTS[0],
+        show_default=True,
+        help="Decision about messages to which no policy applies.",
+    ),
+    click.option(
+        "--policy-combining",
+        type=click.Choice([str(one) for one in Algorithm]),
+        default=str(Algorithm.DENY_OVERRIDES),
+        show_default=True,
+        help="How the results of several policy files combine.",
+    ),
+    click.option(
+        "--policy-zone",
+        metavar="ZONE",
+        default="UTC",
+        show_default=True,
+        callback=check_zone,
+        help="Time zone of the times in policies, such as Europe/Berlin.",
+    ),
+)
+"""The options of policies."""
+
+
+def policies_of(
+    files: tuple[Path, ...], default: str, combining: str, zone: tzinfo
+) -> PolicyConfig:
+    """Return the policies that these options state; without a file, others may add policies.
+
+    Args:
+        files: Policy files and folders of them.
+        default: Decision about messages to which no policy applies.
+        combining: How the results of several files combine.
+        zone: Time zone of the times in policies.
+    """
+    return PolicyConfig(
+        files=files, combining=Algorithm(combining), default=Result(default), zone=zone
+    )
+
+
+def policy_options(command: Handler) -> Handler:
+    """Add the options of policies; the command gets `policies`."""
+
+    @wraps(command)
+    def gathered(
+        *,
+        policy: tuple[Path, ...],
+        policy_default: str,
+        policy_combining: str,
+        policy_zone: tzinfo,
+        **values: object,
+    ) -> int:
+        policies = policies_of(policy, policy_default, policy_combining, policy_zone)
+        return command(policies=policies, **values)
+
+    made: Handler = gathered
+    for option in reversed(POLICY_OPTIONS):
+        made = option(made)
+    return made

@@ -12,9 +12,8 @@ import click
 import trio
 from click.core import ParameterSource
 
-from actors.cli.command_error import CommandError
 from actors.cli.config_file import loaded, read_options, read_tables
-from actors.cli.echo import echo
+from actors.cli.group import CommandError, echo
 from actors.kit.log import Level, Style, configure_log, get_logger
 from specs.errors import ProtoflyError
 

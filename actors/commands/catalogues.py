@@ -8,11 +8,11 @@ import click
 
 from actors.catalogue.errors import TrustFileError
 from actors.catalogue.source import BadPlaceError, Places, read_places
-from actors.cli.command_error import CommandError
+from actors.cli.group import CommandError
 from actors.cli.options import check_foreign
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
-from fsm.registry.resolve.config import Topology
+from fsm.registry.resolve.link_entry import Topology
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess

@@ -16,7 +16,6 @@ import attrs
 import click
 from click.core import ParameterSource
 
-from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import (
     CONFIG,
     PROFILE,
@@ -25,12 +24,42 @@ from actors.cli.config_file import (
     read_tables,
     warn_unknown,
 )
-from actors.cli.echo import echo
-from actors.cli.failure import dry_run
-from actors.cli.group import SUMMARIES, command_of
+from actors.cli.failure import dry_run, say
+from actors.cli.group import SUMMARIES, CommandError, ExitCode, command_of, echo
 from actors.cli.options import if_given
-from actors.cli.output import say
+from actors.keys.key_set import BadKeysError
+from actors.keys.signing import SigningKey, read_key
 from specs.jsonvalue import Json
+from specs.limits.node import JWKS_BYTES
+
+# Private keys that commands sign with.
+
+_OTHERS: Final = 0o077
+"""Rights that only its owner should have on a private key: a readable key protects nothing."""
+
+
+def read_signer(path: Path) -> SigningKey:
+    """Read a private key; warn if others can read it, too.
+
+    Raises:
+        CommandError: It cannot be read, or is none.
+    """
+    try:
+        with path.open("rb") as file:
+            signer = read_key(file.read(JWKS_BYTES))
+            if os.fstat(file.fileno()).st_mode & _OTHERS:
+                warning = "so others can sign as its owner; run chmod 600 on it"
+                echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
+            return signer
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`"
+        ) from exc
+    except BadKeysError as exc:
+        raise CommandError(
+            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`"
+        ) from exc
+
 
 _PREFIX: Final = "PROTOFLY"
 

@@ -15,16 +15,14 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
-from actors.cli.echo import echo
-from actors.cli.failure import run
+from actors.cli.failure import run, say, say_ready
+from actors.cli.group import CommandError, echo
 from actors.cli.lifetime import serve
 from actors.cli.options import Count, check_domain, check_place, log_option, places_from
-from actors.cli.output import say, say_ready
-from actors.commands.node.login import LoginOptions
-from actors.commands.signer import read_signer
-from actors.dev.authority import LocalTls, open_authority
+from actors.commands.config import read_signer
+from actors.commands.node.command import LoginOptions
+from actors.dev.authority import BadSourceError, LocalTls, Source, open_authority, read_source
 from actors.dev.environment import (
     Deployment,
     Environment,
@@ -32,7 +30,6 @@ from actors.dev.environment import (
     ReloadListener,
     open_environment,
 )
-from actors.dev.source import BadSourceError, Source, read_source
 from actors.keys.key_file import write_private
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key, make_key

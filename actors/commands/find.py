@@ -8,16 +8,15 @@ import attrs
 import click
 import trio
 
-from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.echo import echo
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode, echo
 from actors.cli.options import check_address, check_user, if_given
-from actors.cli.output import say
 from actors.commands.temporary_runtime import TemporaryRuntime, registry_option, temporary_runtime
 from actors.runtime.runtime import Runtime
 from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs.errors import BadUrlError
+from specs.jsonvalue import one_line
 from specs.limits.discovery import FOUND_AT_ONCE
-from specs.plain_text import one_line
 
 _HEAD: Final = ("STATUS", "NAME", "USER", "RESOURCES", "SCHEMAS", "ADDRESS")
 _NONE: Final = "-"

@@ -11,14 +11,11 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.echo import echo
-from actors.cli.options import check_address, check_domain, if_given
-from actors.cli.output import say
-from actors.cli.policies import DEFAULTS, check_zone
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode, echo
+from actors.cli.options import DEFAULTS, check_address, check_domain, check_zone, if_given
 from actors.node.policy_hook import Asker
-from actors.policy.config import PolicyFileError
-from actors.policy.store import read_policies
+from actors.policy.store import PolicyFileError, read_policies
 from fsm.policy.attributes import Locals, Passing, Place, Request, Value
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from fsm.policy.model import Book, PolicySet

@@ -7,9 +7,9 @@ from typing import Final
 
 import click
 
-from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
-from actors.cli.failure import run
+from actors.cli.failure import run, say
+from actors.cli.group import CommandError, ExitCode
 from actors.cli.node_access import check_node, credentials_options, enter
 from actors.cli.options import (
     check_domain,
@@ -19,7 +19,6 @@ from actors.cli.options import (
     log_option,
     node_option,
 )
-from actors.cli.output import say
 from actors.kit.ids import fresh_ids
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime

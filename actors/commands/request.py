@@ -7,9 +7,9 @@ import attrs
 import click
 import orjson
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import check_address
-from actors.cli.output import say
 from actors.commands.temporary_runtime import (
     TemporaryRuntime,
     exit_code,
@@ -19,10 +19,9 @@ from actors.commands.temporary_runtime import (
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
 from specs.addresses.address import scheme_of
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, one_line
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
-from specs.plain_text import one_line
 from specs.reply_code import LAST_SUCCESS
 
 _USER: Final = frozenset({"user", "user-guid"})

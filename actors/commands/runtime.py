@@ -15,10 +15,9 @@ import click
 import trio
 
 from actors.catalogue.source import Places
-from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
-from actors.cli.failure import Needs, run
-from actors.cli.http import http_options
+from actors.cli.failure import Needs, run, say_ready
+from actors.cli.group import CommandError
 from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_options, enter
 from actors.cli.options import (
@@ -34,15 +33,15 @@ from actors.cli.options import (
     check_server,
     check_user,
     client_tls_options,
+    http_options,
     ice_option,
     identity_option,
     if_given,
     log_option,
     monitor_option,
+    policy_options,
     trace_options,
 )
-from actors.cli.output import say_ready
-from actors.cli.policies import policy_options
 from actors.cli.reloading import reloading
 from actors.commands.catalogues import (
     believed,
@@ -53,16 +52,15 @@ from actors.commands.catalogues import (
     topology_option,
     trust_option,
 )
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.keys.key_file import open_key_file
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.database import flaw_of
 from actors.kit.ids import fresh_ids
 from actors.kit.log import get_logger
-from actors.kit.supervision.monitor import Crash
-from actors.pipe.errors import SandboxError
-from actors.policy.config import PolicyConfig
-from actors.policy.store import read_policies
+from actors.kit.supervision.supervisor import Crash
+from actors.pipe.plan import SandboxError
+from actors.policy.store import PolicyConfig, read_policies
 from actors.runtime.app import open_runtime, own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -73,12 +71,18 @@ from actors.runtime.store.file import FORM, StoreFileError
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import LOOPBACK
-from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxTotals
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-from fsm.registry.resolve.config import Topology
+from fsm.limits.shares import MIB, TOTALS, SandboxTotals
+from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.registry.resolve.link_entry import Topology
 from specs.addresses import address
-from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
-from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    CatalogueType,
+    Entry,
+    read_entry,
+    runtime_of,
+    scheme_of,
+)
 from specs.bodies.word import StatusValue
 from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy

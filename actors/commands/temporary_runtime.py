@@ -12,9 +12,9 @@ import attrs
 import click
 
 from actors.catalogue.source import Places
-from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
+from actors.cli.group import CommandError, ExitCode
 from actors.cli.node_access import check_node, credentials_options, enter
 from actors.cli.options import (
     Handler,
@@ -43,7 +43,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import SearchError
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials, ReleaseError
-from fsm.registry.resolve.config import Topology
+from fsm.registry.resolve.link_entry import Topology
 from specs.reply_code import Code
 from transports.system import open_system_network
 

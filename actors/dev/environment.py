@@ -12,12 +12,11 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.dev.authority import LocalTls
-from actors.dev.source import BadSourceError, Source, Stamp
+from actors.dev.authority import BadSourceError, LocalTls, Source, Stamp
 from actors.keys.signing import SigningKey
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.log import get_logger
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig

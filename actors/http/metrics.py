@@ -8,9 +8,10 @@ lives, /readyz whether it can serve.
 import platform
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from enum import unique
+from enum import StrEnum, unique
 from http import HTTPStatus
 from importlib import metadata
+from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import trio
@@ -25,7 +26,6 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from actors.http.readiness import Part, Readiness
 from actors.http.site import LATER, Page, json_page
 from actors.kit.counters import (
     BOUNDS,
@@ -41,6 +41,56 @@ from actors.kit.counters import (
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason
+
+# The readiness of a process: the parts without which it cannot serve.
+
+
+@final
+@unique
+class Part(StrEnum):
+    """Parts that a node or runtime needs to serve; `NODE` and `RUNTIME` stand for the whole."""
+
+    NODE = "node"
+    LISTENER = "listener"
+    BUS = "bus"
+    REGISTRY = "registry"
+    KEYS = "identity-keys"
+    ENGINE = "engine"
+    POLICIES = "policies"
+    RUNTIME = "runtime"
+    SESSION = "session"
+    HYPERTIES = "hyperties"
+
+
+@final
+class Readiness:
+    """The reasons why a process cannot serve; at first, that it is starting.
+
+    Args:
+        whole: Stands for the whole process; while it is missing, no other part is probed.
+
+    Attributes:
+        missing: Reasons by part, as half a sentence.
+    """
+
+    def __init__(self, whole: Part = Part.NODE) -> None:
+        self.whole = whole
+        self._missing: dict[Part, str] = {whole: "it is starting"}
+        self.missing = MappingProxyType(self._missing)
+
+    def ready(self, part: Part) -> None:
+        """Record that a part can serve."""
+        self._missing.pop(part, None)
+
+    def lacking(self, part: Part, why: str) -> None:
+        """Record that a part cannot serve.
+
+        Args:
+            part: Part of the process.
+            why: The reason.
+        """
+        self._missing[part] = why
+
 
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
 """Has a part of the process show that it works; returns half a sentence if it does not."""

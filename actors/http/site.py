@@ -9,9 +9,10 @@ may be anywhere. The catalogue of the domain is served byte for byte as `stub pu
 
 import hmac
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from hashlib import sha256
 from http import HTTPStatus
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
@@ -23,8 +24,14 @@ from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayErro
 from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import LISTING, package_path
 from actors.catalogue.source import Source as CatalogueSource
-from specs.addresses.address import host_in_authority
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, WELL_KNOWN, Entry, entry_at
+from specs.addresses.address import (
+    DOMAIN_KEYS,
+    REVOKED,
+    WELL_KNOWN,
+    Entry,
+    entry_at,
+    host_in_authority,
+)
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import (
     DESCRIPTOR_BYTES,
@@ -408,3 +415,89 @@ class Site:
             return READ_ONLY
         refusal = self._gate.refusal(visit) if is_guarded else None
         return await source() if refusal is None else refusal
+
+
+# The files of the package `web`, which browsers load: pages, styles and modules.
+
+WEB: Final = "/web/"
+"""Prefix of the paths of the files."""
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The Content-Security-Policy of pages: nothing inline, nothing of other origins, no frames."""
+
+MODULE_POLICY: Final = "default-src 'none'; script-src blob:"
+"""The policy of modules, which holds where a browser runs one as a Worker, or shows it as a page:
+code that the Worker is given may be run, and nothing is loaded from anywhere."""
+
+_DIALLING: Final = POLICY.replace("connect-src 'self'", "connect-src 'self' ws: wss:")
+"""The policy of pages with a runtime: it dials a node, whose address the user names."""
+
+_FOLDERS: Final = ("dashboard", "demo", "example", "src")
+"""Folders that are served, beside the files next to them; a checkout may have others there."""
+
+_ROOT: Final = Path(__file__).parents[2] / "web"
+"""The package: the one beside this one, as an application may have its own of that name."""
+
+_RUNNING: Final = ("demo/", "example/")
+"""Folders of pages with a runtime."""
+
+_PAGE: Final = "text/html; charset=utf-8"
+_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".html": _PAGE,
+        ".css": "text/css; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".json": "application/json",
+        ".svg": "image/svg+xml",
+        ".ts": "text/plain; charset=utf-8",
+    }
+)
+"""Media types by suffix; no other file is served."""
+
+_MODULE: Final = _KINDS[".js"]
+_PAGE_HEADERS: Final = (
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+)
+_NO_FILE: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "no file is served here"})
+
+
+@final
+class WebFiles:
+    """Answers visits below `WEB`."""
+
+    def __init__(self) -> None:
+        self._files: Final = dict(_files())
+
+    async def answer(self, visit: Visit) -> Page:
+        """Return the file at a path, or what is said instead."""
+        if visit.method not in METHODS:
+            return READ_ONLY
+        name = visit.path.removeprefix(WEB)
+        file = self._files.get(name)
+        if file is None:
+            return _NO_FILE
+        try:
+            content = await trio.Path(file).read_bytes()
+        except OSError:
+            return _NO_FILE
+        kind = _KINDS[file.suffix]
+        return unless_known(visit, content, kind, *_headers(name, kind))
+
+
+def _headers(name: str, kind: str) -> tuple[tuple[str, str], ...]:
+    if kind == _PAGE:
+        policy = _DIALLING if name.startswith(_RUNNING) else POLICY
+        return ("content-security-policy", policy), *_PAGE_HEADERS
+    return (("content-security-policy", MODULE_POLICY),) if kind == _MODULE else ()
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield the files of the package by their paths in it; none where it is not installed."""
+    inside = (path for one in _FOLDERS for path in (_ROOT / one).rglob("*"))
+    for path in sorted((*_ROOT.glob("protofly*.*"), *inside)):
+        if path.suffix in _KINDS and path.is_file():
+            yield path.relative_to(_ROOT).as_posix(), path

@@ -15,14 +15,15 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.egress import Egress, PrivatePlaceError
-from transports.channel_terms import ChannelTerms
+from actors.kit.http_client import Egress, PrivatePlaceError
 from transports.errors import DialError, ListenError
-from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
+    EVERYBODY,
     PROTOFLY_V1,
     ChannelEnd,
+    ChannelTerms,
+    Gate,
     Kind,
     Link,
     Listener,

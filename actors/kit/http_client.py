@@ -5,7 +5,9 @@ size of the answer, by the number of connections. Redirects are not followed, an
 connection is dialled but to the server itself, for any content of an answer (S15).
 """
 
+import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
@@ -18,13 +20,114 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.egress import ANYWHERE, Egress, PrivatePlaceError
-from specs.addresses.address import host_in
-from specs.errors import PlaceError
+from actors.kit.log import get_logger
+from specs.addresses.address import host_in, is_public_address
+from specs.errors import PlaceError, ProtoflyError
 from specs.jsonvalue import Json
 from specs.limits.node import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
 from specs.limits.protocol import DIAL_TIMEOUT, GOODBYE_TIMEOUT
+from transports.link import Network
 from transports.tls import tls_reason
+from transports.urls import is_plain
+
+# URLs without TLS to other machines, which are dialled only on demand (SEC-13).
+
+_log = get_logger("actors.kit")
+
+
+@final
+class PlainUrlError(ProtoflyError, ValueError, public=True):
+    """A URL leads to another machine without TLS.
+
+    Attributes:
+        url: The URL.
+        fault: What is wrong, as the beginning of a sentence that ends with advice.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.fault = f"{url} is dialled without TLS, so others can read and alter messages"
+        super().__init__(f"{self.fault}; dial wss:, or set insecure=True")
+
+
+def check_plain(urls: Iterable[str], network: Network | None = None, *, insecure: bool) -> None:
+    """Refuse URLs that the operating system would dial on other machines without TLS.
+
+    Args:
+        urls: What is dialled.
+        network: What dials; None: the network of the operating system. Others are not judged, as
+            their hosts are no machines.
+        insecure: Whether that is wanted; then a warning is logged.
+
+    Raises:
+        PlainUrlError: It is not.
+    """
+    if network is not None and not network.is_system:
+        return
+    for url in filter(is_plain, urls):
+        if not insecure:
+            raise PlainUrlError(url)
+        _log.warning("a node is dialled without TLS", url=url)
+
+
+# The choice of the address of a host, made when it is dialled (S15).
+
+
+@final
+class PrivatePlaceError(PlaceError):
+    """A host must not be dialled."""
+
+    summary = "{} is not dialled"
+
+
+class Egress(ABC):
+    """Chooses what is dialled for a host."""
+
+    @abstractmethod
+    async def place(self, host: str, port: int) -> str:
+        """Return the name or number to dial.
+
+        Args:
+            host: Name or number of the host.
+            port: The port.
+
+        Raises:
+            PrivatePlaceError: There is none that may be dialled.
+        """
+
+
+@final
+class _Anywhere(Egress):
+    """Dials any address: an operator configured it."""
+
+    @override
+    async def place(self, host: str, port: int) -> str:
+        await trio.lowlevel.checkpoint()
+        return host
+
+
+@final
+class _Public(Egress):
+    """Dials public addresses only; a host that has any other is refused whole."""
+
+    @override
+    async def place(self, host: str, port: int) -> str:
+        try:
+            found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as exc:
+            raise PrivatePlaceError(host, "its name cannot be looked up") from exc
+        addresses = [str(where[0]).partition("%")[0] for *_, where in found]
+        if not addresses or not all(map(is_public_address, addresses)):
+            raise PrivatePlaceError(host, "it is in a private network")
+        return addresses[0]
+
+
+ANYWHERE: Final[Egress] = _Anywhere()
+"""For what an operator wrote."""
+
+PUBLIC: Final[Egress] = _Public()
+"""For addresses that peers chose."""
+
 
 _PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = range(300, 400)

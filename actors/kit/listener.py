@@ -9,8 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.monitor import Monitor
-from actors.kit.supervision.supervisor import Strategy, Supervisor, open_supervisor
+from actors.kit.supervision.supervisor import Monitor, Strategy, Supervisor, open_supervisor
 from transports.errors import LinkClosedError
 from transports.link import Link, Listener
 

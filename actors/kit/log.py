@@ -19,7 +19,7 @@ from typing import Final, TextIO, final
 
 from typing_extensions import override
 
-from specs.plain_text import one_line, visible
+from specs.jsonvalue import one_line, visible
 
 
 class Level(StrEnum):

@@ -23,8 +23,8 @@ from typing_extensions import override
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
-from fsm.limits.memory import Memory
+from fsm.limits.shares import Memory
+from fsm.table import UndeclaredTransitionError
 from specs.identity import IDENTITY
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, TRACE_PLACES, TRACE_PLACES_BYTES

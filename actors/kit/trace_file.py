@@ -37,7 +37,7 @@ from actors.kit.trace import (
     step_fields,
 )  # fmt: skip
 from fsm.engine import Step
-from fsm.limits.memory import Memory
+from fsm.limits.shares import Memory
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
 from specs.message import DURABLE, Message, MessageType, instance_id

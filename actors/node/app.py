@@ -18,15 +18,20 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.http.readiness import Part, Readiness
+from actors.http.metrics import Part, Readiness
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.monitor import Monitor
-from actors.kit.supervision.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Monitor,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
 from actors.kit.trace import Tracer
 from actors.node.bus import NodeBus
 from actors.node.components import AllocationService, LocalService, PathService
@@ -35,12 +40,10 @@ from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign import ForeignParts, path_service, start_foreign
 from actors.node.health import Parts, watch
 from actors.node.http.rest_link import RestLinks
-from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor
-from actors.node.links.open_listener import OpenListener
+from actors.node.links.acceptor import REST, LinkAcceptor, OpenListener, RestAcceptor
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
-from actors.node.login.provider import IdentityProvider
-from actors.node.login.used_tokens import UsedTokenFile, UsedTokens
+from actors.node.login.provider import IdentityProvider, UsedTokenFile, UsedTokens
 from actors.node.messages import BusMessage, SessionView
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
@@ -53,8 +56,7 @@ from actors.node.session.listener import AcceptorMaker, LinkSources, SessionList
 from actors.node.session.names import KeepName, UserNames
 from actors.node.session.resuming import resume
 from actors.node.session.statements import Statements, key_set
-from actors.node.state.file import FORM, StateFile
-from actors.node.state.writer import StateChanges, StateWriter, Store
+from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.machines.registration import REGISTRATION
@@ -62,8 +64,8 @@ from fsm.registry.addresses import AddressMint
 from fsm.registry.node_rights import RightsRules
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT
-from transports.background import open_background
 from transports.link import PROTOFLY_V1, Kind, Listener, Network
+from transports.sockets import open_background
 
 if TYPE_CHECKING:
     from actors.node.dashboard.board import Board
@@ -178,8 +180,7 @@ def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "
     """Make what the dashboard shows; only a node that serves HTTP has one."""
     from actors.node.dashboard.board import Board  # noqa: PLC0415
     from actors.node.dashboard.tap import Tap  # noqa: PLC0415
-    from fsm.dashboard.fleet import Fleet  # noqa: PLC0415
-    from fsm.dashboard.messages import Watched  # noqa: PLC0415
+    from fsm.dashboard.fleet import Fleet, Watched  # noqa: PLC0415
 
     fleet, watched = Fleet(), Watched()
     fleet.before(REGISTRATION.name, Counter(str(row.status) for row in files.records.load()))

@@ -15,8 +15,7 @@ from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim as SessionClaim

@@ -12,8 +12,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.messages import BusMessage, Component, RuntimeLeft
 from actors.node.tables import Tables

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 from typing_extensions import override
 
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.keys.signing import SigningKey
 from actors.kit.arguments import as_domain, as_path_or_none, type_checked
 from actors.kit.ids import IdSource
@@ -19,9 +19,8 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.provider import Login
 from actors.node.policy_hook import PERMIT_ALL, Policy
-from actors.pipe.errors import SandboxError
-from actors.pipe.plan import Spawn, TokenSource, nothing
-from actors.policy.config import PolicyConfig
+from actors.pipe.plan import SandboxError, Spawn, TokenSource, nothing
+from actors.policy.store import PolicyConfig
 from fsm.registry.node_rights import Names, Observation
 from specs.limits.protocol import STUB_IDLE
 from transports.link import Link

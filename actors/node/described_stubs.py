@@ -11,14 +11,12 @@ import attrs
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
-from actors.kit.egress import PUBLIC
 from actors.kit.guarded_network import GuardedNetwork
-from actors.kit.plain_urls import PlainUrlError, check_plain
+from actors.kit.http_client import PUBLIC, PlainUrlError, check_plain
 from actors.pipe.plan import Contents, NodeStubContents, PackageContents, TokenSource, nothing
-from fsm.catalogue.descriptor_io import Here, Level, Reach
+from fsm.catalogue.descriptor import Here, Level, Reach
 from fsm.machine_list import MACHINES, fingerprints
-from specs.addresses.address import catalogue_stub
-from specs.addresses.descriptor import read_entry
+from specs.addresses.address import catalogue_stub, read_entry
 from specs.errors import BadUrlError
 from transports.link import Network
 

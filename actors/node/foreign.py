@@ -25,9 +25,9 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
+    Monitor,
     Restart,
     Strategy,
     Supervisor,
@@ -51,7 +51,7 @@ from actors.pipe.plan import SandboxPlan, nothing
 from fsm.catalogue.foreign import ForeignCore, ForeignPort
 from fsm.effects import Refused
 from fsm.engine import Step
-from fsm.limits.user_shares import user_of
+from fsm.limits.shares import user_of
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node, message_node, subscription_manager

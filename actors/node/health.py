@@ -9,11 +9,10 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.http.readiness import Part
+from actors.http.metrics import Part
 from actors.kit.counters import Gauge
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.supervisor import Supervisor
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage

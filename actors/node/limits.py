@@ -5,7 +5,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.limits.protocol import (
     FAN_OUT,
     HANDSHAKE_BURST,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 import attrs
 
 from actors.kit.back_ends.requests import Asked
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port

@@ -6,7 +6,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from specs.addresses.address import is_node
 from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.message import Message

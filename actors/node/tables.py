@@ -10,7 +10,7 @@ from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import NodeRouting, RememberedRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.limits.user_shares import own_user
+from fsm.limits.shares import own_user
 from fsm.registry import allocation
 from fsm.registry.addresses import AddressMint
 from fsm.registry.allocation import AllocationCore

@@ -12,7 +12,7 @@ from actors.kit.counters import Counters, Refused, Tally
 from actors.kit.log import get_logger
 from actors.kit.trace import Hops, Tracer, Where
 from actors.node.links.port import Port
-from actors.policy.ruling import Decision, Ruling, RulingHops
+from actors.policy.engine import Decision, Ruling, RulingHops
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.session import State, Trigger

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, final
 
 from actors.kit.log import get_logger
-from fsm.limits.sandbox_totals import SandboxTotals
+from fsm.limits.shares import SandboxTotals
 from specs.limits.foreign_code import SANDBOXES_PERIOD, SANDBOXES_WEIGHT
 
 _log = get_logger("actors.sandbox")

@@ -21,18 +21,29 @@ from actors.kit.counters import Counters
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
-from actors.pipe.errors import PipeError, SandboxError
-from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
-from actors.pipe.outlet import Outlet
-from actors.pipe.plan import PACKAGED, SandboxPlan, Spawn, TokenSource, nothing, write_plan
+from actors.pipe.outlet import Outlet, Relays
+from actors.pipe.plan import (
+    PACKAGED,
+    PipeError,
+    PipeMessage,
+    SandboxError,
+    SandboxPlan,
+    Spawn,
+    TokenSource,
+    Word,
+    nothing,
+    parts_of,
+    read_message,
+    write_message,
+    write_plan,
+)
 from actors.pipe.process import ProcessLink
-from actors.pipe.relay import Relays
 from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
-from fsm.limits.signs_of_life import IDLE, ProcessorTime, Sign, SignsOfLife
-from fsm.limits.token_bucket import FloodCore, TokenBucket
+from fsm.limits.rates import FloodCore, TokenBucket
+from fsm.limits.timers import IDLE, ProcessorTime, Sign, SignsOfLife
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_mirror import StubMirror
+from fsm.table import UndeclaredTransitionError
 from specs.identity import NOBODY, READ, Stamp
 from specs.limits.foreign_code import (
     SANDBOX_EASY_BURST,

@@ -15,12 +15,10 @@ import trio
 from actors.kit.log import get_logger
 from actors.pipe.cgroup import Cgroup, home_cgroup, open_cgroup
 from actors.pipe.code import stub_code
-from actors.pipe.errors import SandboxError
-from actors.pipe.message import Word, parts_of, write_message
-from actors.pipe.plan import SandboxCode, write_code
-from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxAdmission, SandboxTotals
-from fsm.limits.signs_of_life import IDLE, ProcessorTime
-from fsm.limits.token_bucket import TokenBucket
+from actors.pipe.plan import SandboxCode, SandboxError, Word, parts_of, write_code, write_message
+from fsm.limits.rates import TokenBucket
+from fsm.limits.shares import MIB, TOTALS, SandboxAdmission, SandboxTotals
+from fsm.limits.timers import IDLE, ProcessorTime
 from specs.limits.foreign_code import (
     SANDBOX_LOG_BURST,
     SANDBOX_LOG_RATE,
@@ -33,9 +31,9 @@ from specs.limits.protocol import (
     SANDBOX_LOG_LINES,
     SANDBOX_MEMORY,
 )
-from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
+from transports.sockets import open_background
 
 _log = get_logger("actors.sandbox")
 

@@ -7,8 +7,7 @@ operator and are never written.
 from collections.abc import Mapping
 from typing import final
 
-from actors.policy.config import PolicyFileError
-from actors.policy.store import PolicyStore
+from actors.policy.store import PolicyFileError, PolicyStore
 from fsm.effects import Refused
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError

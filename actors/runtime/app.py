@@ -10,13 +10,13 @@ import trio
 from actors.keys.key_file import open_key_file
 from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
 from actors.kit.counters import Counters, DropLedger
+from actors.kit.http_client import check_plain
 from actors.kit.log import get_logger
-from actors.kit.plain_urls import check_plain
-from actors.kit.supervision.background import BackgroundTasks
-from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.actor import BackgroundTasks
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,
+    Monitor,
     Strategy,
     Supervisor,
     open_supervisor,
@@ -54,11 +54,11 @@ from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync.manager import SyncManager
 from actors.runtime.sync.output import SyncOutput
-from fsm.p2p.link_policy import NO_LINKS
-from fsm.registry.resolve.config import ResolveConfig
+from fsm.p2p.dialling import NO_LINKS
+from fsm.registry.resolve.link_entry import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
-from transports.background import open_background
 from transports.link import Network
+from transports.sockets import open_background
 
 _log = get_logger("actors.runtime")
 

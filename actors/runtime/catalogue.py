@@ -21,12 +21,10 @@ from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found, Fou
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
-from actors.kit.egress import PUBLIC
 from actors.kit.guarded_network import GuardedNetwork
+from actors.kit.http_client import PUBLIC, PlainUrlError, check_plain
 from actors.kit.log import get_logger
-from actors.kit.plain_urls import PlainUrlError, check_plain
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p.profile import LINK_STUBS, link_stub
@@ -44,12 +42,12 @@ from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.runtime.stubs.upstream_wires import PlainWire, SessionWire, dialect_for
 from actors.runtime.stubs.wire import StubOptionError
-from fsm.catalogue.descriptor_io import Here, Level, Reach, Reason, Refused
+from fsm.catalogue.descriptor import Here, Level, Reach, Reason, Refused
 from fsm.machine_list import MACHINES, fingerprints
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.p2p_connection import LINK_DIALLING, P2P_CONNECTION
 from fsm.machines.p2p_entry import P2P_ENTRY
-from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.addresses.address import CatalogueType, Entry, read_entry
 from specs.descriptor import RuntimeDescriptor
 from specs.errors import BadUrlError
 from specs.jsonvalue import JsonObject

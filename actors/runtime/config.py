@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.kit.arguments import as_domain, as_path_or_none, check_type, type_checked
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.discovery.identity_gui import IdentityGui
 from actors.runtime.policy import Judge
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.ice import IceSource
 from actors.runtime.stubs.stub import LOOPBACK
-from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.limits.shares import TOTALS, SandboxTotals
+from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.policy.model import PolicySet
-from fsm.registry.resolve.config import Topology
+from fsm.registry.resolve.link_entry import Topology
 from specs.addresses.address import canonical, runtime, scheme_of
 from specs.identity import VouchedBy
 from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE, STUB_IDLE_LEAST

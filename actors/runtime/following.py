@@ -18,8 +18,7 @@ from typing_extensions import override
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.monitor import Crash
-from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.kit.supervision.supervisor import ChildSpec, Crash, Supervisor
 from actors.kit.trace import More, Ruling, Tracer
 from fsm.engine import Step, machine_of
 from fsm.machine_list import table_named

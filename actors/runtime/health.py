@@ -6,9 +6,9 @@ from typing import final
 
 import trio
 
-from actors.http.readiness import Part, Readiness
+from actors.http.metrics import Part, Readiness
 from actors.kit.counters import Gauge
-from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import Monitor
 from actors.kit.trace import Tracer
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime

@@ -9,9 +9,9 @@ import attrs
 from actors.kit.counters import Counters, Tally
 from actors.kit.log import get_logger
 from actors.kit.trace import Hop, Hops, More, Tracer
-from actors.policy.ruling import Ruling, RulingHops
+from actors.policy.engine import Ruling, RulingHops
 from fsm.bus.transactions import Steps, is_sampled
-from fsm.catalogue.descriptor_io import Reason
+from fsm.catalogue.descriptor import Reason
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message

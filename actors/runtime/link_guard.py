@@ -1,6 +1,6 @@
 """Signs what this runtime offers at direct links, and verifies what peers offer.
 
-An offer or answer is signed by the key of its runtime (`specs.bodies.sync.LinkSecurity`). A copy
+An offer or answer is signed by the key of its runtime (`specs.bodies.object.LinkSecurity`). A copy
 of one is of no use elsewhere: the signature covers both runtimes, the object, the offer that an
 answer answers, and the number of the negotiation. What identity providers and domains say of that
 key is verified here; `fsm.p2p.peer_identity` decides whether it is enough.
@@ -21,15 +21,21 @@ from actors.keys.base64url import read_base64url, write_base64url
 from actors.keys.key_set import BadKeysError, Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeyUrl
 from actors.keys.runtime_key import SEED_BYTES, is_signed, make_runtime_key, thumbprint_of
-from actors.keys.statement import BadStatementError, read_statement
-from actors.keys.token import BadTokenError, SignedToken, read_token, verified
+from actors.keys.token import (
+    BadStatementError,
+    BadTokenError,
+    SignedToken,
+    read_statement,
+    read_token,
+    verified,
+)
 from actors.runtime.own_identity import OwnIdentity
-from fsm.p2p.negotiation import FIRST
+from fsm.p2p.link_end import FIRST
 from fsm.p2p.peer_identity import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node
+from specs.bodies.object import ConnectionData, IceCandidate, LinkSecurity
 from specs.bodies.sdp import read_description
-from specs.bodies.sync import ConnectionData, IceCandidate, LinkSecurity
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity, VouchedBy, said_by
 from specs.jsonvalue import JsonObject

@@ -7,7 +7,7 @@ import attrs
 
 from actors.keys.key_set import Keys
 from actors.keys.runtime_key import RuntimeKey
-from actors.keys.statement import BadStatementError, read_statement
+from actors.keys.token import BadStatementError, read_statement
 from specs.limits.node import DOMAINS_KEPT
 
 

@@ -19,8 +19,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.discovery.identity_gui import IdentityGuiPart
@@ -28,9 +27,9 @@ from actors.runtime.discovery.search import Discoverer
 from actors.runtime.runtime import Runtime
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
 from specs.bodies.link import Nothing
+from specs.bodies.object import ObjectName
 from specs.bodies.registry import Discover, ReadRecord
 from specs.bodies.session import IDENTITY_GUI
-from specs.bodies.sync import ObjectName
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.discovery import PART_REQUESTS, SUBSCRIPTIONS_SHOWN

@@ -11,15 +11,11 @@ from typing import Final, TypeAlias, final
 import attrs
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.policy.config import PolicyConfig, PolicyFileError
-from actors.policy.engine import PolicyEngine, Tasks
+from actors.policy.engine import PolicyEngine, Ruling, Tasks
 from actors.policy.management import PolicyManagement, changed, unusable
-from actors.policy.ruling import Ruling
-from actors.policy.store import PolicyStore, reload
+from actors.policy.store import PolicyConfig, PolicyFileError, PolicyStore, reload
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge

@@ -6,7 +6,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from fsm.policy import terms
 from fsm.policy.attributes import Locals
 from specs.message import Message

@@ -10,11 +10,8 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.monitor import Crash, Monitor
-from actors.kit.supervision.supervisor import Intensity
-from actors.kit.supervision.waits import SERVING
+from actors.kit.supervision.actor import SERVING, Actor, ActorRef, Delivery
+from actors.kit.supervision.supervisor import Crash, Intensity, Monitor
 from actors.pipe.process import ProcessSandboxes
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import Origin
@@ -56,7 +53,7 @@ from actors.runtime.stubs.loader import Hosted, Load, LoaderMessage, Unload
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes, StartComponent
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.manager import SyncManager
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import Role
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import runtime as runtime_url
 from specs.addresses.address import runtime_name, subscription_manager

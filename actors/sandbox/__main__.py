@@ -18,10 +18,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import Level, configure_log
-from actors.pipe.errors import PipeError
-from actors.pipe.message import Word, read_message
 from actors.pipe.outlet import FrameParts
-from actors.pipe.plan import SandboxCode, read_code
+from actors.pipe.plan import PipeError, SandboxCode, Word, read_code, read_message
 from actors.sandbox.confine import confine, preload
 from actors.sandbox.contents import open_archive
 from actors.sandbox.sandbox import run_sandbox

@@ -15,23 +15,186 @@ files. So these are loaded first.
 """
 
 import ctypes
+import errno
 import os
+import platform
 import resource
 import signal
 import stat
 import struct
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, final
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.sandbox.system_calls import filter_system_calls
 from specs.limits.foreign_code import SANDBOX_NICE
 from specs.limits.protocol import SANDBOX_CPU, SANDBOX_FILES, SANDBOX_MEMORY
+
+# The system calls that a sandbox process may make; the kernel refuses all others (T16).
+
+_SET_FILTER, _BY_PROGRAM = 22, 2
+"""`prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ...)`."""
+
+_LOAD, _JUMP, _IF_EQUAL, _AND, _RETURN = 0x20, 0x05, 0x15, 0x54, 0x06
+_NUMBER, _ARCHITECTURE = 0, 4
+_ALLOW: Final = 0x7FFF_0000
+_REFUSE: Final = 0x0005_0000 | errno.EPERM
+
+_ALLOWED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        # The most frequent first.
+        "read": (0, 63), "write": (1, 64), "recvfrom": (45, 207), "futex": (202, 98),
+        "epoll_wait": (232, -1), "epoll_pwait": (281, 22), "epoll_ctl": (233, 21),
+        "clock_gettime": (228, 113), "getpid": (39, 172), "close": (3, 57), "fstat": (5, 80),
+        "stat": (4, -1), "newfstatat": (262, 79), "mmap": (9, 222), "munmap": (11, 215),
+        # Descriptors that are open, and names of files.
+        "readv": (19, 65), "writev": (20, 66), "pread64": (17, 67), "pwrite64": (18, 68),
+        "lseek": (8, 62), "dup": (32, 23), "dup2": (33, -1), "dup3": (292, 24),
+        "close_range": (436, 436), "getdents": (78, -1), "getdents64": (217, 61),
+        "lstat": (6, -1), "statx": (332, 291), "access": (21, -1), "faccessat": (269, 48),
+        "faccessat2": (439, 439), "getcwd": (79, 17), "fadvise64": (221, 223),
+        "pipe": (22, -1), "pipe2": (293, 59), "eventfd2": (290, 19), "shutdown": (48, 210),
+        "getsockname": (51, 204), "getpeername": (52, 205), "getsockopt": (55, 209),
+        # Waiting, and time.
+        "poll": (7, -1), "ppoll": (271, 73), "select": (23, -1), "pselect6": (270, 72),
+        "epoll_create": (213, -1), "epoll_create1": (291, 20), "epoll_pwait2": (441, 441),
+        "timerfd_create": (283, 85), "timerfd_settime": (286, 86), "timerfd_gettime": (287, 87),
+        "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "clock_getres": (229, 114),
+        "gettimeofday": (96, 169), "time": (201, -1), "times": (100, 153),
+        "getitimer": (36, 102), "setitimer": (38, 103), "alarm": (37, -1),
+        "sched_yield": (24, 124), "restart_syscall": (219, 128),
+        # Memory, the end, signals to itself from the kernel.
+        "brk": (12, 214), "mprotect": (10, 226), "mremap": (25, 216), "madvise": (28, 233),
+        "exit": (60, 93), "exit_group": (231, 94), "rt_sigaction": (13, 134),
+        "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "rt_sigpending": (127, 136),
+        "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133), "sigaltstack": (131, 132),
+        "set_robust_list": (273, 99), "rseq": (334, 293), "membarrier": (324, 283),
+        # What it is itself.
+        "gettid": (186, 178), "getppid": (110, 173), "getuid": (102, 174), "geteuid": (107, 175),
+        "getgid": (104, 176), "getegid": (108, 177), "getresuid": (118, 148),
+        "getresgid": (120, 150), "getgroups": (115, 158), "getpgrp": (111, -1),
+        "getpgid": (121, 155), "getsid": (124, 156), "getpriority": (140, 141),
+        "sched_getaffinity": (204, 123), "getrlimit": (97, 163), "getrusage": (98, 165),
+        "getcpu": (309, 168), "uname": (63, 160), "sysinfo": (99, 179), "getrandom": (318, 278),
+    }
+)  # fmt: skip
+"""Calls that are allowed with any arguments, with their numbers on x86_64 and aarch64; negative:
+there is no such call."""
+
+_Step: TypeAlias = tuple[int, int, int, int]
+
+
+@final
+@attrs.frozen
+class _Argument:
+    """A rule on one argument of a call.
+
+    Attributes:
+        place: Of the argument, from 0.
+        values: Allowed values of its lower half, of what `mask` leaves of it.
+        is_whole: Whether its upper half must be 0, as for a pointer.
+    """
+
+    place: int
+    values: tuple[int, ...] = (0,)
+    mask: int = 0xFFFF_FFFF
+    is_whole: bool = False
+
+    def steps(self) -> list[_Step]:
+        """Refuse another value; go on behind the steps otherwise."""
+        low = 16 + 8 * self.place
+        count = len(self.values)
+        steps = [(_LOAD, 0, 0, low), (_AND, 0, 0, self.mask)]
+        steps += [(_IF_EQUAL, count - i, 0, one) for i, one in enumerate(self.values)]
+        steps += [(_RETURN, 0, 0, _REFUSE)]
+        if self.is_whole:
+            steps += [(_LOAD, 0, 0, low + 4), (_IF_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE)]
+        return steps
+
+
+_NULL: Final = (0,)
+_WRITES: Final = 0x20_2243
+"""`O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_ASYNC | O_PATH`."""
+
+_STREAM, _SOCKET_FLAGS = 1, 0xF
+"""A pair of sockets that can be sent on to nobody else, and where flags are not."""
+
+_LIMITED: Final[Mapping[str, tuple[tuple[int, int], tuple[_Argument, ...]]]] = MappingProxyType(
+    {
+        "open": ((2, -1), (_Argument(1, mask=_WRITES),)),
+        "openat": ((257, 56), (_Argument(2, mask=_WRITES),)),
+        # To nobody by name: only to the other end.
+        "sendto": ((44, 206), (_Argument(4, _NULL, is_whole=True),)),
+        "socketpair": ((53, 199), (_Argument(1, (_STREAM,), _SOCKET_FLAGS),)),
+        # Sizes of buffers.
+        "setsockopt": ((54, 208), (_Argument(1, (1,)), _Argument(2, (7, 8)))),
+        # To duplicate, and own flags: no signals, no leases, no locks, no sizes.
+        "fcntl": ((72, 25), (_Argument(1, (0, 1, 2, 3, 4, 1030)),)),
+        # Is it a terminal, to wait or not, to close or not at a start, how much there is.
+        "ioctl": ((16, 29), (_Argument(1, (0x5401, 0x5421, 0x5450, 0x5451, 0x541B)),)),
+        # Names of threads, and of anonymous memory.
+        "prctl": ((157, 167), (_Argument(0, (15, 16, 0x5356_4D41)),)),
+        "prlimit64": ((302, 261), (_Argument(0), _Argument(2, _NULL, is_whole=True))),
+    }
+)
+"""Calls that are allowed with some arguments."""
+
+
+@final
+@attrs.frozen
+class _Machine:
+    """One kind of processor: its number, and the column of its calls in the tables."""
+
+    architecture: int
+    column: int
+
+
+_MACHINES: Final[Mapping[str, _Machine]] = MappingProxyType(
+    {"x86_64": _Machine(0xC000_003E, 0), "aarch64": _Machine(0xC000_00B7, 1)}
+)
+
+
+def filter_system_calls(libc: ctypes.CDLL) -> bool:
+    """Have the kernel refuse all calls but those of the tables; return whether it does.
+
+    For good. Threads are processes to Linux: none is started either. Needs that no new
+    privileges can be had.
+    """
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
+        return False
+    code = _program(machine)
+    held = ctypes.create_string_buffer(code)
+    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(held))
+    return bool(libc.prctl(_SET_FILTER, _BY_PROGRAM, program, 0, 0) == 0)
+
+
+def _program(machine: _Machine) -> bytes:
+    plain = [one[machine.column] for one in _ALLOWED.values()]
+    numbers = [number for number in plain if number >= 0]
+    steps: list[_Step] = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_IF_EQUAL, 1, 0, machine.architecture),
+        (_RETURN, 0, 0, _REFUSE),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    left = len(numbers)
+    steps += [(_IF_EQUAL, left - place, 0, one) for place, one in enumerate(numbers)]
+    steps += [(_JUMP, 0, 0, 1), (_RETURN, 0, 0, _ALLOW)]
+    for named, arguments in _LIMITED.values():
+        if named[machine.column] < 0:
+            continue
+        block = [step for one in arguments for step in one.steps()]
+        steps += [(_IF_EQUAL, 0, len(block) + 1, named[machine.column])]
+        steps += [*block, (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_RETURN, 0, 0, _REFUSE)]
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION: Final = 1

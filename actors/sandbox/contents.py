@@ -22,8 +22,7 @@ from typing import Final, TypeAlias, assert_never, cast, final
 
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.pipe.plan import (
     Contents,
     HypertyContents,

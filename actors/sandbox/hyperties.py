@@ -6,8 +6,7 @@ from typing import TypeAlias, final
 import attrs
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.hyperty.host import HypertyHost

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from actors.sandbox.sandbox import run_sandbox
-from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.memory import Wire
+from transports.sockets import open_background
 
 _log = get_logger("actors.sandbox")
 

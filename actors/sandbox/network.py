@@ -9,8 +9,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.pipe.message import PipeMessage, Word, parts_of
 from actors.pipe.outlet import FrameParts, Outlet, Window
+from actors.pipe.plan import PipeMessage, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
 from transports.errors import (
     CloseReason,
@@ -20,10 +20,11 @@ from transports.errors import (
     LinkError,
     ListenError,
 )
-from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
+    EVERYBODY,
     PROTOFLY_V1,
+    Gate,
     Kind,
     Link,
     Listener,

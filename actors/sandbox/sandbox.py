@@ -17,26 +17,28 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.kit.supervision.supervisor import (
     ChildSpec,
+    Crash,
     Intensity,
     Strategy,
     Supervisor,
     open_supervisor,
 )
 from actors.kit.trace import More, Tracer
-from actors.pipe.errors import PipeError, SandboxError
-from actors.pipe.message import PipeMessage, Word, read_message
 from actors.pipe.outlet import FrameParts, Outlet
 from actors.pipe.plan import (
     PACKAGED,
     HypertyContents,
     HypertyPackageContents,
     PackageContents,
+    PipeError,
+    PipeMessage,
+    SandboxError,
     SandboxPlan,
+    Word,
+    read_message,
     read_plan,
 )
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
@@ -55,11 +57,11 @@ from specs.limits.foreign_code import PACKAGE_BYTES, SANDBOX_FAULT, SANDBOX_REAS
 from specs.limits.protocol import GOODBYE_TIMEOUT, OPEN_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Fact, Op
-from transports.background import open_background
 from transports.bodies import write_body
 from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
 from transports.link import Link
+from transports.sockets import open_background
 
 
 @final

@@ -28,12 +28,12 @@ from typing_extensions import override
 
 from bench.verdict import Verdict
 from tests.support.nats_server import PROGRAM, NatsServer, run_server
-from transports.background import open_background
 from transports.engine.contract import Put, Written
 from transports.engine.nats import open_engine
 from transports.engine.nats_rows import bucket_of
 from transports.nats.connection import NatsConnection, ServerUrl, Terms, dial_server
 from transports.nats.wire import publication, subscription
+from transports.sockets import open_background
 
 _PAYLOAD: Final = b"x" * 300
 _AT_ONCE: Final = 32

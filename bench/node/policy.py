@@ -9,9 +9,8 @@ import click
 
 from actors.node.policy.engine import NodePolicies
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
-from actors.policy.config import PolicyConfig
 from actors.policy.engine import PolicyEngine, Tasks
-from actors.policy.store import PolicyStore
+from actors.policy.store import PolicyConfig, PolicyStore
 from bench.verdict import Verdict
 from fsm.policy.attributes import Place
 from fsm.policy.reading import read_set

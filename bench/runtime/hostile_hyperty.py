@@ -23,8 +23,8 @@ from actors.runtime.runtime import Runtime
 from bench.runtime.beside import Pair, judged, p99, taken
 from specs.reply_code import Code
 from tests.support.runtime.rough import Rough
-from transports.background import open_background
 from transports.memory import MemoryNetwork
+from transports.sockets import open_background
 
 _DOMAIN = "a.example"
 _HOW = ("exit", "hang", "flood", "shout", "spin")

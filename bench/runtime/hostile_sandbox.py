@@ -23,14 +23,14 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.limits import UNLIMITED
-from actors.pipe.message import PipeMessage, Word, write_message
+from actors.pipe.plan import PipeMessage, Word, write_message
 from actors.sandbox.confine import confine
 from bench.runtime.beside import Pair, judged, p99, taken
 from tests.support.node.node_peer import Peer
-from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
+from transports.sockets import open_background
 from transports.system import open_system_network
 
 _DOMAIN, _AWAY = "a.example", "b.example"

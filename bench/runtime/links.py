@@ -27,8 +27,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from bench.verdict import Verdict
 from transports.errors import LinkError
-from transports.gate import Everybody
-from transports.link import FRAMED, Kind, Link, Network
+from transports.link import FRAMED, Everybody, Kind, Link, Network
 from transports.system import open_system_network
 from transports.tls import PinnedTls
 

@@ -18,8 +18,7 @@ from typing_extensions import override
 
 from actors.hyperties import Caller, Echo
 from actors.kit.log import configure_log
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from actors.hyperties import Caller, Echo
 from actors.kit.log import Level, configure_log
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime

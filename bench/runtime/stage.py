@@ -16,7 +16,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.cli.output import open_tracer
+from actors.cli.failure import open_tracer
 from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.kit.trace import Tracer

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar, final
 import attrs
 
 from fsm.effects import RowChanged
-from fsm.limits.error_window import ErrorWindow
+from fsm.limits.rates import ErrorWindow
 from specs.addresses.address import RUNTIME_SCHEME, is_backend, is_below, runtime_of, scheme_of
 from specs.limits.p2p import (
     FORGERIES,

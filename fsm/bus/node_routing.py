@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.limits.memory import Memory
+from fsm.limits.shares import Memory
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager

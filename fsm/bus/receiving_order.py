@@ -22,7 +22,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.limits.memory import message_bytes
+from fsm.limits.shares import message_bytes
 from fsm.p2p.transfer import Behind, Key
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.limits.p2p import (

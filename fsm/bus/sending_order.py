@@ -25,7 +25,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.bus.receiving_order import ANSWERS_NAMED, key_of
-from fsm.intent import is_p2p_part
+from fsm.effects import is_p2p_part
 from fsm.p2p.transfer import Behind, Key
 from specs.addresses.address import is_below
 from specs.limits.p2p import ORDER_BYTES, ORDER_PAIRS, ORDER_SENT, STUB_DELAY

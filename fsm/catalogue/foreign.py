@@ -23,8 +23,8 @@ import attrs
 from fsm.bus.held_paths import HeldPaths
 from fsm.bus.transactions import OutstandingCore
 from fsm.engine import Entity, Step
-from fsm.limits.error_window import CrashCount
-from fsm.limits.user_shares import Share, UserQueue, user_of
+from fsm.limits.rates import CrashCount
+from fsm.limits.shares import Share, UserQueue, user_of
 from fsm.machines.stub_connection import State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.machines.stub_deployment import State as Deployment

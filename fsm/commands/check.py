@@ -8,9 +8,8 @@ from typing import Final, Unpack, final
 import click
 from click.core import ParameterSource
 
+from fsm.commands.judge import UsageError, counted, echo, json_option, machines_named, print_json
 from fsm.commands.product import Asked, check_product, product_options
-from fsm.commands.shared import UsageError, counted, echo, json_option, machines_named, print_json
-from fsm.errors import CensusError
 from fsm.machine_list import MACHINES
 from fsm.static_check import (
     MACHINE_USERS,
@@ -23,7 +22,7 @@ from fsm.static_check import (
     mentions,
     read_census,
 )
-from fsm.table import Table
+from fsm.table import CensusError, Table
 from specs.jsonvalue import JsonObject
 
 _CONFIGURATION: Final = 3

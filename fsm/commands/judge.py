@@ -1,28 +1,235 @@
 """`python -m fsm judge`: what traces say of machines, messages, tables and links."""
 
+import io
+import json
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import BinaryIO, Final, NoReturn, cast, final
 
 import attrs
 import click
+from typing_extensions import Buffer, override
 
-from fsm.commands.progress import progress_of_reading
-from fsm.commands.shared import UsageError, counted, echo, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import clock_lines
-from fsm.judge.manifest import ManifestError, read_manifest
-from fsm.judge.missing import Missing
 from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
-from fsm.judge.trace_files import Reading, TraceFileError, folders_of, parts_in, silent
+from fsm.judge.trace_files import (
+    LinesPart,
+    ManifestError,
+    Missing,
+    Reading,
+    TraceFileError,
+    folders_of,
+    parts_in,
+    read_manifest,
+    silent,
+)
 from fsm.judge.trace_line import STEP_TEXTS, Claim, Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders
+from fsm.machine_list import MACHINES, table_named
+from fsm.table import Table, UnknownMachineError
 from specs.claims import CLAIMS
-from specs.jsonvalue import JsonObject
-from specs.plain_text import one_line
+from specs.jsonvalue import JsonObject, one_line, visible
+
+# Common parts of the commands of `python -m fsm`: machines by name, and JSON lines.
+
+_USAGE: Final = 2
+"""Exit status of a wrong command line."""
+
+
+@final
+class UsageError(click.ClickException):
+    """A wrong command line: one sentence, and no usage text around it."""
+
+    exit_code = _USAGE
+
+
+json_option: Final = click.option(
+    "--json", "wants_json", is_flag=True, help="One JSON object per line."
+)
+"""The option of every command that a script may want to read."""
+
+
+def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Table:
+    """Return the machine of that name: the callback of an argument."""
+    return _named(name)
+
+
+def _named(name: str) -> Table:
+    try:
+        return table_named(name)
+    except UnknownMachineError as error:
+        raise UsageError(str(error)) from error
+
+
+def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
+    """Return the machines of those names, each once; all if there is none."""
+    return tuple(map(_named, dict.fromkeys(names))) or tuple(MACHINES.values())
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, as in `1 finding` and `2 findings`.
+
+    Args:
+        number: The number.
+        noun: The noun, in the singular.
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text, in which traces may have chosen parts; all output of commands goes here.
+
+    Args:
+        text: The text; line breaks in it are ours.
+        nl: Whether the line ends with it.
+        err: Whether it goes to standard error.
+    """
+    click.echo(visible(text), nl=nl, err=err)
+
+
+def print_json(*values: JsonObject) -> None:
+    """Print one JSON object per line."""
+    for value in values:
+        echo(json.dumps(value, ensure_ascii=False))
+
+
+def enter(command: click.Command, name: str) -> NoReturn:
+    """Run a program with the arguments of this process and exit with its status.
+
+    Args:
+        command: The program.
+        name: How it is called.
+    """
+    try:
+        code = command.main(prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        vars(error)["message"] = one_line(error.message)  # values that may be anybody's
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+# Progress of long work, on standard error while that is a terminal; else nothing is shown.
+
+_CLEAR: Final = "\r\x1b[2K"
+"""Empties the line of a terminal on which the bar stands."""
+
+
+@final
+class Progress:
+    """How far some work is.
+
+    Args:
+        show: Shows how much is done, and how much there is to do; None: nothing is shown.
+    """
+
+    def __init__(self, show: Callable[[int, int], None] | None) -> None:
+        self._show = show
+
+    def set(self, done: int, total: int) -> None:
+        """Show how far the work is.
+
+        Args:
+            done: How much is done.
+            total: How much there is to do, as far as is known.
+        """
+        if self._show is not None:
+            self._show(done, total)
+
+    def clear(self) -> None:
+        """Make place for a line of output; the next `set` shows the bar again."""
+        if self._show is not None and sys.stderr.isatty():
+            click.echo(_CLEAR, nl=False, err=True)
+
+
+@contextmanager
+def progress_of(title: str, total: int = 1) -> Iterator[Progress]:
+    """Show how far some work is, while the context is open.
+
+    Args:
+        title: Name of the work.
+        total: How much there is to do, as far as is known.
+
+    Yields:
+        What takes how much is done.
+    """
+    if not sys.stderr.isatty():
+        yield Progress(None)
+        return
+    opened = click.progressbar(range(total), label=title, file=sys.stderr, show_percent=True)
+    with opened as bar:
+
+        def show(done: int, known: int) -> None:
+            bar.length = max(known, 1)
+            bar.update(done - bar.pos)
+
+        yield Progress(show)
+
+
+@contextmanager
+def progress_of_reading(title: str, parts: Sequence[LinesPart]) -> Iterator[Sequence[LinesPart]]:
+    """Show how many bytes of files of this machine were read, while the context is open.
+
+    Args:
+        title: Name of the work.
+        parts: The files.
+
+    Yields:
+        The files, to be read instead. What is read again, as its records are not in order, is
+        not counted again.
+    """
+    if not sys.stderr.isatty():
+        yield parts
+        return
+    sizes = {part.name: _size(part.name) for part in parts}
+    read = dict.fromkeys(sizes, 0)
+    with progress_of(title, sum(sizes.values())) as progress:
+
+        def came(name: str, count: int) -> None:
+            read[name] = min(read[name] + count, sizes[name])
+            progress.set(sum(read.values()), sum(sizes.values()))
+
+        yield [attrs.evolve(part, opened=partial(_opened, part.name, came)) for part in parts]
+
+
+def _size(name: str) -> int:
+    try:
+        return Path(name).stat().st_size
+    except OSError:  # whoever reads it reports that
+        return 0
+
+
+def _opened(name: str, came: Callable[[str, int], None]) -> BinaryIO:
+    return cast("BinaryIO", io.BufferedReader(_Counted(name, came), _BLOCK))
+
+
+_BLOCK: Final = 1 << 16
+"""Bytes that are read from a file at once."""
+
+
+@final
+class _Counted(io.FileIO):
+    """A file that reports the number of bytes read."""
+
+    def __init__(self, name: str, came: Callable[[str, int], None]) -> None:
+        super().__init__(name)
+        self._came = partial(came, name)
+
+    @override
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        count: int | None = super().readinto(buffer)
+        self._came(count or 0)
+        return count
+
 
 _JUDGED: Final = len(CLAIMS_JUDGED) + len(STEP_TEXTS)
 

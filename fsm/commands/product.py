@@ -14,8 +14,7 @@ from typing import Final, TypedDict, final
 import attrs
 import click
 
-from fsm.commands.progress import Progress, progress_of
-from fsm.commands.shared import UsageError, counted, echo, print_json
+from fsm.commands.judge import Progress, UsageError, counted, echo, print_json, progress_of
 from fsm.product.composition import Bounds, Plan
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.evidence import scenario_of, sequence_diagram, trace_of

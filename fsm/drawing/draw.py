@@ -32,9 +32,8 @@ from functools import cache
 from html import escape
 from typing import Final, Protocol, TypeAlias, assert_never
 
-from fsm.errors import LayoutError
-from fsm.table import ALWAYS, Table, Transition
-from specs.plain_text import one_line
+from fsm.table import ALWAYS, LayoutError, Table, Transition
+from specs.jsonvalue import one_line
 from specs.trace import ABSENT
 
 Weights: TypeAlias = Mapping[tuple[str, str, str], int]

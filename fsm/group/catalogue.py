@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 import attrs
 import orjson
 
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, WELL_KNOWN, entry_at
+from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN, entry_at
 from specs.limits.engine import ROW_VALUE
 from specs.limits.group import (
     GROUP_CATALOGUE_BYTES,

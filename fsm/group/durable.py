@@ -25,8 +25,8 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.effects import Refused
+from fsm.limits.shares import Share, UserQueue, user_of
 from fsm.limits.timers import Alarms
-from fsm.limits.user_shares import Share, UserQueue, user_of
 from specs.limits.group import (
     DURABLE_ANSWER,
     DURABLE_BATCH,

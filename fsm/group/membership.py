@@ -30,7 +30,7 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key
 from fsm.group.row_form import read_row
-from fsm.group.rows_io import (
+from fsm.group.rows import (
     Answered,
     Conflicted,
     Current,

@@ -17,7 +17,7 @@ from typing import TypeAlias, final
 import attrs
 
 from fsm.group.kinds import GroupRow, Holder, SessionRow, session_key
-from fsm.group.rows_io import Applied, Change, Lost, Remove, RowNews, Withdrawn
+from fsm.group.rows import Applied, Change, Lost, Remove, RowNews, Withdrawn
 from specs.reply_code import TAKEN_OVER
 
 

@@ -2,7 +2,7 @@
 
 Each process keeps those with the least hashes, of each link and direction, so that both ends of
 a link keep the same ones. That needs no number of a message on its link, which only stubs
-record. `fsm.judge.missing` finds runs without a trace by them.
+record. `fsm.judge.trace_files` finds runs without a trace by them.
 
 A message arrives after it was sent. So the clock of the receiver is at least as far ahead as
 the difference of the two times says with no delay at all: each crossing is a bound, as in NTP.

@@ -28,8 +28,8 @@ from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process, Route
 from fsm.judge.claims.records import BUS, LISTENERS, Recent
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.crossings import CROSSED, Crossing, Crossings
-from fsm.judge.missing import Gaps, Missing, Participants, Took
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
+from fsm.judge.trace_files import Gaps, Missing, Participants, Took
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
 from specs.addresses.address import is_backend, runtime_of

@@ -15,8 +15,6 @@ import attrs
 from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import Skew, skews
-from fsm.judge.manifest import Manifest, not_there
-from fsm.judge.missing import Missing, Took, Trail, unsent
 from fsm.judge.process import (
     DisorderError,
     LateHomeError,
@@ -25,7 +23,7 @@ from fsm.judge.process import (
     judge_across,
 )
 from fsm.judge.replay import order_of
-from fsm.judge.trace_files import Part, Reading
+from fsm.judge.trace_files import Manifest, Missing, Part, Reading, Took, Trail, not_there, unsent
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.addresses.address import is_node
 from specs.claims import CLAIMS

@@ -6,9 +6,26 @@ have so many requests open at a receiver as this takes of a process; they take t
 """
 
 from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable
+from sys import getsizeof
 from typing import Final, Generic, TypeVar, final
 
+import attrs
+from typing_extensions import override
+
+from fsm.effects import Refused
+from specs.addresses.address import domain_of
+from specs.jsonvalue import Json
+from specs.limits.foreign_code import (
+    SANDBOXES,
+    SANDBOXES_CPU,
+    SANDBOXES_CPU_LEAST,
+    SANDBOXES_MEMORY,
+    SANDBOXES_SPAN,
+)
+from specs.limits.protocol import SANDBOX_CPU, SANDBOX_MEMORY
 from specs.message import Message
+from specs.reply_code import Code
 
 T = TypeVar("T")
 
@@ -158,3 +175,380 @@ class OpenShares(Generic[T]):
         self._total += 1
         self._open[following] = self._open.get(following, 0) + 1
         return waiter
+
+
+# What each user holds of one kind, counted and in bytes of memory, over all sessions of the user.
+
+
+def own_user(runtime: str) -> str:
+    """Return the user of a runtime where no user is known: itself."""
+    return runtime
+
+
+def user_of(message: Message, domain: str) -> str:
+    """Return the user that a message counts for: that of its login, else its runtime or sender.
+
+    Another domain is one user: who its users are, and how many, it says itself.
+
+    Args:
+        message: The message.
+        domain: Domain of the node.
+    """
+    origin, sender = domain_of(message.from_), message.identity
+    if origin != domain:
+        return origin
+    return message.from_ if sender is None else sender.user or sender.runtime
+
+
+@final
+@attrs.define(slots=True)
+class Share:
+    """A number of things, and their bytes of memory."""
+
+    count: int = 0
+    size: int = 0
+
+    def add(self, count: int, size: int) -> None:
+        """Add to it; a negative count and size take away."""
+        self.count += count
+        self.size += size
+
+
+@final
+class UserShares:
+    """The shares of the users of one node.
+
+    Args:
+        kind: What is counted, in the plural, such as `records`.
+        each: The limits of one user.
+        together: The limits of all users.
+        user_of: Returns the user of a runtime that holds nothing yet.
+        code: What a user is refused with that has its share; 503 where things only wait.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        each: Share,
+        together: Share,
+        user_of: Callable[[str], str] = own_user,
+        code: Code = Code.TOO_LARGE,
+    ) -> None:
+        self._kind: Final = kind
+        self._each: Final = each
+        self._limit: Final = together
+        self._user_of: Final = user_of
+        self._code: Final = code
+        self._runtimes: dict[str, tuple[str, Share]] = {}
+        self._users: dict[str, Share] = {}
+        self._all: Final = Share()
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory of all users."""
+        return self._all.size
+
+    def user(self, runtime: str) -> str:
+        """Return the user that a runtime counts for."""
+        held = self._runtimes.get(runtime)
+        return self._user_of(runtime) if held is None else held[0]
+
+    def __len__(self) -> int:
+        return len(self._runtimes)
+
+    def __contains__(self, runtime: object) -> bool:
+        """Return whether a runtime holds anything."""
+        return runtime in self._runtimes
+
+    def refusal(self, runtime: str, count: int, size: int) -> Refused | None:
+        """Return why a runtime gets no more; None: it may have it.
+
+        Args:
+            runtime: Address of the runtime.
+            count: How many.
+            size: Their bytes of memory.
+        """
+        kind = self._kind
+        mine = self._users.get(self.user(runtime)) or Share()
+        each, limit, total = self._each, self._limit, self._all
+        if count > 0 and mine.count + count > each.count:
+            return Refused(self._code, f"a user has at most {each.count} {kind}")
+        if size > 0 and mine.size + size > each.size:
+            return Refused(self._code, f"a user has at most {each.size} bytes of {kind}")
+        if count > 0 and total.count + count > limit.count:
+            return Refused(Code.UNAVAILABLE, f"the node has room for {limit.count} {kind}")
+        if size > 0 and total.size + size > limit.size:
+            return Refused(Code.UNAVAILABLE, f"the node has room for {limit.size} bytes of {kind}")
+        return None
+
+    def take(self, runtime: str, count: int, size: int) -> None:
+        """Count what a runtime takes, whether it may have it or not; negative: it gives back.
+
+        Args:
+            runtime: Address of the runtime.
+            count: How many.
+            size: Their bytes of memory.
+        """
+        held = self._runtimes.get(runtime)
+        if held is None:
+            held = self._runtimes[runtime] = self._user_of(runtime), Share()
+        user, mine = held
+        theirs = self._users.setdefault(user, Share())
+        for share in (mine, theirs, self._all):
+            share.add(count, size)
+        if not mine.count:
+            del self._runtimes[runtime]
+        if not theirs.count:
+            del self._users[user]
+
+    def give_back(self, runtime: str) -> None:
+        """Count nothing of a runtime any more."""
+        if runtime in self._runtimes:
+            _, mine = self._runtimes[runtime]
+            self.take(runtime, -mine.count, -mine.size)
+
+
+_HALF: Final = 2
+
+
+@final
+class UserQueue(Generic[T]):
+    """What waits in one place, in order; the messages of one user have half of it at most.
+
+    Args:
+        kind: What waits, in the plural.
+        most: Its limits; of all users together.
+    """
+
+    def __init__(self, kind: str, most: Share) -> None:
+        each = Share(most.count // _HALF, most.size // _HALF)
+        self._shares: Final = UserShares(kind, each, most, code=Code.UNAVAILABLE)
+        self._items: Final = deque[tuple[T, str, int]]()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def items(self) -> tuple[T, ...]:
+        """What waits, in order."""
+        return tuple(item for item, _, _ in self._items)
+
+    def put(self, item: T, user: str, size: int) -> Refused | None:
+        """Have an item wait; return why it cannot, None if it does.
+
+        Args:
+            item: The item.
+            user: The user that it counts for.
+            size: Its bytes.
+        """
+        refusal = self._shares.refusal(user, 1, size)
+        if refusal is None:
+            self._shares.take(user, 1, size)
+            self._items.append((item, user, size))
+        return refusal
+
+    def take(self, most: int | None = None) -> list[T]:
+        """Take out the first items, `most` of them at most."""
+        taken: list[T] = []
+        while self._items and len(taken) != most:
+            item, user, size = self._items.popleft()
+            self._shares.take(user, -1, -size)
+            taken.append(item)
+        return taken
+
+
+@final
+class UserTurns(Generic[T]):
+    """What waits in one place, in order for each user; the users take turns.
+
+    Args:
+        most: How much waits at most, of all users together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most: Final = most
+        self._items: Final[dict[Hashable, deque[T]]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, item: T, user: Hashable) -> T | None:
+        """Have an item of a user wait.
+
+        Returns:
+            What waits no more, as there is no room: the newest of the user of whom most waits.
+        """
+        self._items.setdefault(user, deque()).append(item)
+        if self._count < self._most:
+            self._count += 1
+            return None
+        longest = max(self._items, key=lambda one: (len(self._items[one]), one == user))
+        items = self._items[longest]
+        over = items.pop()
+        if not items:
+            del self._items[longest]
+        return over
+
+    def take(self) -> T:
+        """Take out the first item of the user whose turn it is."""
+        user = next(iter(self._items))
+        items = self._items.pop(user)
+        item = items.popleft()
+        self._count -= 1
+        if items:
+            self._items[user] = items
+        return item
+
+
+# Memory in bytes: what looked-up values and JSON that is kept take.
+
+_MESSAGE: Final = 512
+"""Bytes of a message without its addresses and its body."""
+
+
+def json_bytes(value: Json) -> int:
+    """Return the bytes of memory of JSON as objects; what is contained twice counts twice."""
+    total, level = 0, [value]
+    while level:
+        part = level.pop()
+        total += getsizeof(part)
+        if isinstance(part, dict):
+            total += sum(map(getsizeof, part))
+            level.extend(part.values())
+        elif isinstance(part, list):
+            level.extend(part)
+    return total
+
+
+def message_bytes(message: Message) -> int:
+    """Return the bytes of memory that a message takes."""
+    return _MESSAGE + len(message.from_) + len(message.to) + json_bytes(dict(message.body))
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory(dict[K, V]):
+    """A mapping that is looked up as often as a plain one, and begins anew when it is full.
+
+    Only `keep` adds entries.
+
+    Args:
+        entries: Maximum number of entries.
+        size: Maximum bytes of the texts that the entries are kept with.
+    """
+
+    __slots__ = ("_entries", "_left", "_size")
+
+    def __init__(self, entries: int, size: int) -> None:
+        super().__init__()
+        self._entries: Final = entries
+        self._size: Final = size
+        self._left = size
+
+    def keep(self, key: K, value: V, texts: Iterable[str]) -> V:
+        """Keep and return a value; one that is larger than the whole memory is only returned.
+
+        Args:
+            key: The key.
+            value: The value.
+            texts: The texts that it holds, and its key; all else is small.
+        """
+        size = sum(map(getsizeof, texts))
+        if size > self._size:
+            return value
+        if size > self._left or len(self) >= self._entries:
+            self.clear()
+        self._left -= size
+        self[key] = value
+        return value
+
+    @override
+    def clear(self) -> None:
+        super().clear()
+        self._left = self._size
+
+
+# What all sandbox processes of one host may use together, and which more may start (T16).
+
+MIB: Final = 1_048_576
+"""Bytes of a mebibyte."""
+
+
+@final
+@attrs.frozen
+class SandboxTotals:
+    """What all sandbox processes of a runtime may use together.
+
+    Attributes:
+        memory: Bytes of memory; at least those of one process, `SANDBOX_MEMORY`.
+        cpu: Processors.
+
+    Raises:
+        TypeError: A value is no number.
+        ValueError: There is less than one process may use.
+    """
+
+    memory: int = attrs.field(
+        default=SANDBOXES_MEMORY,
+        validator=[attrs.validators.instance_of(int), attrs.validators.ge(SANDBOX_MEMORY)],
+    )
+    cpu: float = attrs.field(
+        default=SANDBOXES_CPU,
+        validator=[
+            attrs.validators.instance_of((int, float)),
+            attrs.validators.ge(SANDBOXES_CPU_LEAST),
+        ],
+    )
+
+
+TOTALS: Final = SandboxTotals()
+"""Those of a host that is not configured."""
+
+
+@final
+class SandboxAdmission:
+    """The sandbox processes of one host.
+
+    Args:
+        totals: What they may use together.
+        is_grouped: Whether the kernel bounds them together.
+    """
+
+    def __init__(self, totals: SandboxTotals, *, is_grouped: bool) -> None:
+        self._totals = totals
+        self._is_grouped = is_grouped
+        self._running = 0
+
+    def enter(self) -> str | None:
+        """Count one more; if it may not start, return why, and count none."""
+        refusal = self._refusal()
+        if refusal is None:
+            self._running += 1
+        return refusal
+
+    def leave(self) -> None:
+        """Note that one has ended."""
+        self._running -= 1
+
+    def _refusal(self) -> str | None:
+        count, totals = self._running + 1, self._totals
+        if count > SANDBOXES:
+            return f"{SANDBOXES} sandbox processes run already"
+        if self._is_grouped:
+            return None
+        if count * SANDBOX_MEMORY > totals.memory:
+            return (
+                f"all sandboxes together may use {totals.memory // MIB} MiB of memory, and "
+                f"{self._running} of {SANDBOX_MEMORY // MIB} MiB each run already; "
+                "raise --sandbox-memory (RuntimeConfig.sandboxes)"
+            )
+        if count * SANDBOX_CPU > totals.cpu * SANDBOXES_SPAN:
+            return (
+                f"all sandboxes together may use {totals.cpu:g} processors of a day, and "
+                f"{self._running} of {SANDBOX_CPU} s each run already; "
+                "raise --sandbox-cpu (RuntimeConfig.sandboxes)"
+            )
+        return None

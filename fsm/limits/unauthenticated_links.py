@@ -13,7 +13,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.limits.token_bucket import Rate, TokenBuckets
+from fsm.limits.rates import Rate, TokenBuckets
 from specs.limits.protocol import ACCEPT_BATCH, ACCEPT_GRACE
 
 _IPV6_SITE_BITS: Final = 64

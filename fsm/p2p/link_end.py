@@ -14,13 +14,15 @@ to yield: it goes when the other link is live, and is resumed if that one fails 
 """
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from enum import Enum, unique
 from typing import Final, Protocol, final
 
 import attrs
 
 from fsm.engine import Entity, Step
+from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines import handler_controller as controller
 from fsm.machines.p2p_connection import (
     LINK_DIALLING,
@@ -31,20 +33,104 @@ from fsm.machines.p2p_connection import (
     Trigger,
 )
 from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy
-from fsm.p2p.negotiation import (
-    FIRST,
-    Role,
-    beginning,
-    is_plea,
-    negotiation_of,
-    own_is_smaller,
-    plea,
-)
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
-from specs.bodies.sync import Candidate, ConnectionData, IceCandidate
+from specs.addresses.address import domain_of
+from specs.bodies.object import Candidate, ConnectionData, IceCandidate
+from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, IN_PLACE_TRIES, SESSION_IDLE
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from specs.reply_code import LAST_SUCCESS, Code
+
+# The status of a Connection object: its negotiation, and pleas for another link.
+
+
+class Role(Enum):
+    """The role of this runtime at a link."""
+
+    REQUESTER = "requester"
+    HANDLER = "handler"
+
+
+def own_is_smaller(own_runtime: str, remote_runtime: str) -> bool:
+    """Return whether the own runtime's address is the smaller one, in byte order.
+
+    When two runtimes ask each other for a link at once, both ends decide alike by this; the
+    guards of the tables say what follows.
+
+    Args:
+        own_runtime: Address of the own runtime.
+        remote_runtime: Address of the other runtime.
+    """
+    return own_runtime.encode() < remote_runtime.encode()
+
+
+FIRST: Final = 1
+"""The number of a link's first negotiation."""
+
+UNREACHABLE: Final = "unreachable"
+"""Begin of the status, or of its end, by which an object's reporter pleads to be dialled."""
+
+_LATER: Final = re.compile(r"negotiation-([1-9][0-9]{0,8})(?:-|\Z)")
+
+
+def negotiation_of(status: str) -> int:
+    """Return the number of the negotiation that an object with this status is of."""
+    found = _LATER.match(status)
+    return FIRST if found is None else int(found[1])
+
+
+def is_plea(status: str) -> bool:
+    """Return whether the reporter pleads to be dialled."""
+    found = _LATER.match(status)
+    return status[0 if found is None else found.end() :].startswith(UNREACHABLE)
+
+
+def beginning(negotiation: int) -> str:
+    """Write that a negotiation begins."""
+    return "" if negotiation == FIRST else f"negotiation-{negotiation}"
+
+
+def plea(negotiation: int, count: int) -> str:
+    """Write the reporter's request for a new negotiation.
+
+    Args:
+        negotiation: Number of the negotiation.
+        count: A number that differs in each request.
+    """
+    begun = beginning(negotiation)
+    return f"{begun}-{UNREACHABLE}-{count}" if begun else f"{UNREACHABLE}-{count}"
+
+
+# The shares that one handler stub gives to other runtimes (T11).
+
+_RATE: Final = Rate(INVITATION_RATE, INVITATION_BURST)
+
+
+@final
+class HandlerQuota:
+    """The shares of one handler."""
+
+    def __init__(self) -> None:
+        self._buckets: Final = TokenBuckets[str](_RATE)
+
+    def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
+        """Return the reason to refuse a runtime a link now; None: there is none.
+
+        Args:
+            remote: The requesting runtime.
+            linked: The runtimes that have one, or are getting one.
+            now: Seconds of any clock.
+        """
+        if not self._buckets.try_spend(remote, now):
+            return "this runtime asks for links too often"
+        others = [one for one in linked if one != remote]
+        if len(others) >= HANDLED_LINKS:
+            return "too many runtimes have links"
+        domain = domain_of(remote)
+        if sum(domain_of(one) == domain for one in others) >= HANDLED_OF_DOMAIN:
+            return "too many runtimes of this domain have links"
+        return None
+
 
 _GIVE_UP: Final = {
     State.CREATED: Trigger.REFUSED,

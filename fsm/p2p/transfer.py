@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.limits.token_bucket import TokenBucket
+from fsm.limits.rates import TokenBucket
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from specs.limits.p2p import CONTROL_BURST, CONTROL_RATE
 from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, STUB_QUEUE

@@ -19,7 +19,6 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.errors import UndeclaredTransitionError
 from fsm.frozen import frozen, thawed
 from fsm.product.composition import (
     Composition,
@@ -31,7 +30,7 @@ from fsm.product.composition import (
     Situation,
     UnsafeError,
 )
-from fsm.table import Table
+from fsm.table import Table, UndeclaredTransitionError
 from specs.trace import ABSENT
 
 Key: TypeAlias = Hashable

@@ -18,7 +18,7 @@ import attrs
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
-from fsm.limits.user_shares import Share, UserShares, own_user
+from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.address import ADDRESS, State, Trigger
 from fsm.registry.addresses import AddressMint
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of

@@ -16,8 +16,8 @@ from typing import Final, final
 
 import attrs
 
+from fsm.effects import is_p2p_part
 from fsm.engine import Entity, Step
-from fsm.intent import is_p2p_part
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
 from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.sync.observer_copy import State as CopyState

@@ -18,28 +18,48 @@ Criteria narrow each: `scheme`, `resources` and `dataSchemes`, and the fields `u
 `name` and `reporter`; a record must have all that are named.
 """
 
+import base64
+import binascii
+import hashlib
 import json
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
-from typing import Final, TypeAlias, final
+from heapq import heapify, heappop, heapreplace
+from typing import Final, Self, TypeAlias, final
 
 import attrs
 
 from fsm.engine import Step
+from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines.registration import REGISTRATION, State
-from specs.addresses.address import canonical, host_of, is_below, last_segment, scheme_of
-from specs.addresses.descriptor import is_other_stub
-from specs.errors import BadUrlError
+from specs.addresses.address import (
+    canonical,
+    host_of,
+    is_below,
+    is_other_stub,
+    last_segment,
+    scheme_of,
+)
+from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at
 from specs.limits.node import (
     INDEXED_NAMES,
     MAX_RECORD_BYTES,
+    PUSH_DEVICES,
+    PUSH_LIFE,
+    PUSH_RUNTIMES,
     RECORD_COST,
     RECORD_KEY_COST,
 )
-from specs.limits.protocol import SEARCH_PAGE
+from specs.limits.protocol import (
+    MAX_ID,
+    SEARCH_BYTES,
+    SEARCH_CURSOR_CHARS,
+    SEARCH_PAGE,
+    SEARCH_WAITING,
+)
 from specs.reply_code import Code
 
 
@@ -591,3 +611,356 @@ def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
         why = f"p2pRequester {requester} is no P2P requester stub"
         return Answered(Code.MALFORMED, why)
     return None
+
+
+# The devices of runtimes that sleep, and who may wake them how often (PFY-09).
+
+_SENDERS: Final = Rate(1 / 6, 10)
+"""Calls of one sender: ten at once, then ten a minute (ours)."""
+
+_CALLS: Final = Rate(1 / 60, 5)
+"""Calls that one device gets of one sender: five at once, then one a minute (ours)."""
+
+_ALL_CALLS: Final = Rate(1 / 6, 30)
+"""Calls that one device gets of all: one sender alone cannot use them up (ours)."""
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Device:
+    """How a push service reaches the device of a runtime (RFC 8030, RFC 8291).
+
+    Attributes:
+        runtime: The runtime that registered it.
+        user: The user who was logged in there; None: nobody.
+        endpoint: URL that the push service gave to the device. Whoever has it may try to push.
+        p256dh: Public key of the device, an uncompressed point in base64url.
+        auth: Secret of the device, in base64url.
+        until: When it is forgotten unless it is registered again.
+    """
+
+    runtime: str
+    user: str | None
+    endpoint: str = attrs.field(repr=False)
+    p256dh: str = attrs.field(repr=False)
+    auth: str = attrs.field(repr=False)
+    until: float
+
+
+@final
+class DeviceTable:
+    """The devices of one node; a runtime has one, a user at most `PUSH_DEVICES`."""
+
+    def __init__(self, devices: Iterable[Device] = ()) -> None:
+        self._devices: dict[str, Device] = {}
+        self._of_user: dict[str, set[str]] = {}
+        self._senders = TokenBuckets[str](_SENDERS)
+        self._calls = TokenBuckets[tuple[str, str]](_CALLS)
+        self._all_calls = TokenBuckets[str](_ALL_CALLS)
+        for one in devices:
+            self._note(one)
+
+    def __len__(self) -> int:
+        return len(self._devices)
+
+    def keep(self, device: Device, now: float) -> tuple[str, ...] | None:
+        """Register a device; return the runtimes whose devices had to give way.
+
+        Those of the same user that are registered longest give way. None: the table is full.
+
+        Args:
+            device: The device; it replaces the former one of its runtime.
+            now: Current time.
+        """
+        self.forget(device.runtime)
+        gone: list[str] = []
+        if device.user is not None:
+            held = sorted(self.reached_by(device.user, 0.0), key=lambda one: one.until)
+            gone += [one.runtime for one in held[: max(0, len(held) + 1 - PUSH_DEVICES)]]
+        if len(self._devices) - len(gone) >= PUSH_RUNTIMES:
+            gone += [one.runtime for one in self._devices.values() if one.until <= now]
+        for runtime in gone:
+            self.forget(runtime)
+        if len(self._devices) >= PUSH_RUNTIMES:
+            return None
+        self._note(attrs.evolve(device, until=now + PUSH_LIFE))
+        return tuple(gone)
+
+    def _note(self, device: Device) -> None:
+        self._devices[device.runtime] = device
+        if device.user is not None:
+            self._of_user.setdefault(device.user, set()).add(device.runtime)
+
+    def forget(self, runtime: str) -> bool:
+        """Forget the device of a runtime; return whether there was one."""
+        device = self._devices.pop(runtime, None)
+        if device is None:
+            return False
+        if device.user is not None:
+            others = self._of_user[device.user]
+            others.discard(runtime)
+            if not others:
+                del self._of_user[device.user]
+        return True
+
+    def device_of(self, runtime: str) -> Device | None:
+        """Return the device of a runtime, if there is one."""
+        return self._devices.get(runtime)
+
+    def reached_by(self, address: str, now: float) -> tuple[Device, ...]:
+        """Return the devices of a runtime, or of a user.
+
+        Args:
+            address: Address of the runtime or user.
+            now: Current time.
+        """
+        runtimes = self._of_user.get(address, {address})
+        found = (self._devices.get(runtime) for runtime in sorted(runtimes))
+        return tuple(one for one in found if one is not None and one.until > now)
+
+    def may_call(self, sender: str, now: float) -> bool:
+        """Spend a call of a sender; return whether it had one.
+
+        Args:
+            sender: Runtime, or node of another domain.
+            now: Current time.
+        """
+        return self._senders.try_spend(sender, now)
+
+    def may_reach(self, device: Device, sender: str, now: float) -> bool:
+        """Spend a call of a sender to a device; return whether there was one.
+
+        Args:
+            device: The device.
+            sender: Runtime, or node of another domain.
+            now: Current time.
+        """
+        may = self._calls.try_spend((sender, device.runtime), now)
+        return may and self._all_calls.try_spend(device.runtime, now)
+
+
+# Pages of a search: newest records first, and no session fills a page (M-26..M-28).
+
+_QUARTER: Final = 4
+_TAG: Final = 6
+_BAD: Final = "after is no cursor that this search has returned"
+
+
+@final
+@attrs.frozen(slots=True)
+class Found:
+    """A record that a search found.
+
+    Attributes:
+        number: Number of its registration.
+        runtime: The runtime whose session registered it.
+        value: The record as it is shown.
+    """
+
+    number: int
+    runtime: str
+    value: JsonObject
+
+
+@final
+@attrs.frozen(slots=True)
+class Cursor:
+    """The place in a search at which a page begins.
+
+    Attributes:
+        search: Tag of the search.
+        is_live: Whether the search shows live records; else those that are away.
+        below: Number below which nothing was delivered.
+        waiting: By the tag of a session: the number of its last delivered record, above `below`.
+    """
+
+    search: str
+    is_live: bool
+    below: int = MAX_ID + 1
+    waiting: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def first(cls, search: Search, *, is_live: bool) -> Self:
+        """Return the place before the newest record.
+
+        Args:
+            search: The search.
+            is_live: Whether it shows live records.
+        """
+        return cls(_tag_of(search), is_live)
+
+    @classmethod
+    def read(cls, text: str, search: Search) -> Self:
+        """Read the cursor that a requester gives back.
+
+        Args:
+            text: The cursor.
+            search: The search that goes on.
+
+        Raises:
+            BadMessageError: It is none of this search.
+        """
+        if len(text) > SEARCH_CURSOR_CHARS:
+            raise BadMessageError(_BAD)
+        try:
+            parts: Json = json.loads(base64.b64decode(text, altchars=b"-_", validate=True))
+        except (binascii.Error, ValueError, RecursionError) as exc:
+            raise BadMessageError(_BAD) from exc
+        match parts:
+            case [str(tag), bool(is_live), int(below), dict(waiting)] if tag == _tag_of(search):
+                places = [(who, at) for who, at in waiting.items() if type(at) is int]
+                if len(places) == len(waiting):
+                    return cls(tag, is_live, below, tuple(places))
+        raise BadMessageError(_BAD)
+
+    @property
+    def text(self) -> str:
+        """The cursor as a requester gets it."""
+        parts: list[Json] = [self.search, self.is_live, self.below, {**dict(self.waiting)}]
+        return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode()
+
+
+@final
+@attrs.frozen(slots=True)
+class Lane:
+    """The records of one session that a search finds.
+
+    Attributes:
+        runtime: The runtime of the session.
+        older: Yields those with a number below a given one, newest first.
+    """
+
+    runtime: str
+    older: Callable[[int], Iterator[Found]]
+
+
+@final
+@attrs.frozen(slots=True)
+class Page:
+    """A part of the records that a search found.
+
+    Attributes:
+        values: The records, newest first.
+        after: The place of the next page; None: this is the last one.
+    """
+
+    values: tuple[JsonObject, ...]
+    after: Cursor | None = None
+
+
+def page_of(lanes: Iterable[Lane], start: Cursor, limit: int) -> Page:
+    """Return the page that begins at a place.
+
+    It looks at few records beside those of the page: the lanes are merged.
+
+    Args:
+        lanes: All records that the search finds now, by session.
+        start: The place.
+        limit: How many records the page has at most.
+    """
+    waiting, tags = dict(start.waiting), _Tags()
+    following: list[tuple[int, int, Found, Iterator[Found]]] = []
+    for nth, lane in enumerate(lanes):
+        place = waiting.get(tags.of(lane.runtime), start.below) if waiting else start.below
+        records = lane.older(place)
+        first = next(records, None)
+        if first is not None:
+            following.append((-first.number, nth, first, records))
+    heapify(following)
+    behind = {tags.of(one.runtime) for _, _, one, _ in following} & waiting.keys()
+    filling = _Filling(limit, behind, tags, is_shared=len(following) > 1)
+    held = filling.fill(following)
+    if not following and not held:
+        return Page(tuple(one.value for one in filling.taken))
+    below = min(start.below, filling.passed)
+    held |= {one.runtime for _, _, one, _ in following if one.number >= below}
+    last = {one.runtime: one.number for one in filling.taken}
+    places = {
+        tags.of(runtime): last.get(runtime, waiting.get(tags.of(runtime), below))
+        for runtime in held
+    }
+    after = attrs.evolve(start, below=below, waiting=tuple(sorted(places.items())))
+    return Page(tuple(one.value for one in filling.taken), after)
+
+
+@final
+class _Tags:
+    """Short names of runtimes in a cursor."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, runtime: str) -> str:
+        """Return the tag of a runtime."""
+        tag = self._known.get(runtime)
+        if tag is None:
+            tag = self._known[runtime] = _hashed(runtime)
+        return tag
+
+
+@final
+class _Filling:
+    """A page while it is filled.
+
+    Attributes:
+        taken: The records in it so far.
+        passed: Number of the last record that was taken, or has to wait.
+    """
+
+    def __init__(self, limit: int, behind: set[str], tags: _Tags, *, is_shared: bool) -> None:
+        self.taken: list[Found] = []
+        self.passed = MAX_ID + 1
+        self._limit = limit
+        self._entries = max(1, limit // _QUARTER) if is_shared else limit
+        self._bytes = SEARCH_BYTES // _QUARTER if is_shared else SEARCH_BYTES
+        self._room = SEARCH_BYTES
+        self._used: dict[str, tuple[int, int]] = {}
+        self._behind = behind
+        self._tags = tags
+
+    def fill(self, following: list[tuple[int, int, Found, Iterator[Found]]]) -> set[str]:
+        """Take records until the page is full; return the sessions that have to wait.
+
+        Args:
+            following: A heap of the newest record of each session, and the ones after it; those
+                that are taken, or have to wait, are removed.
+        """
+        held: set[str] = set()
+        while following and len(self.taken) < self._limit:
+            _, nth, one, records = following[0]
+            size = len(json.dumps(one.value, separators=(",", ":"))) + 1
+            entries, used = self._used.get(one.runtime, (0, 0))
+            if entries and (entries == self._entries or used + size > self._bytes):
+                if not self._has_room_for(one.runtime):
+                    break
+                held.add(one.runtime)
+                heappop(following)
+            elif self.taken and size > self._room:
+                break
+            else:
+                self.taken.append(one)
+                self._room -= size
+                self._used[one.runtime] = entries + 1, used + size
+                after = next(records, None)
+                if after is None:
+                    heappop(following)
+                else:
+                    heapreplace(following, (-after.number, nth, after, records))
+            self.passed = one.number
+        return held
+
+    def _has_room_for(self, runtime: str) -> bool:
+        """Return whether the cursor has room for one more session that waits."""
+        self._behind.add(self._tags.of(runtime))
+        return len(self._behind) <= SEARCH_WAITING
+
+
+def _tag_of(search: Search) -> str:
+    narrowed = sorted(search.resources), sorted(search.data_schemes)
+    fields = sorted((by.value, text) for by, text in search.fields)
+    return _hashed(repr((search.by.value, search.value, search.scheme, narrowed, fields)))
+
+
+def _hashed(text: str) -> str:
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_TAG).digest()
+    return base64.urlsafe_b64encode(digest).decode()

@@ -14,10 +14,9 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
+from fsm.limits.shares import Share, UserShares
 from fsm.limits.timers import Alarms
-from fsm.limits.user_shares import Share, UserShares
 from fsm.machines.registration import REGISTRATION, State, Trigger
-from fsm.registry.pages import Cursor, Found, Lane, page_of
 from fsm.registry.records import (
     AWAY,
     KEPT,
@@ -27,12 +26,15 @@ from fsm.registry.records import (
     Answered,
     By,
     Create,
+    Cursor,
     Effect,
     Entry,
     Find,
     Forget,
+    Found,
     Input,
     Keep,
+    Lane,
     Leave,
     Read,
     RecordIndex,
@@ -42,6 +44,7 @@ from fsm.registry.records import (
     Tick,
     Touch,
     create_refusal,
+    page_of,
     shown,
     size_refusal,
     touch_refusal,

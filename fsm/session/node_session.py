@@ -39,7 +39,7 @@ from enum import Enum, auto, unique
 from typing import Final, assert_never, final
 
 from fsm.engine import Entity
-from fsm.limits.user_shares import Share, UserShares, own_user
+from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.session import SESSION, State, Trigger
 from fsm.session.node_session_io import (
     ClaimAsked,

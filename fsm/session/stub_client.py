@@ -26,7 +26,7 @@ from typing import Final, assert_never, final
 
 from fsm.effects import Dropped
 from fsm.engine import Entity
-from fsm.limits.token_bucket import Rate, TokenBucket
+from fsm.limits.rates import Rate, TokenBucket
 from fsm.machines.stub_connection import (
     NODE_LINK,
     STUB_CONNECTION,

@@ -9,7 +9,7 @@ import attrs
 
 from fsm.effects import Dropped
 from fsm.engine import Step
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.bodies.word import SessionMethod
 from specs.identity import SenderIdentity
 from specs.message import Message

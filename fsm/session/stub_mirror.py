@@ -3,7 +3,6 @@
 from typing import Final, final
 
 from fsm.engine import Entity, Step
-from fsm.errors import UndeclaredTransitionError
 from fsm.machines.stub_connection import (
     NODE_LINK,
     STUB_CONNECTION,
@@ -12,6 +11,7 @@ from fsm.machines.stub_connection import (
     State,
     Trigger,
 )
+from fsm.table import UndeclaredTransitionError
 
 _TALKING: Final = frozenset({LinkState.RENEWING, LinkState.OPEN, LinkState.PINGING})
 """While the session is open."""

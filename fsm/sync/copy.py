@@ -23,7 +23,7 @@ from fsm.engine import NOTHING, Entity, Step
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, State, Trigger
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed, is_applicable
-from specs.bodies.sync import Change, DataObject, Snapshot
+from specs.bodies.object import Change, DataObject, Snapshot
 from specs.jsonvalue import JsonObject, frozen_object
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST, VALUE_BYTES

@@ -26,7 +26,7 @@ import attrs
 
 from fsm.limits.timers import Alarms
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
-from specs.bodies.sync import Change, DataObject
+from specs.bodies.object import Change, DataObject
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import LEASE_SLACK, PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 

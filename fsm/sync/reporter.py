@@ -33,7 +33,7 @@ from fsm.sync.stored import (
 )
 from fsm.sync.value.value import changed, published_change
 from specs.addresses.address import runtime_of
-from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.jsonvalue import ABSENT, value_at
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED
 from specs.reply_code import Code

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never, final
 
 import attrs
 
-from specs.bodies.sync import DataObject
+from specs.bodies.object import DataObject
 from specs.jsonvalue import JsonObject
 
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar, final
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
-from fsm.limits.user_shares import Share, UserShares, own_user
+from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION, State, Trigger
 from specs.limits.node import (
     DOMAIN_PATH_BYTES,

@@ -13,8 +13,7 @@ from spark.errors import FormerReportError
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from spark.report.figures import Figures
 from spark.report.page import Shown, made_by, page
-from spark.report.stories import Story
-from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, machine_line, node_line
+from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, Story, machine_line, node_line
 from specs.jsonvalue import Json, JsonObject
 
 _FIGURES: Final = ("verdict", "events", "entities", "violations", "quarantined")

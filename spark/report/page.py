@@ -12,18 +12,6 @@ from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Row, Step
 from spark.report.figures import Figures, Latency, Way
-from spark.report.markup import (
-    anchor,
-    cell,
-    code,
-    details,
-    headed,
-    number,
-    section,
-    table,
-    text,
-    word,
-)
 from spark.report.pictures import (
     SERIES,
     dwell_plot,
@@ -33,17 +21,27 @@ from spark.report.pictures import (
     sequence,
     timeline,
 )
-from spark.report.stories import Story
 from spark.report.words import (
     BY_NOBODY,
     CLAIM,
     VERDICT,
+    Story,
+    anchor,
+    cell,
     checked,
+    code,
     count,
+    details,
     duration,
+    headed,
     machine_line,
     node_line,
+    number,
     row_name,
+    section,
+    table,
+    text,
+    word,
 )
 from specs.trace import ABSENT
 

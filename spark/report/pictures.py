@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from spark.findings import MachineUse
 from spark.report.figures import QUANTILES, Hole, Hop, Latency, ProcessRun, Way
-from spark.report.markup import cell, code, details, number, table, text
-from spark.report.stories import Event
-from spark.report.words import duration
+from spark.report.words import Event, cell, code, details, duration, number, table, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

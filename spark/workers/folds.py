@@ -22,10 +22,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.udf import UserDefinedFunction
 
 from fsm.judge.claims.fold import Datum, Evidence, Finding
-from fsm.judge.missing import Took
 from fsm.judge.process import ProcessJudgement, judge_across
 from fsm.judge.replay import Violation
-from fsm.judge.trace_files import BadLine, Part, TraceFileError
+from fsm.judge.trace_files import BadLine, Part, Took, TraceFileError
 from fsm.judge.trace_line import BadTraceLineError, Flaw, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
 from spark.files import NotesPart, part_of

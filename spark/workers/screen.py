@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 
-from fsm.judge.missing import Gaps, Missing
 from fsm.judge.replay import (
     SHORTEST,
     STEPS_OF_A_STAY,
@@ -28,7 +27,7 @@ from fsm.judge.replay import (
     NodeJudgement,
     stay_of,
 )
-from fsm.judge.trace_files import Part
+from fsm.judge.trace_files import Gaps, Missing, Part
 from fsm.judge.trace_line import TraceLine
 from fsm.machine_list import MACHINES
 from spark.workers.columns import ROWS, Batch, UndecidedError, batches_of, records_about

@@ -9,9 +9,9 @@ from typing import Annotated, Final, TypeAlias
 
 import attrs
 
+from specs.bodies.object import Lease, Snapshot, Version
 from specs.bodies.registry import Allocated, FoundRecord
 from specs.bodies.session import IceServers, SessionGranted, StatementGiven, TurnServer
-from specs.bodies.sync import Lease, Snapshot, Version
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_ID
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code

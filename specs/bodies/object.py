@@ -10,20 +10,375 @@ from typing import Annotated, Final, Literal, TypeAlias
 import attrs
 
 from specs.bodies.link import Path
-from specs.bodies.sync import (
-    CreateObject,
-    InviteObservers,
-    ObjectName,
-    Observe,
-    Version,
+from specs.bodies.word import (
+    AttributeType,
+    CandidateKind,
+    DescriptionType,
+    LinkRole,
+    LinkValue,
+    Operation,
 )
-from specs.bodies.word import AttributeType, Operation
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.message import Message, MessageType
-from specs.schema.field import Address, Addresses, Filled, checked, wire
+from specs.schema.field import Address, Addresses, Filled, Names, Needs, checked, ruled, wire
 from specs.schema.shape import END, Size, Text, Whole
+
+# Bodies of data objects, and of P2P links, which are data objects too (M-32..M-47).
+
+Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
+"""A version of a data object; rises by one with each change (SYN-16)."""
+
+Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
+"""Seconds for which a subscription is granted; it ends then unless it is renewed (ours)."""
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ConnectionDescription:
+    """The offer or answer of one end of a P2P link (P2P-07).
+
+    Attributes:
+        type: `offer` or `answer`.
+        sdp: Session description; only for WebRTC.
+    """
+
+    type: Annotated[str, DescriptionType] = DescriptionType.UNSET.value
+    sdp: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Candidate:
+    """An address of an end of a P2P link.
+
+    Attributes:
+        kind: websocket, tcp or unix.
+        address: URL, `host:port` or socket path, by kind.
+        secret: Names the link to its listener: a hint, and proof of nothing.
+        host: Proof of the machine; what leads nowhere else is only dialled on it.
+    """
+
+    kind: Annotated[str, CandidateKind]
+    address: Filled
+    secret: Filled
+    host: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class IceCandidate:
+    """A candidate of ICE, as `RTCPeerConnection` gives and takes it; it is signed alone.
+
+    Attributes:
+        candidate: Its text; empty: it is the last one.
+        signature: Covers it, the session description, and what that is good for.
+        sdp_mid: Name of its media section.
+        sdp_m_line_index: Number of its media section.
+        host: Proof of the machine, as of a listener.
+    """
+
+    candidate: str
+    signature: Filled
+    sdp_mid: str | None = attrs.field(default=None, metadata=wire("sdpMid"))
+    sdp_m_line_index: Annotated[int, Whole(0, 0)] | None = attrs.field(
+        default=None, metadata=wire("sdpMLineIndex")
+    )
+    host: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class LinkSecurity:
+    """The proof that an offer or answer is of a runtime (ours).
+
+    The signature covers the owner of the object, both runtimes, the object, the object that an
+    answer answers, the number of the negotiation, the candidates, the session description, and
+    what stands here.
+
+    Attributes:
+        key: Public key of the runtime: Ed25519, in base64url without padding.
+        signature: Signature by the key, in base64url without padding.
+        certificate: The only certificate of TLS that its end shows: DER, in base64url without
+            padding; a browser has none.
+        fingerprint: Of the only certificate of DTLS that its end shows, as in SDP.
+        assertion: Token of an identity provider that names the key (`cnf`).
+        statement: Statement of the domain about runtime and key.
+    """
+
+    key: Filled = attrs.field(metadata=wire("publicKey"))
+    signature: Filled
+    certificate: Filled | None = None
+    fingerprint: Filled | None = None
+    assertion: str | None = attrs.field(default=None, repr=False)
+    statement: str | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ConnectionData:
+    """The value of a Connection data object (P2P-07, C-25).
+
+    Attributes:
+        owner: The stub that reports it.
+        status: `unreachable-<n>`: none of the peer's candidates opened, for the
+            n-th time; the peer may dial. `negotiation-<n>`: from the second offer or
+            answer on, its number; a plea follows as `negotiation-<n>-unreachable-<m>`.
+        candidates: Listeners of the end.
+        ice_candidates: Candidates of ICE, added as they are found.
+        security: Written after the description and the candidates; nothing counts before.
+    """
+
+    owner: Address
+    status: str = ""
+    connection_description: ConnectionDescription | None = attrs.field(
+        default=None, metadata=wire("connectionDescription")
+    )
+    candidates: tuple[Candidate, ...] = ()
+    ice_candidates: tuple[IceCandidate, ...] = attrs.field(
+        default=(), metadata=wire("iceCandidates")
+    )
+    security: LinkSecurity | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class NewObject:
+    """A data object before it has an address: what its reporter says of it (M-32)."""
+
+    reporter: Address
+    data: JsonObject
+    runtime: Address | None = None
+    name: str | None = None
+    schema: str | None = None
+    resources: Names | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class DataObject:
+    """A data object as its reporter's end keeps it: metadata and data.
+
+    Attributes:
+        url: Its address.
+        version: Rises by one with each change (SYN-16).
+        data: The value, as its schema says.
+        children_objects: Its children: by resource, by name, each with `value` and
+            `version`, the id of the message that wrote it (SYN-24).
+        created: When it was created, in the form of RFC 3339, UTC.
+    """
+
+    reporter: Address
+    runtime: Address
+    data: JsonObject
+    url: Address
+    version: Version = 1
+    name: str | None = None
+    schema: str | None = None
+    resources: Names = ()
+    children_objects: JsonObject | None = attrs.field(
+        default=None, metadata=wire("childrenObjects")
+    )
+    created: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Snapshot:
+    """A data object as an observer gets it, version included (M-36, M-38, M-41).
+
+    Attributes:
+        created: When it was created, in the form of RFC 3339, UTC.
+    """
+
+    url: Address
+    version: Version
+    data: JsonObject
+    reporter: Address | None = None
+    runtime: Address | None = None
+    name: str | None = None
+    schema: str | None = None
+    resources: Names | None = None
+    children_objects: JsonObject | None = attrs.field(
+        default=None, metadata=wire("childrenObjects")
+    )
+    created: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class CreateObject:
+    """Ask the sync manager to create an object (M-32).
+
+    Attributes:
+        resource: The address it had, where it is resumed.
+        p2p: Whether observers may be notified by direct links.
+        store: Whether the sync manager keeps a copy of its own.
+        allow: Hyperties that may observe and read without a decision.
+        public: Whether every hyperty may.
+    """
+
+    value: NewObject
+    schema: Filled
+    p2p: bool | None = None
+    store: bool | None = None
+    resource: Address | None = None
+    resume: bool | None = None
+    allow: tuple[Address, ...] | None = None
+    public: bool | None = attrs.field(default=None, metadata=wire("publicObservation"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class EndReport:
+    """Ask the sync manager to delete an object, or one attribute of it (M-46).
+
+    Attributes:
+        store: Whether a stored object stays stored, and waits for its reporter (SYN-28).
+        attribute: Delete only this attribute: dotted path in the value; the object stays.
+    """
+
+    resource: Address
+    store: bool | None = None
+    attribute: Filled | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ReadAttribute:
+    """Read one attribute of an object (M-41).
+
+    Attributes:
+        attribute: Dotted path in the value of the object.
+    """
+
+    attribute: Filled
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class InviteObservers:
+    """Ask the sync manager to invite an observer (M-33).
+
+    Attributes:
+        authorise: The one that is invited: a request has one final answer (C-80).
+        value: Metadata of the object that the invitation shows.
+    """
+
+    resource: Address
+    schema: Filled
+    authorise: Annotated[tuple[Address, ...], Size(1, 1)]
+    value: JsonObject
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Invitation:
+    """Invite an observer (M-34).
+
+    Attributes:
+        source: The reporter.
+        value: Metadata of the object.
+    """
+
+    source: Address
+    schema: Filled
+    value: JsonObject
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Observe:
+    """Ask the own sync manager to observe an object (M-36)."""
+
+    resource: Address
+    schema: Filled | None = None
+    p2p: bool | None = None
+    store: bool | None = None
+    resume: bool | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObjectAnew:
+    """Show an observer the whole object again: what was said meanwhile may be lost (M-36)."""
+
+    resource: Address
+    value: Snapshot
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Subscription:
+    """Subscribe or unsubscribe an observer at the reporter (M-38, M-43).
+
+    Attributes:
+        renews: Whether the sync manager that asks renews what it is granted: then it is
+            granted for a time, which the answer says. Without it, without end (ours).
+        version: Of the copy that the observer has: its subscription is renewed, and the
+            object comes with the answer only if it is another (ours).
+    """
+
+    source: Address
+    children_resources: Names | None = attrs.field(default=None, metadata=wire("childrenResources"))
+    renews: bool | None = None
+    version: Version | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(
+    Needs("operation", "attribute_type"), Needs("operation", "value"), Needs("index", "operation")
+)
+class Change:
+    """One change of a data object (M-40).
+
+    Attributes:
+        version: Of the object after the change (C-77).
+        attribute: Dotted path; absent: `value` is the whole new value.
+        value: New value; absent removes the attribute.
+        operation: `add` or `remove` elements of an array.
+        index: Where in the array (ours): `add` inserts before this element; absent: there was no
+            array. `remove` removes the elements of `value`, which stand from it on, or as many
+            as `value` says; 0: the last one, which is it.
+    """
+
+    version: Version
+    attribute: Filled | None = None
+    value: Json = None
+    attribute_type: Annotated[str, AttributeType] | None = attrs.field(
+        default=None, metadata=wire("attributeType")
+    )
+    operation: Annotated[str, Operation] | None = None
+    last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
+    source: Address | None = None
+    index: Annotated[int, Whole(0, MAX_ID)] | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(Needs("operation", "attribute_type"), Needs("operation", "value"))
+class ChangeObject:
+    """Ask the own sync manager to change and publish an object one reports (M-40).
+
+    Attributes:
+        attribute: Dotted path; absent: `value` is the whole new value.
+        value: New value; absent removes the attribute.
+        operation: `add` or `remove` elements of an array.
+    """
+
+    resource: Address
+    attribute: Filled | None = None
+    value: Json = None
+    attribute_type: Annotated[str, AttributeType] | None = attrs.field(
+        default=None, metadata=wire("attributeType")
+    )
+    operation: Annotated[str, Operation] | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class LinkRow:
+    """The row of a runtime's registry about its link to another runtime (P2P-18).
+
+    Attributes:
+        role: Which end this runtime is.
+        status: State of the connection, in the machine's words.
+        link: Address of this runtime's end.
+    """
+
+    role: Annotated[str, LinkRole]
+    status: Annotated[str, LinkValue]
+    link: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObjectName:
+    """Name one object or address (M-42, M-45, M-46, M-56)."""
+
+    resource: Address
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -12,13 +12,12 @@ from transitions import Event, MachineError
 
 import fsm
 from fsm.engine import PER_MESSAGE, Entity, Step, by_lookup, by_trigger, machine_of
-from fsm.errors import UndeclaredTransitionError, UnknownMachineError
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.transaction import Trigger as TransactionTrigger
-from fsm.table import when
+from fsm.table import UndeclaredTransitionError, UnknownMachineError, when
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import ABSENT
 from tests.support.trace.tables import BUILD, DOOR, ROWS, Door, Key, Push, door

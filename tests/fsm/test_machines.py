@@ -10,10 +10,9 @@ import pytest
 
 from fsm import machines
 from fsm.engine import Entity
-from fsm.errors import UndeclaredTransitionError
 from fsm.machine_list import MACHINES
 from fsm.static_check import shortest_paths
-from fsm.table import Table
+from fsm.table import Table, UndeclaredTransitionError
 from specs.bodies.word import LinkValue, RecordStatus, StatusValue
 from specs.limits import group
 from specs.limits import protocol as limits

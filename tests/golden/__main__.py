@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatchcase
 from functools import partial
 
-from fsm.commands.progress import progress_of
+from fsm.commands.judge import progress_of
 from tests.golden.difference import differences, report
 from tests.golden.form import GRADES, Part
 from tests.golden.store import PARTS, read_part, recorded_parts, write_part

@@ -34,7 +34,7 @@ CORES: Final[Mapping[str, str]] = {
     "group moves": "fsm.group.moves:MovesCore",
     "group policies": "fsm.group.policies:PoliciesCore",
     "group rows": "fsm.group.rows:RowsCore",
-    "limits quarantine": "fsm.limits.error_window:QuarantineCore",
+    "limits quarantine": "fsm.limits.rates:QuarantineCore",
     "p2p link end": "fsm.p2p.link_end:LinkEnd",
     "p2p transfer": "fsm.p2p.transfer:P2PTransferCore",
     "registry allocation": "fsm.registry.allocation:AllocationCore",

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import cattrs
 
-from fsm.commands.progress import Progress, progress_of
+from fsm.commands.judge import Progress, progress_of
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan

@@ -10,8 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from fsm.judge.manifest import Manifest, Participant
-from fsm.judge.trace_files import Reading, parts_in
+from fsm.judge.trace_files import Manifest, Participant, Reading, parts_in
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
 from spark.findings import Scope

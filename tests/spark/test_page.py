@@ -38,7 +38,7 @@ from spark.report.figures import (
 )
 from spark.report.page import Shown, page
 from spark.report.pictures import dwell_plot, latency_plot, rate_plot
-from spark.report.stories import Event
+from spark.report.words import Event
 
 NASTY = (
     "<script>alert(1)</script>&\"'<!--]]>\N{RIGHT-TO-LEFT OVERRIDE}\x1b[2J\N{LEFT-TO-RIGHT ISOLATE}"

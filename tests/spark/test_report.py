@@ -17,7 +17,7 @@ from spark.load import small_frame
 from spark.pipeline import Question
 from spark.report.figures import Figures
 from spark.report.files import Extent, read_summary, write_report
-from spark.report.stories import stories_of, write_stories
+from spark.report.words import stories_of, write_stories
 from spark.run import Order, carry_out
 from spark.schemas import FACT, VIOLATION
 from specs.claims import CLAIMS

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import specs
-from specs.bodies.object import Forward
+from specs.bodies.object import Change, Forward
 from specs.bodies.registry import Discover, Free, UpdateRecord
 from specs.bodies.session import SessionControl
-from specs.bodies.sync import Change
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.json_schema import BODIES, DIALECT, URN, body_schema, name_of, schema_files, schemas

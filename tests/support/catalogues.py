@@ -18,10 +18,10 @@ from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import read_keys
 from actors.keys.signing import SigningKey, make_key
-from fsm.catalogue.descriptor_io import Here, Level, Reach, Terms
+from fsm.catalogue.descriptor import Here, Level, Reach, Terms
 from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
+from specs.addresses.address import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import Revoked
 
 B = "b.ex"

@@ -17,7 +17,7 @@ import trio
 from click.testing import CliRunner
 
 from actors.__main__ import main
-from actors.cli.command_error import CommandError
+from actors.cli.group import CommandError
 from tests.support.log import unchanged_log
 from tests.support.warm import WarmProcess, fork_warm
 

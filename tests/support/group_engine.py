@@ -2,7 +2,7 @@
 
 import attrs
 
-from fsm.group.rows_io import Conflicted, Put, Seen, Written
+from fsm.group.rows import Conflicted, Put, Seen, Written
 
 
 @attrs.define

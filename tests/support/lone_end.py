@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 from actors.runtime.p2p.signalling import EndHost
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import LinkTerms, Role
 
 
 def lone_end(context, remote, peer, role=Role.REQUESTER):

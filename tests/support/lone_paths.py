@@ -1,6 +1,6 @@
 """The table of paths of a node alone: what it is told, and what it asks of its host."""
 
-from fsm.limits.user_shares import own_user
+from fsm.limits.shares import own_user
 from fsm.sync.subscriptions import SubscriptionCore
 
 

@@ -18,7 +18,7 @@ from actors.keys.base64url import read_base64url
 from actors.keys.key_set import Keys
 from actors.keys.runtime_key import RuntimeKey, make_runtime_key
 from actors.keys.signing import SigningKey, make_key
-from actors.keys.statement import Statement, write_statement
+from actors.keys.token import Statement, write_statement
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -26,15 +26,25 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p.link import P2PLink
-from specs.bodies.sync import Candidate, ConnectionData
+from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import VouchedBy
 from tests.support.catalogues import keys_of
 from tests.support.runtime.domain import DOMAIN, Echo, Member, counted_bytes
 from tests.support.trace.awaitable_tracer import AwaitableTracer
 from transports.bodies import write_body
 from transports.errors import CloseReason, DialError, LinkError
-from transports.gate import EVERYBODY, Everybody, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    Everybody,
+    Gate,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 from transports.memory import MemoryNetwork
 
 GONE = object()

@@ -15,7 +15,7 @@ from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReportedObject
-from specs.bodies.sync import ChangeObject, DataObject
+from specs.bodies.object import ChangeObject, DataObject
 from specs.trace import Op
 from tests.support import lone_report
 from tests.support.lone_copy import lone_copy, told

@@ -7,7 +7,7 @@ import attrs
 
 from fsm.p2p.peer_identity import UNSIGNED, Believed
 from specs.addresses.address import runtime_of
-from specs.bodies.sync import ConnectionData
+from specs.bodies.object import ConnectionData
 from specs.identity import SenderIdentity
 from tests.support.link_calls import Call, tell
 

@@ -11,13 +11,12 @@ from typing_extensions import override
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import FIRST, Role
+from fsm.p2p.link_end import FIRST, LinkTerms, Loss, Opening, Role
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
-from specs.bodies.sync import Candidate
+from specs.bodies.object import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
 from tests.support.link_calls import Call, ToldEnd, tell

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 import actors
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import LEASE

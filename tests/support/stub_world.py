@@ -10,11 +10,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.node.app import Node
 from actors.runtime.catalogue import SHIPPED
@@ -24,8 +23,17 @@ from specs.message import Message, MessageType
 from tests.support.node.node_peer import RB, Peer, World, open_world
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
-from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    Gate,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 from transports.memory import MemoryNetwork, Wire
 
 R = "hyperty-runtime://a.ex/rs"

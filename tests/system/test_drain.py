@@ -11,7 +11,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import serving
 from tests.support.node.node_process import UNHURRIED
 from tests.support.node.web import get

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from actors import Hyperty, NodeConfig, RuntimeConfig, open_node, open_runtime
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import call, serving, typed
 from tests.support.wire.certificates import Certificates
 from transports.tls import client_context

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from actors import RuntimeConfig, open_runtime
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Echo
 from tests.support.command import ROOT, call, serving
 from tests.support.ports import free_port

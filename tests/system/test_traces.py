@@ -16,7 +16,7 @@ import trio
 from click.testing import CliRunner
 
 import actors
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from fsm.__main__ import cli

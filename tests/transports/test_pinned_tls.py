@@ -9,8 +9,7 @@ import trio
 from actors.keys.certificate import make_certificate
 from tests.support.runtime.links import leaving_together, open_place
 from transports.errors import DialError, LinkError
-from transports.gate import Everybody
-from transports.link import FRAMED
+from transports.link import FRAMED, Everybody
 from transports.tls import PinnedTls
 
 PLACES = [f"{family}-{kind}" for family in ("memory", "system", "chaos_memory") for kind in FRAMED]

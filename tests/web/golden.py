@@ -9,8 +9,7 @@ import attrs
 
 from actors.kit.trace import digest
 from fsm.engine import Entity
-from fsm.errors import UndeclaredTransitionError
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.registry import changes
@@ -20,7 +19,7 @@ from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.port import RequesterPlan
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
-from fsm.table import Table
+from fsm.table import Table, UndeclaredTransitionError
 from specs.addresses.address import canonical, domain_of, is_backend
 from specs.bodies.word import Operation, SessionMethod
 from specs.dialects.normalise import normal_address

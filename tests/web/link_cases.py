@@ -10,11 +10,10 @@ from typing import Any
 
 from fsm.engine import Step
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
 from fsm.p2p.transfer import Ack, Bye, Numbered, P2PTransferCore, Ping, Pong
-from specs.bodies.sync import Candidate, ConnectionData, ConnectionDescription, IceCandidate
+from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.identity import SenderIdentity
 from specs.message import Message, MessageType
 from tests.support.link_calls import Call, ToldEnd, is_asked, tell

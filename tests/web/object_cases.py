@@ -25,8 +25,7 @@ from fsm.sync.value.value import (
     described,
     without_attribute,
 )
-from specs.bodies.object import ChildrenSign
-from specs.bodies.sync import Change, ChangeObject, DataObject, Snapshot
+from specs.bodies.object import Change, ChangeObject, ChildrenSign, DataObject, Snapshot
 from specs.child import child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW

@@ -17,7 +17,7 @@ from actors.embedding import open_runtime
 from actors.kit.trace import value_digest
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_name, runtime_name
-from specs.bodies.sync import Change, DataObject
+from specs.bodies.object import Change, DataObject
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, MessageType
 from tests.support.lone_copy import lone_copy, told, without_steps

@@ -17,16 +17,19 @@ import trio
 from typing_extensions import override
 
 from specs.limits.engine import ENGINE_TIMEOUT, LOG_LIFE, LOG_UNITS, WATCH_BATCH
-from transports.background import open_background
 from transports.engine.contract import (
     Append,
     Appended,
+    Bell,
     ConflictError,
     Current,
+    Due,
     Engine,
     EngineDownError,
     Entry,
     Health,
+    Inbox,
+    Item,
     LogFullError,
     Lose,
     Put,
@@ -37,7 +40,7 @@ from transports.engine.contract import (
     check_payloads,
     check_prefix,
 )
-from transports.engine.due import Bell, Due, Inbox, Item
+from transports.sockets import open_background
 
 _Outcome = TypeVar("_Outcome")
 

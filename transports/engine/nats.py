@@ -15,7 +15,6 @@ import trio
 from typing_extensions import override
 
 from specs.limits.engine import NATS_CLAIMS
-from transports.background import open_background
 from transports.engine.contract import (
     Append,
     Appended,
@@ -24,6 +23,8 @@ from transports.engine.contract import (
     EngineDownError,
     Entry,
     Health,
+    Inbox,
+    Item,
     LogFullError,
     Lose,
     Put,
@@ -34,8 +35,7 @@ from transports.engine.contract import (
     check_payloads,
     check_prefix,
 )
-from transports.engine.due import Inbox, Item
-from transports.engine.nats_follow import NatsFollower
+from transports.engine.nats_follow import NatsFollower, NatsLogNews, NatsStream, NatsWatch
 from transports.engine.nats_rows import (
     StoredMessage,
     append_requests,
@@ -49,12 +49,10 @@ from transports.engine.nats_rows import (
     stored_row,
     subject_of,
 )
-from transports.engine.nats_stream import NatsStream
-from transports.engine.nats_watch import NatsLogNews, NatsWatch
 from transports.nats.client import Missing, Request
 from transports.nats.connection import Terms
-from transports.nats.errors import NatsError
-from transports.nats.wire import Delivery
+from transports.nats.wire import Delivery, NatsError
+from transports.sockets import open_background
 
 _CONFLICTS: Final = (10071, 10164)
 _NO_MESSAGE: Final = 10037

@@ -1,27 +1,195 @@
 """An ordered consumer of a stream of NATS, made again when it is lost."""
 
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Final, Generic, TypeAlias, final
 
+import attrs
 import orjson
 import trio
+from typing_extensions import override
 
 from specs.limits.engine import (
     NATS_HEARTBEAT,
+    NATS_MARK_LIFE,
+    NATS_PATIENCE,
     NATS_PULL_BYTES,
     NATS_PULL_LIFE,
+    NATS_REPLICAS,
     NATS_RETRY,
     WATCH_BATCH,
 )
-from transports.engine.due import Bell, Item
-from transports.engine.nats_rows import NANO, number_in, part_of
-from transports.engine.nats_stream import NatsStream
-from transports.nats.errors import NatsError
-from transports.nats.wire import Delivery, status
+from transports.engine.contract import Bell, Counts, Current, Health, Item, Reached, Row, Seen
+from transports.engine.nats_rows import (
+    NANO,
+    Json,
+    bucket_of,
+    error_of,
+    log_of,
+    log_pattern,
+    log_terms,
+    number_in,
+    part_of,
+    pattern_of,
+    read_json,
+    row_of,
+    stream_terms,
+)
+from transports.nats.client import NatsClient, Request
+from transports.nats.connection import Terms
+from transports.nats.wire import Delivery, NatsError, status
+
+# The streams that hold the rows and logs of a group: found, or made; lost, and found again.
+
+_NO_STREAM: Final = 10059
+_EXISTS: Final = 10058
+_NOT_CLUSTERED: Final = 10074
+_NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subject")
+"""Settings without which a stream does not do what rows or logs need."""
+
+
+@final
+class NatsStream:
+    """The streams of a group, and whether they can be used.
+
+    Args:
+        terms: How servers are reached.
+        group: Name of the group.
+        counts: Where outages are counted.
+
+    Attributes:
+        bucket: Name of the bucket for the tools of NATS.
+        rows: Name of the stream of rows.
+        logs: Name of the stream of logs.
+        health: Whether they can be used.
+        is_closed: Whether the handle is closed.
+    """
+
+    def __init__(self, terms: Terms, group: str, counts: Counts) -> None:
+        self.client: Final = NatsClient(terms, self._client_moved)
+        self.bucket: Final = bucket_of(group)
+        self.rows: Final = f"KV_{self.bucket}"
+        self.logs: Final = f"LOG_{self.bucket}"
+        self.health = Health(is_up=False, problem=self.client.problem)
+        self.is_closed = False
+        self._counts: Final = counts
+        self._moved = trio.Event()
+        self._bell: Final = Bell()
+        self._is_verified = False
+
+    async def run(self) -> None:
+        """Keep the connection and the streams, for ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.client.run)
+            while True:
+                await self._bell.wait()
+                while self.client.server_id is not None and not self._is_verified:
+                    self._is_verified = True  # unless it is suspected meanwhile
+                    try:
+                        await self._verify()
+                    except NatsError as exc:
+                        self._is_verified = False
+                        self._set_health(Health(is_up=False, problem=str(exc)))
+                        await trio.sleep(NATS_RETRY)
+                    if self._is_verified:
+                        self._set_health(Health(is_up=True))
+
+    def close(self) -> None:
+        """Take no part any more. Idempotent."""
+        self.is_closed = True
+        self._set_health(Health(is_up=False, problem="this handle is closed"))
+
+    def suspect(self) -> None:
+        """Look whether the streams are still there."""
+        self._is_verified = False
+        self._bell.ring()
+
+    async def health_changed(self) -> Health:
+        """Wait until `health` changes, and return it."""
+        await self._moved.wait()
+        return self.health
+
+    async def api(self, what: str, terms: Json | None = None) -> Json:
+        """Ask JetStream, and return its answer, which may be an error.
+
+        Raises:
+            NatsError: There is no answer.
+        """
+        payload = b"" if terms is None else orjson.dumps(terms)
+        with trio.move_on_after(NATS_PATIENCE):
+            return read_json(await self.client.ask(Request(f"$JS.API.{what}".encode(), payload)))
+        raise NatsError(self.client.problem or "JetStream does not answer")
+
+    async def state(self, name: str) -> Json:
+        """Return what JetStream says of a stream.
+
+        Raises:
+            NatsError: It does not answer, or has no such stream.
+        """
+        found = await self.api(f"STREAM.INFO.{name}")
+        _check(found)
+        return found
+
+    def _client_moved(self) -> None:
+        self._counts.unsure, self._counts.refused = self.client.unsure, self.client.refused
+        if self.client.server_id is None and not self.is_closed:
+            self._is_verified = False
+            self._set_health(Health(is_up=False, problem=self.client.problem))
+        self._bell.ring()
+
+    def _set_health(self, health: Health) -> None:
+        if health == self.health:
+            return
+        if self.health.is_up and not self.is_closed:
+            self._counts.outages += 1
+        self.health = health
+        self._moved.set()
+        self._moved = trio.Event()
+
+    async def _verify(self) -> None:
+        """Find the streams, or make them.
+
+        Raises:
+            NatsError: JetStream does not answer, refuses, or has another stream of this name.
+        """
+        for terms in (stream_terms, log_terms):
+            await self._find(terms)
+
+    async def _find(self, terms: Callable[[str, int, int], Json]) -> None:
+        wanted = terms(self.bucket, 0, 0)
+        name = str(wanted["name"])
+        found = await self.api(f"STREAM.INFO.{name}")
+        if (error_of(found) or (0,))[0] == _NO_STREAM:
+            await self._make(terms)
+            found = await self.state(name)
+        _check(found)
+        settings = part_of(found, "config")
+        # Entries of logs go after some time, whichever this is; rows never do.
+        is_other = bool(settings.get("max_age")) is not bool(wanted["max_age"])
+        if is_other or any(settings.get(one) != wanted[one] for one in _NEEDED if one in wanted):
+            raise NatsError(f"the stream {name} was made by another program")
+
+    async def _make(self, terms: Callable[[str, int, int], Json]) -> None:
+        first = time.time_ns() // 1000  # above all numbers of a stream that was here before
+        for replicas in (NATS_REPLICAS, 1):
+            wanted = terms(self.bucket, first, replicas)
+            error = error_of(await self.api(f"STREAM.CREATE.{wanted['name']}", wanted))
+            if error is None or error[0] == _EXISTS:
+                return
+            if error[0] != _NOT_CLUSTERED:
+                raise NatsError(f"JetStream makes no stream: {error[1]}")
+
+
+def _check(found: Json) -> None:
+    error = error_of(found)
+    if error is not None:
+        raise NatsError(f"JetStream says: {error[1]}")
+
 
 Numbered: TypeAlias = tuple[int, Delivery]
 """A message of the stream, behind its number."""
@@ -238,3 +406,112 @@ def _numbered(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numb
         number = reading.number(one)
         if number is not None:
             yield number, one
+
+
+# What is followed in the streams of NATS: rows, and which logs get entries.
+
+
+@final
+@attrs.frozen
+class _Place:
+    """What a watch reads from.
+
+    Attributes:
+        made: When the stream was made.
+        server: Process of the server.
+    """
+
+    made: str
+    server: str | None
+
+
+@final
+class NatsWatch(NatsFollower[Seen]):
+    """Follows rows over outages.
+
+    After an outage it goes on where it was, if server and stream are the same and the marks of
+    deleted rows are still there. Else all rows are read again, and compared.
+
+    Args:
+        stream: The streams of the handle.
+        prefix: Beginning of the keys of the rows.
+    """
+
+    def __init__(self, stream: NatsStream, prefix: str) -> None:
+        super().__init__(stream, stream.rows, pattern_of(stream.bucket, prefix).decode())
+        self._known: Final = dict[str, int]()
+        self._place: _Place | None = None
+        self._reached = 0
+        self._given = 0
+        self._heard_at = 0.0
+
+    @override
+    def _begun_at(self, made: str, last: int) -> int | None:
+        place, self._place = self._place, None
+        goes_on = (
+            place == _Place(made, self._stream.client.server_id)
+            and last >= self._reached
+            and trio.current_time() - self._heard_at < NATS_MARK_LIFE / 2
+        )
+        return self._reached + 1 if goes_on else None
+
+    @override
+    def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Seen]:
+        self._heard_at = trio.current_time()
+        for number, message in messages:
+            yield from self._news(reading, row_of(self._stream.bucket, message, number))
+        if reading.is_caught_up and not reading.is_current:
+            reading.is_current = True
+            yield from self._gone(reading)
+            yield Current()
+            self._reached = max(self._reached, reading.last)
+            self._place = _Place(reading.made, self._stream.client.server_id)
+
+    def _news(self, reading: Reading, row: Row) -> Iterator[Row]:
+        """Yield a row unless the reader knows it."""
+        self._reached = row.revision
+        if reading.is_whole and not reading.is_current:
+            reading.seen.add(row.key)
+        known = self._known.pop(row.key, None)
+        if row.value is not None:
+            self._known[row.key] = row.revision
+            is_new = row.revision != known
+        else:
+            # The reader may know a row that was not given: it may have written it itself.
+            is_new = known is not None or row.revision > self._given
+        self._given = max(self._given, row.revision)
+        if is_new:
+            yield row
+
+    def _gone(self, reading: Reading) -> Iterator[Row]:
+        """Yield the deletions that were missed."""
+        if reading.is_whole:
+            for key in [key for key in self._known if key not in reading.seen]:
+                yield Row(key, None, max(reading.last, self._known.pop(key) + 1))
+            reading.seen.clear()
+
+
+@final
+class NatsLogNews(NatsFollower[Reached]):
+    """Follows which logs get entries; begins again after an outage, as few logs have any.
+
+    The last message of a log may be a filler: one of an entry that is still to come, or that found
+    no room. It stands for the entries before it.
+
+    Args:
+        stream: The streams of the handle.
+    """
+
+    def __init__(self, stream: NatsStream) -> None:
+        pattern = log_pattern(stream.bucket).decode()
+        super().__init__(stream, stream.logs, pattern, has_payloads=False)
+
+    @override
+    def _begun_at(self, made: str, last: int) -> int | None:
+        return None
+
+    @override
+    def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Reached]:
+        last = {message.subject: number for number, message in messages}
+        for subject, number in sorted(last.items(), key=itemgetter(1)):
+            yield Reached(log_of(self._stream.bucket, subject), number)

@@ -19,8 +19,7 @@ import orjson
 from specs.limits.engine import LOG_LIFE, LOG_UNITS, NATS_MARK_LIFE
 from transports.engine.contract import Append, Put, Row
 from transports.nats.client import Request
-from transports.nats.errors import NatsError
-from transports.nats.wire import Delivery, headers
+from transports.nats.wire import Delivery, NatsError, headers
 
 Json: TypeAlias = Mapping[str, object]
 

@@ -27,11 +27,10 @@ from specs.limits.engine import (
     NATS_START,
     NATS_VERSION,
 )
-from transports.background import open_background
 from transports.errors import LocalServerError
 from transports.nats.connection import ServerUrl, Terms
-from transports.nats.credentials import Credentials
-from transports.nats.errors import NatsError
+from transports.nats.wire import Credentials, NatsError
+from transports.sockets import open_background
 
 _PROGRAM: Final = "nats-server"
 

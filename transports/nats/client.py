@@ -23,11 +23,11 @@ from specs.limits.engine import (
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import LinkError
 from transports.nats.connection import NatsConnection, Terms, cut, dial_server
-from transports.nats.errors import NatsError
 from transports.nats.wire import (
     PING,
     PONG,
     Delivery,
+    NatsError,
     Pinged,
     Ponged,
     Received,

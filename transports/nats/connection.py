@@ -17,9 +17,18 @@ from specs.limits.engine import ENGINE_TIMEOUT, NATS_LINE, NATS_PAYLOAD, NATS_PO
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import DialError, LinkError
 from transports.link import Kind, Upgrade
-from transports.nats.credentials import Credentials
-from transports.nats.errors import NatsError
-from transports.nats.wire import PING, PONG, Greeting, Pinged, Ponged, Received, Refusal, Wire
+from transports.nats.wire import (
+    PING,
+    PONG,
+    Credentials,
+    Greeting,
+    NatsError,
+    Pinged,
+    Ponged,
+    Received,
+    Refusal,
+    Wire,
+)
 from transports.socket_link import RawLink
 from transports.sockets import dial_tcp
 from transports.tls import AcceptedStream, begin_tls, client_context

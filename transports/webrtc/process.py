@@ -20,12 +20,11 @@ from typing_extensions import override
 
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.limits.webrtc import MAX_ICE_CANDIDATES, WEBRTC_PEERS, WEBRTC_START
-from transports.background import open_background
-from transports.channel_terms import ChannelTerms
 from transports.errors import DialError, LinkError
-from transports.link import ChannelEnd, Kind, Link, Upgrade
+from transports.link import ChannelEnd, ChannelTerms, Kind, Link, Upgrade
 from transports.socket_link import StreamLink
-from transports.webrtc.terms import write_terms
+from transports.sockets import open_background
+from transports.webrtc.memory import write_terms
 
 NO_WEBRTC: Final = "links by webrtc need the extra 'webrtc', which is not installed"
 """The reason why no data channel can be opened, without the extra."""

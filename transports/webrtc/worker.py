@@ -47,8 +47,16 @@ from specs.limits.webrtc import (
     WEBRTC_MEMORY,
 )
 from transports.errors import CloseReason
-from transports.webrtc.channel import BadChannelError, ChannelCore, Farewell, Frame, Part, size_of
-from transports.webrtc.terms import WorkerTerms, read_terms
+from transports.webrtc.memory import (
+    BadChannelError,
+    ChannelCore,
+    Farewell,
+    Frame,
+    Part,
+    WorkerTerms,
+    read_terms,
+    size_of,
+)
 
 _HEAD: Final = 4
 _FAREWELL: Final = 0xFFFF_0000

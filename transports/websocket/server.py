@@ -33,12 +33,20 @@ from specs.limits.protocol import (
     SOCKET_BYTES,
 )
 from specs.reply_code import TurnedAway
-from transports.background import open_background
 from transports.errors import CloseReason, LinkClosedError
-from transports.gate import EVERYBODY, Everybody, Gate, Guest
-from transports.link import Kind, Link, Listener, ServedPaths, Upgrade
+from transports.link import (
+    EVERYBODY,
+    Everybody,
+    Gate,
+    Guest,
+    Kind,
+    Link,
+    Listener,
+    ServedPaths,
+    Upgrade,
+)
 from transports.socket_link import SocketLink
-from transports.sockets import next_streams
+from transports.sockets import next_streams, open_background
 from transports.tls import AcceptedStream, TlsStream
 from transports.urls import own_origin, read_target
 

@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** What is no text, as in `specs/plain_text.py`: controls, marks of direction, invisible ones. */
+/** What is no text, as in `specs/jsonvalue.py`: controls, marks of direction, invisible ones. */
 const ACTIVE = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{d800}-\u{dfff}\u{e0000}-\u{e007f}]/gu;
 
 /** A text that others may have chosen, with nothing in it that changes how the rest is shown. */

@@ -687,7 +687,7 @@ export function frames(lines) {
 
 /**
  * Return whether a message goes by the node only: what links are made of, and what owners of
- * objects have to see there (`fsm/intent.py`).
+ * objects have to see there (`fsm/effects.py`).
  *
  * @param {Message} message
  */

@@ -8,9 +8,8 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
-from actors.cli.options import FILE, Count
-from actors.cli.topic import Topic, topic_options
+from actors.cli.group import CommandError
+from actors.cli.options import FILE, Count, Topic, topic_options
 from actors.node.config import NodeConfig
 from specs.limits.group import GROUP_NODES
 
@@ -87,8 +86,7 @@ def _opened(
     # Not needed by the only node of a domain.
     from transports.engine.nats import open_engine  # noqa: PLC0415
     from transports.nats.connection import ServerUrl, Terms  # noqa: PLC0415
-    from transports.nats.credentials import Credentials  # noqa: PLC0415
-    from transports.nats.errors import CredentialsError  # noqa: PLC0415
+    from transports.nats.wire import Credentials, CredentialsError  # noqa: PLC0415
 
     try:
         servers = tuple(ServerUrl.read(one.strip()) for one in urls.split(","))

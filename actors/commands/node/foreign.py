@@ -11,11 +11,17 @@ import click
 from typing_extensions import override
 
 from actors.catalogue.source import Places
-from actors.cli.command_error import CommandError
-from actors.cli.options import Quantity, check_domain, check_foreign, ice_option
-from actors.cli.topic import Topic, topic_options
+from actors.cli.group import CommandError
+from actors.cli.options import (
+    Quantity,
+    Topic,
+    check_domain,
+    check_foreign,
+    ice_option,
+    topic_options,
+)
 from actors.commands.catalogues import catalogue_access, check_places
-from actors.http.config import ShownCatalogue
+from actors.http.service import ShownCatalogue
 from actors.keys.key_file import KeyFileError
 from actors.keys.push import open_push_key
 from actors.kit.back_ends.ice import IcePlan

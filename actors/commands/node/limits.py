@@ -10,13 +10,11 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
-from actors.cli.http import HTTP_OPTIONS, http_config
-from actors.cli.options import Option
-from actors.cli.topic import Topic, topic_options
+from actors.cli.group import CommandError
+from actors.cli.options import HTTP_OPTIONS, Option, Topic, http_config, topic_options
 from actors.node.config import NodeConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 
 
 @final

@@ -21,25 +21,23 @@ import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError, ExitCode
-from actors.http.config import HttpPlaceError
+from actors.cli.group import CommandError, ExitCode
+from actors.http.service import HttpPlaceError
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import make_domain_key
 from actors.kit.errors import PartEndedError
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.config import NodeConfig
 from specs.jsonvalue import JsonObject
 from specs.limits.group import PROCESS_START
 from specs.limits.protocol import DRAIN_TIMEOUT
-from transports.background import open_background
 from transports.engine.nats import open_engine
 from transports.engine.server import LocalServer, open_server
 from transports.errors import ListenError
 from transports.nats.connection import ServerUrl
-from transports.nats.credentials import Credentials
-from transports.sockets import reserve_tcp
+from transports.nats.wire import Credentials
+from transports.sockets import open_background, reserve_tcp
 
 
 @final

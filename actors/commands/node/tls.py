@@ -10,17 +10,18 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
+from actors.cli.group import CommandError
 from actors.cli.options import (
     FILE,
+    Topic,
     check_plain,
     client_tls,
     insecure_option,
     open_key,
+    topic_options,
     wrong_file,
 )
 from actors.cli.reloading import ReloadableOptions
-from actors.cli.topic import Topic, topic_options
 from actors.keys.certificate import out_of_time
 from actors.node.config import NodeConfig
 from transports.tls import TlsFileError, is_open_to_others, load_identity, server_context

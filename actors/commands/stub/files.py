@@ -20,10 +20,10 @@ from actors.catalogue.errors import (
 )
 from actors.catalogue.publishing import WrongKeyError
 from actors.catalogue.source import BadPlaceError
-from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import Meanings, meant
+from actors.cli.group import CommandError, ExitCode
 from actors.keys.key_set import BadKeysError
-from specs.addresses.descriptor import CatalogueType, Entry, entry_at
+from specs.addresses.address import CatalogueType, Entry, entry_at
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 

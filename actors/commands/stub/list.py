@@ -25,15 +25,12 @@ from actors.catalogue.seal import (
     verified,
 )
 from actors.catalogue.source import LISTING, Source, source_at
-from actors.cli.command_error import ExitCode
-from actors.cli.echo import echo
-from actors.cli.failure import run
-from actors.cli.output import say
+from actors.cli.failure import run, say
+from actors.cli.group import ExitCode, echo
 from actors.commands.stub.files import explained_errors
 from actors.keys.key_set import BadKeysError, Keys, read_keys
-from fsm.catalogue.descriptor_io import Memory
-from fsm.catalogue.descriptor_trust import judge_entry
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED, WELL_KNOWN
+from fsm.catalogue.descriptor import Memory, judge_entry
+from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN
 from specs.descriptor import Described, Revocations, StubDescriptor
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, LISTING_BYTES, REVOCATIONS_BYTES
 from specs.limits.node import JWKS_BYTES

@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder, Offer
-from actors.cli.echo import echo
-from actors.cli.output import say
+from actors.cli.failure import say
+from actors.cli.group import echo
 from actors.commands.stub.files import explained_errors, into_option, read_bytes
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
 from specs.limits.group import GROUP_FILE_BYTES

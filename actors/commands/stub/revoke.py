@@ -8,11 +8,11 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder
+from actors.cli.failure import say
 from actors.cli.options import Count, Quantity, check_domain, if_given
-from actors.cli.output import say
-from actors.commands.signer import read_signer
+from actors.commands.config import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, into_option, seconds
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import Revoked
 from specs.limits.protocol import MAX_ID
 

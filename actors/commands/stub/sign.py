@@ -10,21 +10,19 @@ import orjson
 
 from actors.catalogue.archive import pack
 from actors.catalogue.memory import write_whole
-from actors.catalogue.publishing import Publisher, packaged, signed_draft
+from actors.catalogue.publishing import Publisher, adopted, packaged, signed_draft
 from actors.catalogue.seal import SealType, read_descriptor, read_seal
-from actors.catalogue.upstream_draft import adopted
-from actors.cli.command_error import CommandError
+from actors.cli.failure import say
+from actors.cli.group import CommandError
 from actors.cli.options import Count, Quantity, check_domain
-from actors.cli.output import say
-from actors.commands.signer import read_signer
+from actors.commands.config import read_signer
 from actors.commands.stub.entry_point import check_entry_point
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
 from actors.keys.key_set import read_keys
 from actors.runtime.catalogue import what_runs_here
-from fsm.catalogue.descriptor_io import Facts, HypertyFacts, Refused
-from fsm.catalogue.descriptor_trust import judge_hyperty_offer, judge_offer
+from fsm.catalogue.descriptor import Facts, HypertyFacts, Refused, judge_hyperty_offer, judge_offer
 from fsm.machine_list import MACHINES, fingerprint
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import LANGUAGE, HypertyDescriptor, StubDescriptor
 from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE

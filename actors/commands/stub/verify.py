@@ -11,14 +11,12 @@ import click
 from actors.catalogue.inspection import Believed, Inspection, inspect
 from actors.catalogue.source import MemorySource, Source, package_path, source_at
 from actors.catalogue.trust_file import read_trust
-from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.echo import echo
-from actors.cli.failure import run
-from actors.cli.output import say
+from actors.cli.failure import run, say
+from actors.cli.group import CommandError, ExitCode, echo
 from actors.commands.stub.files import explained_errors, read_bytes
 from actors.keys.key_set import read_keys
 from actors.runtime.catalogue import what_runs_here
-from specs.addresses.descriptor import WELL_KNOWN
+from specs.addresses.address import WELL_KNOWN
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
 from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body

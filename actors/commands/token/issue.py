@@ -8,9 +8,9 @@ from typing import Final
 
 import click
 
-from actors.cli.echo import echo
+from actors.cli.group import echo
 from actors.cli.options import Quantity, check_address, check_domain, if_given
-from actors.commands.signer import read_signer
+from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError
 from actors.keys.runtime_key import read_runtime_key
 from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from actors.cli.command_error import CommandError
-from actors.cli.echo import echo
+from actors.cli.group import CommandError, echo
 from actors.cli.options import FILE
 from actors.keys.key_file import KeyFileError, open_key_file
 

@@ -8,8 +8,8 @@ from typing import Final
 import click
 import orjson
 
-from actors.cli.command_error import CommandError
-from actors.cli.output import say
+from actors.cli.failure import say
+from actors.cli.group import CommandError
 from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
 from actors.keys.signing import make_key
 from specs.jsonvalue import Json, JsonObject

@@ -8,12 +8,10 @@ from typing import Final
 
 import click
 
-from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.echo import echo
-from actors.cli.failure import run
+from actors.cli.failure import run, say
+from actors.cli.group import CommandError, ExitCode, echo
 from actors.cli.options import Quantity, check_domain, if_given
-from actors.cli.output import say
-from actors.commands.node.login import key_source
+from actors.commands.node.command import key_source
 from actors.keys.key_source import KeysAwayError, KeySource
 from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
 from actors.node.login.key_provider import terms_of

@@ -9,27 +9,284 @@ another.
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager
+from contextvars import Context
 from enum import Enum, auto
-from typing import Final, Generic, Protocol, TypeVar, final
+from types import TracebackType
+from typing import Final, Generic, Protocol, TypeVar, cast, final
+from weakref import WeakSet
 
 import attrs
 import trio
 
+from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError, NameTakenError, PartEndedError, RestartLimitError
 from actors.kit.log import get_logger, quiet_libraries
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.delivery import LOGGED, DeadLetters
-from actors.kit.supervision.mailbox import Asked, Mailbox, Nothing
-from actors.kit.supervision.monitor import Crash, Monitor
-from actors.kit.supervision.waits import SERVING, Party, begin_wait, end_wait
+from actors.kit.supervision.actor import (
+    LOGGED,
+    SERVING,
+    Actor,
+    ActorRef,
+    Asked,
+    DeadLetters,
+    Mailbox,
+    Nothing,
+    Party,
+    begin_wait,
+    end_wait,
+)
+from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
+from fsm.table import UndeclaredTransitionError
 from specs.limits import protocol as limits
-from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT, IDLE_WORKERS
+from specs.trace import ABSENT
 
+# Pieces of work of one actor that run side by side, in tasks that are used again.
+
+T = TypeVar("T")
 M = TypeVar("M")
 
+
+@final
+class _Piece:
+    """A coroutine in a context of its own, that says when it waits for the first time.
+
+    It is awaited: all that the coroutine yields goes to Trio, and comes from there, in one task.
+
+    Attributes:
+        has_waited: Whether it has waited.
+    """
+
+    __slots__ = ("_context", "_coroutine", "_waits", "has_waited")
+
+    def __init__(
+        self,
+        coroutine: Coroutine[object, object, None],
+        context: Context,
+        waits: Callable[[], None],
+    ) -> None:
+        self._coroutine = coroutine
+        self._context = context
+        self._waits = waits
+        self.has_waited = False
+
+    def __await__(self) -> Generator[object, object, None]:
+        # Of a generator it has what an `await` uses.
+        return cast("Generator[object, object, None]", self)
+
+    def __next__(self) -> object:
+        trap = self._context.run(self._coroutine.send, None)
+        if not self.has_waited:
+            self.has_waited = True
+            self._waits()
+        return trap
+
+    def send(self, value: object) -> object:
+        """Go on with what Trio gives: it has waited."""
+        return self._context.run(self._coroutine.send, value)
+
+    def throw(self, error: BaseException) -> object:
+        """Go on likewise, with an exception."""
+        return self._context.run(self._coroutine.throw, error)
+
+    def close(self) -> None:
+        """End the coroutine."""
+        self._coroutine.close()
+
+
+@final
+class Workers(Generic[T]):
+    """Runs the work of one life of an actor: pieces begin in the order in which they were given.
+
+    Args:
+        actor: The actor; it runs the tasks, and an exception of a piece is a crash of it.
+        work: Runs one piece. It is also called for what was given when the actor is stopped,
+            and is cancelled at its first checkpoint then.
+    """
+
+    def __init__(
+        self, actor: Actor[M], work: Callable[[T], Coroutine[object, object, None]]
+    ) -> None:
+        self._spawn = actor.spawn
+        self._work = work
+        self._given: deque[tuple[T, Context]] = deque()
+        self._idle: list[trio.lowlevel.Task] = []
+        self._is_served = False
+
+    def give(self, piece: T, context: Context) -> None:
+        """Have a piece of work run, when those before it have ended or wait.
+
+        Args:
+            piece: The piece.
+            context: The context that it runs in, and nothing else.
+        """
+        # No task of these serves a mailbox: their waits delay no other actor.
+        context.run(SERVING.set, None)
+        self._given.append((piece, context))
+        if not self._is_served:
+            self._call()
+
+    def _call(self) -> None:
+        self._is_served = True
+        if self._idle:
+            trio.lowlevel.reschedule(self._idle.pop())
+        else:
+            self._spawn(self._serve)
+
+    def _pass_on(self) -> None:
+        self._is_served = False
+        if self._given:
+            self._call()
+
+    async def _serve(self) -> None:
+        while True:
+            # A piece that leaves a cancel scope open is found here: it is a crash.
+            with trio.CancelScope():
+                await self._turn()
+            if len(self._idle) >= IDLE_WORKERS:
+                return
+            await self._be_called()
+
+    async def _turn(self) -> None:
+        """Run what was given, until nothing is left or a piece waits."""
+        left, running = BATCH, None
+        try:
+            while self._given:
+                piece, context = self._given.popleft()
+                running = _Piece(self._work(piece), context, self._pass_on)
+                await running
+                if running.has_waited:
+                    return
+                left -= 1
+                if not left:
+                    left = BATCH
+                    # Each piece runs in any case, as a requester waits for its answer.
+                    await trio.lowlevel.cancel_shielded_checkpoint()
+        finally:
+            if running is None or not running.has_waited:
+                self._pass_on()
+
+    async def _be_called(self) -> None:
+        task = trio.lowlevel.current_task()
+        self._idle.append(task)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._idle.remove(task)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+
+# Crashes of actors, and the online monitor of steps that no table declares (OBS-06).
+
+
+@final
+class Crash:
+    """Hold an exception of the block, so that a supervisor can decide.
+
+    Cancellation and interrupts of the interpreter pass through. A group of a single exception
+    counts as that exception.
+
+    Args:
+        heard: Called with the exception at once. Of a group that also holds cancellation or an
+            interrupt, it is called with the exceptions, and the rest passes through; without it
+            such a group passes through as a whole.
+
+    Attributes:
+        error: The exception; None if there was none.
+    """
+
+    __slots__ = ("_heard", "error")
+
+    def __init__(self, heard: Callable[[Exception], None] | None = None) -> None:
+        self._heard: Final = heard
+        self.error: Exception | None = None
+
+    def __enter__(self) -> "Crash":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, Exception):
+            self._hold(error)
+            return True
+        if self._heard is not None and isinstance(error, BaseExceptionGroup):
+            errors, rest = error.split(Exception)
+            if isinstance(errors, Exception) and rest is not None:
+                self._hold(errors)
+                raise rest from None
+        return False
+
+    def _hold(self, error: Exception) -> None:
+        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        self.error = error
+        if self._heard is not None:
+            self._heard(error)
+
+
 _log = get_logger("actors.kit")
+
+
+@final
+class Monitor:
+    """Traces, counts and logs the refused steps of one process, each once.
+
+    Args:
+        counters: Counts them, by machine; other parts of the process count there, too.
+    """
+
+    def __init__(self, tracer: Tracer = NULL_TRACER, counters: Counters | None = None) -> None:
+        self._tracer = tracer
+        self.counters = Counters() if counters is None else counters
+        self._reported: WeakSet[UndeclaredTransitionError] = WeakSet()
+
+    def crashed(self, actor: str, error: Exception) -> None:
+        """Record the refused steps in a crash; never waits or raises.
+
+        They are also found in groups, causes and contexts of the exception: an actor that has
+        failed may fail again while it stops. An exception that passes through several actors is
+        recorded for the first.
+
+        Args:
+            actor: Name of the crashed actor.
+            error: The error.
+        """
+        for one in _all_of(error):
+            if isinstance(one, UndeclaredTransitionError) and one not in self._reported:
+                self._reported.add(one)
+                self._report(actor, one)
+
+    def _report(self, actor: str, refused: UndeclaredTransitionError) -> None:
+        self.counters.violation(refused.machine)
+        self._tracer.record(actor, refused_fact(refused))
+        _log.error(
+            "monitor violation",
+            actor=actor,
+            machine=refused.machine,
+            key=refused.key,
+            state=str(refused.state or ABSENT),
+            trigger=refused.trigger,
+        )
+
+
+def _all_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception with all its members, causes and contexts, the oldest first, each once."""
+    found: dict[int, BaseException] = {}
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            inside = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+            before = (one.__cause__, one.__context__)
+            waiting += [*inside, *(each for each in before if each is not None)]
+    yield from reversed(found.values())
 
 
 BATCH: Final = 64

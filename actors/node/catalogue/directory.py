@@ -31,7 +31,7 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.messages import BusMessage, CatalogueRead
 from fsm.group.catalogue import CatalogueRow, Why
-from specs.addresses.descriptor import (
+from specs.addresses.address import (
     DOMAIN_KEYS,
     REVOKED,
     WELL_KNOWN,
@@ -47,7 +47,7 @@ from specs.limits.node import JWKS_BYTES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.http.config import ShownCatalogue
+    from actors.http.service import ShownCatalogue
 
 
 _log = get_logger("actors.catalogue")

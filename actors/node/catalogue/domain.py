@@ -14,13 +14,13 @@ from actors.catalogue.source import LISTING, Source, package_path, served
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from fsm.group import catalogue
-from fsm.group.rows_io import THE_NODE, Change
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED
+from fsm.group.rows import THE_NODE, Change
+from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Listing, ListingEntry
 from transports.bodies import write_body
 
 if TYPE_CHECKING:
-    from actors.http.config import ShownCatalogue
+    from actors.http.service import ShownCatalogue
 
 
 _log = get_logger("actors.catalogue")

@@ -10,8 +10,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.answers import BackEndError
-from actors.kit.back_ends.requests import Asked
+from actors.kit.back_ends.requests import Asked, BackEndError
 from actors.kit.counters import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError, ServerUrl
@@ -28,7 +27,7 @@ from actors.node.connectors.service import Plan, Replied, Service
 from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from actors.node.trace import ComponentTrace, Direction
-from fsm.limits.user_shares import user_of
+from fsm.limits.shares import user_of
 from fsm.registry.relay import RelayCore, RelayLimits, RelayPort
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, push_manager, quality_broker
 from specs.errors import BadMessageError

@@ -15,8 +15,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.answers import BackEndError, code_of
-from actors.kit.back_ends.requests import Asked
+from actors.kit.back_ends.requests import Asked, BackEndError, code_of
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.node.connectors.service import (
     Plan,

@@ -34,14 +34,20 @@ from actors.keys.push import (
 )
 from actors.keys.signing import SigningKey
 from actors.kit.arguments import PathInput, as_path
-from actors.kit.back_ends.answers import BackEndError
-from actors.kit.back_ends.requests import Asked
+from actors.kit.back_ends.requests import Asked, BackEndError
 from actors.kit.database import DatabaseFile, DatabaseForm
-from actors.kit.egress import ANYWHERE, PUBLIC
-from actors.kit.http_client import HttpClient, HttpError, HttpUrlError, ServerUrl, sockets
+from actors.kit.http_client import (
+    ANYWHERE,
+    PUBLIC,
+    HttpClient,
+    HttpError,
+    HttpUrlError,
+    ServerUrl,
+    sockets,
+)
 from actors.kit.log import get_logger
 from actors.node.connectors.service import Plan, Replied, Say, Service, with_value
-from fsm.registry.push import Device, DeviceTable
+from fsm.registry.records import Device, DeviceTable
 from specs.addresses.address import RUNTIME_SCHEME, is_node, scheme_of
 from specs.bodies.push import Call, PushKeys, PushSubscription, RegisterDevice, Wake
 from specs.errors import BadMessageError

@@ -26,9 +26,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.answers import BackEndError, code_of
 from actors.kit.back_ends.ice import IcePlan
-from actors.kit.back_ends.requests import Asked
+from actors.kit.back_ends.requests import Asked, BackEndError, code_of
 from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
 from actors.kit.ids import wall_clock
 from actors.node.connectors.service import (

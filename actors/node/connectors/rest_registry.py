@@ -10,9 +10,14 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.answers import BackEndError
-from actors.kit.back_ends.requests import Asked, answer_body, registry_input
-from actors.kit.back_ends.rest_records import RecordReply, RestRecords
+from actors.kit.back_ends.requests import (
+    Asked,
+    BackEndError,
+    RecordReply,
+    RestRecords,
+    answer_body,
+    registry_input,
+)
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger

@@ -10,8 +10,7 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.back_ends.answers import BackEndError
-from actors.kit.back_ends.requests import Asked
+from actors.kit.back_ends.requests import Asked, BackEndError
 from actors.kit.http_client import HttpError
 from actors.kit.log import get_logger
 from fsm.registry.relay import RetryQueue

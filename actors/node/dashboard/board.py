@@ -16,8 +16,7 @@ from actors.http.site import Parts
 from actors.kit.counters import Counters, Gauge, Tally
 from actors.node.dashboard.tap import Tap, wall
 from actors.node.session.exchange import Exchange
-from fsm.dashboard.fleet import Fleet
-from fsm.dashboard.messages import Watched
+from fsm.dashboard.fleet import Fleet, Watched
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import FRAME_INTERVAL, FRAMES_KEPT, SLOW_ROWS, VIEWERS
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT

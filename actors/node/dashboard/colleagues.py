@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor
-from actors.node.dashboard.refused import Wanted
+from actors.node.dashboard.overview import Wanted
 from fsm.group.kinds import is_node_id
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import COLLEAGUE_PATIENCE, COLLEAGUE_ROWS

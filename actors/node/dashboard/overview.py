@@ -5,21 +5,88 @@ crossing of its own, and the age of the last one says how long ago the node was 
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, final
 
 import attrs
 import trio
 
-from actors.kit.counters import Counters, Gauge, Reading, Tally
-from fsm.group import membership, rows_io
+from actors.kit.counters import Counters, Drop, Gauge, Reading, Refused, Tally
+from fsm.group import membership, rows
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, NodeReport, NodeRow
 from fsm.group.rows import RowsCore
 from fsm.machines.group_membership import State
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.dashboard import TEXT_CHARS
 from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_NODES, GROUP_PATIENCE, GROUP_TERM
 from transports.engine.contract import Engine
+
+# What a node refused and dropped, as rows that people search.
+
+_NANO: Final = 1e9
+
+
+@final
+@attrs.frozen
+class Wanted:
+    """What somebody looks for.
+
+    Attributes:
+        id: Id of a message; empty: any.
+        text: Part of the address of a sender, a receiver or a session; empty: any.
+    """
+
+    id: str
+    text: str
+
+    def among(self, counters: Counters, limit: int) -> JsonObject:
+        """Return the refusals and drops of a process that are looked for, the newest first.
+
+        Args:
+            counters: Its counters.
+            limit: Number of rows of each at most.
+        """
+        refusals = (_refusal(one) for one in reversed(counters.refusals()))
+        drops = (_drop(one) for one in reversed(counters.ledger().last))
+        return {
+            "refusals": self._found(refusals)[:limit],
+            "drops": self._found(drops)[:limit],
+        }
+
+    def _found(self, rows: Iterable[JsonObject]) -> list[Json]:
+        return [row for row in rows if self._has_text(row) and self.id in {"", str(row["id"])}]
+
+    def _has_text(self, row: JsonObject) -> bool:
+        ends = (row.get("from"), row.get("to"), row.get("by"))
+        return not self.text or any(isinstance(end, str) and self.text in end for end in ends)
+
+
+def _refusal(one: Refused) -> JsonObject:
+    return {
+        **_row(one),
+        "by": one.by,
+        "code": int(one.code),
+        "ground": str(one.ground),
+        "why": one.why,
+        "rule": one.rule,
+    }
+
+
+def _drop(one: Drop) -> JsonObject:
+    return {**_row(one), "reason": str(one.reason)}
+
+
+def _row(one: Refused | Drop) -> JsonObject:
+    return {
+        "at": one.wall_ns / _NANO,
+        "where": one.where,
+        "id": one.id,
+        "type": str(one.type),
+        "from": one.from_[:TEXT_CHARS],
+        "to": one.to[:TEXT_CHARS],
+    }
+
 
 _GONE: Final = "gone"
 """Shown as the state of a node whose lease has run out."""
@@ -113,12 +180,12 @@ class Overview:
         report = self.report(self._counters.figures())
         return attrs.evolve(lease, row=attrs.evolve(lease.row, report=report))
 
-    def answered(self, renewal: rows_io.Answered) -> None:
+    def answered(self, renewal: rows.Answered) -> None:
         """Note what has become of a renewal of this node's lease."""
         match renewal:
-            case rows_io.Unanswered(_, why):
+            case rows.Unanswered(_, why):
                 self._trouble = why
-            case rows_io.Written() | rows_io.Conflicted():
+            case rows.Written() | rows.Conflicted():
                 self._trouble = ""
 
     def heard(self, row: NodeRow) -> None:

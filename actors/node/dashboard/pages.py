@@ -13,13 +13,12 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.http.config import HttpConfig
-from actors.http.site import Feed, Gate, HttpService, Page, Visit, json_page
-from actors.http.web_files import WEB
+from actors.http.service import HttpConfig
+from actors.http.site import WEB, Feed, Gate, HttpService, Page, Visit, json_page
 from actors.kit.counters import BrokenClaim
 from actors.kit.trace import user_digest
 from actors.node.dashboard.board import Board
-from actors.node.dashboard.refused import Wanted
+from actors.node.dashboard.overview import Wanted
 from actors.policy.store import PolicyStore
 from fsm.dashboard.fleet import is_over
 from fsm.machine_list import MACHINES

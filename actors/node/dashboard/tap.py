@@ -11,8 +11,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.trace import More, Ruling, Tracer
-from fsm.dashboard.fleet import Fleet
-from fsm.dashboard.messages import Watched
+from fsm.dashboard.fleet import Fleet, Watched
 from fsm.engine import Step
 from fsm.machines.registration import REGISTRATION
 from specs.message import Message

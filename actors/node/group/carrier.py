@@ -9,17 +9,27 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import ActorRef
-from actors.node.group.held_links import HeldLinks, LeftBehind
-from actors.node.group.messages import Arrivals, Carry, NotCarried, Outgoing
+from actors.node.group.link import HeldLinks, LeftBehind
+from actors.node.group.messages import (
+    Arrivals,
+    Carry,
+    HandedOver,
+    Head,
+    NotCarried,
+    Outgoing,
+    Withdrawal,
+    pairs,
+    read_head,
+    write_head,
+)
 from actors.node.group.trace import GroupTrace
-from actors.node.group.wire import HandedOver, Head, Withdrawal, pairs, read_head, write_head
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import MessageCarrier, objection_of
 from fsm.effects import Refused
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder
 from fsm.group.membership import MembershipCore
-from fsm.limits.user_shares import Share, UserQueue, user_of
+from fsm.limits.shares import Share, UserQueue, user_of
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import domain_of

@@ -9,16 +9,17 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
+from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN
 from actors.node.group.messages import (
     AppendAll,
     AppendsAnswered,
+    LogEntry,
     LogsMoved,
     LogsReady,
     LogWork,
     TrimLogs,
+    write_entry,
 )
-from actors.node.group.refusals import LOG_FULL, NOT_KEPT, UNKNOWN
-from actors.node.group.wire import LogEntry, write_entry
 from actors.node.messages import LogEvent
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import DurableMessages

@@ -17,10 +17,10 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
 from actors.node.group.carrier import Carrier
+from actors.node.group.link import DOWN, ELSEWHERE, FENCED, FULL, LONG
 from actors.node.group.lookups import Lookups
 from actors.node.group.messages import (
     Arrivals,
@@ -34,7 +34,6 @@ from actors.node.group.messages import (
     StoreReady,
     WatchAnew,
 )
-from actors.node.group.refusals import DOWN, ELSEWHERE, FENCED, FULL, LONG
 from actors.node.group.rows import Agreed, DomainRows
 from actors.node.group.trace import GroupTrace
 from actors.node.links.port import Port
@@ -45,8 +44,7 @@ from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.group import membership
-from fsm.group import rows_io as rows
+from fsm.group import membership, rows
 from fsm.group.kinds import Holder, NameRow, SessionRow, name_key, session_key
 from fsm.session.node_session_io import MovedAway, OutboundMessage, Resumed
 from fsm.session.runtime_names import Change as NameChange

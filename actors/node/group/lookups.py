@@ -10,13 +10,13 @@ from typing import Final, final
 
 import attrs
 
+from actors.node.group.link import DOWN
 from actors.node.group.messages import LookUp
-from actors.node.group.refusals import DOWN
 from actors.node.session.exchange import Exchange
 from fsm.bus.node_routing import is_published
 from fsm.effects import Refused
 from fsm.group.kinds import owner_key, session_key
-from fsm.limits.user_shares import Share, UserShares
+from fsm.limits.shares import Share, UserShares
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_backend, runtime_of, scheme_of
 from specs.limits.engine import ROW_KEY

@@ -1,18 +1,22 @@
 """The messages between the bus, which decides, and the actors that talk with the engine."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum, unique
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Final, TypeAlias, final
 
 import attrs
+import orjson
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Fetch, News
 from fsm.group.membership import DropLease, PutLease
-from fsm.group.rows_io import Answered, Current, Gap, Put, Read, Seen
+from fsm.group.rows import Answered, Current, Gap, Put, Read, Seen
 from fsm.session.node_session_io import OutboundMessage
+from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
 from transports.engine.contract import Append, Appended
 
 
@@ -201,3 +205,178 @@ class NotCarried(GroupEvent):
 
     node: str
     messages: Sequence[Outgoing]
+
+
+# What one node of a domain sends to another: lines in pairs, a head and a message in normal form.
+
+
+@final
+@unique
+class _Form(StrEnum):
+    MESSAGE = "m"
+    WITHDRAWAL = "w"
+    HANDED_OVER = "h"
+    KEPT = "k"
+
+
+@final
+@attrs.frozen(slots=True)
+class Head:
+    """Whence a message comes, and to whom it goes.
+
+    Attributes:
+        node: The node that sent it.
+        boot: Its boot epoch then.
+        to: The runtime that is to get it; None: all subscribers of its target at the node.
+        by: Runtime whose session brought it; None: a node made it.
+        home: The home of that runtime then, as of `SenderOrder`; 0: a node made it.
+        hops: How many nodes have passed it on.
+        is_alone: Whether nobody but the runtime, or the subscribers at this one node, gets it.
+    """
+
+    node: str
+    boot: int
+    to: str | None
+    by: str | None
+    home: int = 0
+    hops: int = 1
+    is_alone: bool = False
+
+    @property
+    def size(self) -> int:
+        """Characters of its addresses."""
+        return len(self.node) + len(self.to or "") + len(self.by or "")
+
+
+@final
+@attrs.frozen(slots=True)
+class Withdrawal:
+    """The owner of an object says that an observer observes it no longer; there is no message.
+
+    Attributes:
+        is_expired: Whether its lease is over; False: its owner shuts it out.
+    """
+
+    entity: str
+    runtime: str
+    observer: str
+    is_expired: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class HandedOver:
+    """All that waited for a runtime was sent before; there is no message."""
+
+    runtime: str
+
+
+def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
+    """Return a head as a line."""
+    is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
+    return _written_once(head) if is_short else _written(head)
+
+
+def _written(head: Head | Withdrawal | HandedOver) -> bytes:
+    match head:
+        case Head(node, boot, to, by, home, hops, is_alone):
+            return orjson.dumps([_Form.MESSAGE, node, boot, to, by, home, hops, is_alone])
+        case Withdrawal(entity, runtime, observer, is_expired):
+            return orjson.dumps([_Form.WITHDRAWAL, entity, runtime, observer, is_expired])
+        case HandedOver(runtime):
+            return orjson.dumps([_Form.HANDED_OVER, runtime])
+
+
+_written_once: Final = lru_cache(HEADS_KEPT)(_written)
+
+
+def read_head(line: bytes) -> Head | Withdrawal | HandedOver | None:
+    """Read a head; None: it is none of this version."""
+    return _read_once(line) if len(line) <= HEAD_KEPT else _read(line)
+
+
+def _read(line: bytes) -> Head | Withdrawal | HandedOver | None:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    match value:
+        case [
+            _Form.MESSAGE,
+            str(node),
+            int(boot),
+            str() | None as to,
+            str() | None as by,
+            int(home),
+            int(hops),
+            bool(is_alone),
+        ]:
+            return Head(node, boot, to, by, home, hops, is_alone)
+        case [_Form.WITHDRAWAL, str(entity), str(runtime), str(observer), bool(is_expired)]:
+            return Withdrawal(entity, runtime, observer, is_expired)
+        case [_Form.HANDED_OVER, str(runtime)]:
+            return HandedOver(runtime)
+        case _:
+            return None
+
+
+_read_once: Final = lru_cache(HEADS_KEPT)(_read)
+
+
+def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    """Return as few payloads as the limit allows, with all pairs of lines in order."""
+    batch: list[bytes] = []
+    size = 0
+    for head, line in lines:
+        more = len(head) + len(line) + 2
+        if batch and size + more > CARRIED_BYTES:
+            yield b"\n".join(batch)
+            batch, size = [], 0
+        batch += (head, line)
+        size += more
+    if batch:
+        yield b"\n".join(batch)
+
+
+def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Return the pairs of lines of a payload; a head alone has an empty line.
+
+    What is behind the last pair that may be there is one more head, of several lines.
+    """
+    lines = payload.split(b"\n", 2 * CARRIED_PAIRS)
+    return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
+
+
+@final
+@attrs.frozen(slots=True)
+class LogEntry:
+    """An entry of a log.
+
+    Attributes:
+        whose: What the session of the receiver belongs to.
+        at: When it was accepted, as seconds since the epoch.
+        line: The message.
+    """
+
+    whose: str
+    at: float
+    line: bytes
+
+
+def write_entry(entry: LogEntry) -> bytes:
+    """Return the form of an entry in the engine."""
+    return b"\n".join((orjson.dumps([_Form.KEPT, entry.whose, entry.at]), entry.line))
+
+
+def read_entry(payload: bytes) -> LogEntry | None:
+    """Return what was written by `write_entry`; None: it was not, or by another version."""
+    head, _, line = payload.partition(b"\n")
+    try:
+        value = orjson.loads(head)
+    except orjson.JSONDecodeError:
+        return None
+    match value:
+        case [_Form.KEPT, str(whose), int() | float() as at]:
+            return LogEntry(whose, float(at), line)
+        case _:
+            return None

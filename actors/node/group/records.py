@@ -20,9 +20,8 @@ import trio
 from typing_extensions import override
 
 from actors.node.errors import RegistryFileError
-from actors.node.group.refusals import RowRefusals
-from actors.node.login.errors import UsedTokensError
-from actors.node.login.used_tokens import UsedTokens
+from actors.node.group.link import RowRefusals
+from actors.node.login.provider import UsedTokens, UsedTokensError
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.registry import RecordNews, Take
 from fsm.group.kinds import RowRefusal, brief

@@ -5,7 +5,8 @@ elsewhere owns its addresses here, too. What local sessions change is written as
 that asked for it is answered when it is written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, assert_never, final
 
@@ -16,26 +17,195 @@ from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.group.carrier import Carrier
-from actors.node.group.held_links import HeldLinks, ReadOut
+from actors.node.group.link import HeldLinks, ReadOut, RowRefusals
 from actors.node.group.messages import StoreRef, WriteRows
-from actors.node.group.owner_rows import OwnerRows
-from actors.node.group.path_rows import PathRows
-from actors.node.group.refusals import RowRefusals
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import CatalogueRead, PoliciesReread
-from actors.node.policy.domain import DomainPolicies
+from actors.node.policy.engine import DomainPolicies
 from actors.node.session.exchange import Exchange
-from fsm.effects import Refused
-from fsm.group import membership, moves
-from fsm.group import rows_io as rows
+from actors.node.tables import Tables
+from fsm.effects import Refused, RowChanged
+from fsm.group import membership, moves, rows
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
-from fsm.group.kinds import GroupRow, Kind, NameRow, NodeRow, OwnerRow, PathRow, SessionRow
+from fsm.group.kinds import (
+    GroupRow,
+    Kind,
+    NameRow,
+    NodeRow,
+    OwnerRow,
+    PathRow,
+    SessionRow,
+    owner_key,
+    path_key,
+)
+from fsm.group.membership import MembershipCore
 from fsm.group.order import SenderOrder
 from fsm.group.policies import PolicyRow
-from fsm.group.rows import RowsCore
+from fsm.group.rows import Change, Remove, RowsCore
 from fsm.session.node_session_io import MovedAway
 from fsm.session.runtime_names import NameForgotten
+from specs.trace import Op
+
+# Which runtimes of a domain own which addresses: a row each.
+
+_Write: TypeAlias = Callable[[Change | Remove], None]
+_Hold: TypeAlias = Callable[[str], int | None]
+
+
+@final
+class OwnerRows:
+    """Writes the rows of this node's sessions, and applies those of others.
+
+    Part of the bus's task.
+
+    Args:
+        tables: The tables of this node.
+        sessions: The runtimes with a session at this node.
+        write: Writes a row.
+        hold: Has the link of a runtime wait for a row; returns its number, None if it has none.
+    """
+
+    def __init__(
+        self, tables: Tables, sessions: Container[str], write: _Write, hold: _Hold
+    ) -> None:
+        self._tables: Final = tables
+        self._sessions: Final = sessions
+        self._write: Final = write
+        self._hold: Final = hold
+        self._missing: Final = dict[str, OwnerRow]()
+        self._asked_about: Final = dict[str, OwnerRow]()
+
+    # ---- of this node
+
+    def changed(self, changed: RowChanged) -> None:
+        """Write that an address has an owner, or none any more."""
+        address, runtime = changed.key, str(changed.val)
+        self._found(owner_key(address))
+        link = self._hold(runtime)
+        if changed.op is Op.DEL:
+            self._write(Remove(owner_key(address), link))
+        else:
+            self._write(Change(self._row(address, runtime), link))
+
+    def _row(self, address: str, runtime: str) -> OwnerRow:
+        allocation = self._tables.allocation
+        block, is_bound = allocation.block_of(address), allocation.is_bound(address)
+        return OwnerRow(address, runtime, block, is_bound)
+
+    # ---- of any node, as the engine has them
+
+    def there(self, row: OwnerRow) -> None:
+        """Apply a row."""
+        self._found(row.key)
+        self._tables.mirror(row.runtime, row.address, row.block, is_bound=row.is_bound)
+
+    def gone(self, row: OwnerRow) -> None:
+        """Apply that there is none any more."""
+        self._tables.own(self._tables.allocation.mirror_gone(row.address))
+
+    # ---- of a session of this node, removed by another
+
+    def missing(self, row: OwnerRow) -> None:
+        """Note that a row has gone: it was removed, or the engine has lost all rows.
+
+        In the second case the node is about to be fenced, and until then its sessions keep what
+        they own. Which case it is the next renewal of the node's lease tells.
+        """
+        self._missing[row.key] = row
+
+    def asked(self) -> None:
+        """Note that the lease is renewed, which the engine does only if it has its row."""
+        self._asked_about.update(self._missing)
+        self._missing.clear()
+
+    def renewed(self) -> None:
+        """Apply what had gone before: the engine has not lost all rows."""
+        for row in self._asked_about.values():
+            self.gone(row)
+        self._asked_about.clear()
+
+    def _found(self, key: str) -> None:
+        self._missing.pop(key, None)
+        self._asked_about.pop(key, None)
+
+    def forget(self) -> None:
+        """Apply nothing of that: the node is fenced."""
+        self._missing.clear()
+        self._asked_about.clear()
+
+
+# Which nodes of a domain have subscribers of what: one row for each node and address.
+
+
+@final
+class PathRows:
+    """Writes the rows of this node, and notes those of others; part of the bus's task.
+
+    Args:
+        membership: The membership of this node.
+        homes: What other nodes have.
+        tables: The tables of this node.
+        write: Writes a row.
+    """
+
+    def __init__(
+        self, membership: MembershipCore, homes: Homes, tables: Tables, write: _Write
+    ) -> None:
+        self._membership: Final = membership
+        self._homes: Final = homes
+        self._tables: Final = tables
+        self._write: Final = write
+        self._subscribers: Final = Counter[str]()
+
+    # ---- of this node
+
+    def begun(self, resource: str, link: int | None) -> None:
+        """Note one subscriber more.
+
+        Args:
+            resource: Address that it subscribes to.
+            link: Number of its link, which waits until other nodes can know of it; None: none.
+        """
+        self._subscribers[resource] += 1
+        row = PathRow(resource, self._membership.holder)
+        self._homes.path_over(row)
+        # The engine may not have it yet, though this is not the first subscriber.
+        self._write(Change(row, link))
+
+    def over(self, resource: str) -> None:
+        """Note one subscriber less."""
+        self._subscribers[resource] -= 1
+        if not self._subscribers[resource]:
+            del self._subscribers[resource]
+            self._write(Remove(path_key(resource, self._membership.node)))
+
+    # ---- of any node, as the engine has them
+
+    def there(self, row: PathRow) -> None:
+        """Note a row."""
+        if row.holder != self._membership.holder:
+            self._homes.path(row)
+            self._tables.remembered.forget()
+        else:
+            # A write of its own that was given up, and made after all.
+            is_so = row.resource in self._subscribers
+            self._write(Change(row) if is_so else Remove(row.key))
+
+    def gone(self, row: PathRow) -> None:
+        """Note that there is none any more."""
+        self._homes.path_over(row)
+        self._tables.remembered.forget()
+        if row.holder == self._membership.holder and row.resource in self._subscribers:
+            self._write(Change(row))
+
+    def tidy(self) -> None:
+        """Remove the rows of nodes that are gone, as far as they are this node's to remove."""
+        for row in list(self._homes.unheld_paths()):
+            if self._membership.tidies(row.key):
+                self._homes.path_over(row)
+                self._write(Remove(row.key))
+
 
 _log = get_logger("actors.node")
 _NODES: Final = f"{Kind.NODE}/"

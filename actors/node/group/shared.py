@@ -20,18 +20,16 @@ from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
 from actors.node.dashboard.overview import Overview
 from actors.node.group.durable import Durable
 from actors.node.group.group import Group
-from actors.node.group.link import GroupLink, GroupStore, LogKeeper
+from actors.node.group.link import GroupLink, GroupStore, LogKeeper, RowRefusals
 from actors.node.group.messages import Serving
 from actors.node.group.records import EngineRecords, EngineTokens
-from actors.node.group.refusals import RowRefusals
 from actors.node.group.rows import Agreed
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import BusMessage
-from actors.node.policy.domain import DomainPolicies
+from actors.node.policy.engine import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.trace import ComponentTrace
-from actors.policy.config import PolicyConfig
-from actors.policy.store import PolicyStore
+from actors.policy.store import PolicyConfig, PolicyStore
 from fsm.group.membership import MembershipCore
 from fsm.registry.records import Row
 from specs.limits.group import GROUP_RETRY

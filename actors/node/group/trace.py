@@ -10,7 +10,7 @@ from actors.kit.log import get_logger
 from actors.node.trace import ComponentTrace
 from fsm.group.kinds import GroupRow, GroupTable, Holder, SessionRow
 from fsm.group.membership import Admitted, GroupFull, IdTaken
-from fsm.group.rows_io import Answered, Written
+from fsm.group.rows import Answered, Written
 from specs.limits.group import GROUP_NODES
 from specs.message import Message
 from specs.reply_code import DropReason

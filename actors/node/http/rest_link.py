@@ -21,8 +21,7 @@ from specs.errors import ProtoflyError
 from specs.limits.node import REST_POSTS
 from specs.limits.protocol import LINK_BACKLOG
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
-from transports.gate import Gate, Guest
-from transports.link import Kind, Link, Listener, Upgrade
+from transports.link import Gate, Guest, Kind, Link, Listener, Upgrade
 
 
 class RestError(ProtoflyError):

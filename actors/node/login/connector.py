@@ -12,9 +12,13 @@ from typing_extensions import override
 from actors.kit.back_ends.requests import Asked
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.node.login.errors import LoginRefusedError, ProviderAwayError
-from actors.node.login.provider import IdentityProvider, Login
-from actors.node.login.used_tokens import UsedTokens
+from actors.node.login.provider import (
+    IdentityProvider,
+    Login,
+    LoginRefusedError,
+    ProviderAwayError,
+    UsedTokens,
+)
 from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse

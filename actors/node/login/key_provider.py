@@ -10,13 +10,14 @@ from actors.keys.key_set import Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeySource
 from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.kit.log import get_logger
-from actors.node.login.errors import (
+from actors.node.login.provider import (
+    IdentityProvider,
     LoginRefusedError,
     ProviderAwayError,
+    ProviderMaker,
+    UsedTokens,
     UsedTokensError,
 )
-from actors.node.login.provider import IdentityProvider, ProviderMaker
-from actors.node.login.used_tokens import UsedTokens
 from fsm.session.assertion import (
     USED,
     AssertionCore,

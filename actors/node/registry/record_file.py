@@ -19,8 +19,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters, Timing
 from actors.kit.database import DatabaseFile, DatabaseForm
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row

@@ -35,7 +35,7 @@ from actors.node.registry.record_file import (
 )
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
-from fsm.limits.user_shares import UserTurns
+from fsm.limits.shares import UserTurns
 from fsm.registry.records import (
     UNKNOWN,
     Answered,

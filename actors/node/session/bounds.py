@@ -9,8 +9,8 @@ from typing_extensions import override
 from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.log import get_logger
 from actors.node.limits import NodeLimits
+from fsm.limits.rates import Rate, TokenBuckets
 from fsm.limits.timers import Alarms
-from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.limits.unauthenticated_links import UnauthenticatedLinks
 from fsm.session.node_session import Beat, Heartbeat
 from fsm.session.outbox_budget import OutboxBudget
@@ -18,7 +18,7 @@ from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.limits.protocol import CLOSE_BATCH, LATE, PONG_TIMEOUT, WARNING_PAUSE
 from specs.reply_code import TurnedAway
-from transports.gate import Gate, Guest
+from transports.link import Gate, Guest
 
 _log = get_logger("actors.node")
 

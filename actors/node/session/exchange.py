@@ -25,14 +25,13 @@ from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.session.names import UserNames
 from actors.node.session.session import Outcome, Session
-from actors.node.state.file import SessionForgotten, SessionRow
-from actors.node.state.writer import StateChanges
+from actors.node.state.file import SessionForgotten, SessionRow, StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace, ground_of
 from fsm.bus.node_routing import ToRuntimes
 from fsm.engine import Step
+from fsm.limits.shares import Share, UserShares
 from fsm.limits.timers import Alarms
-from fsm.limits.user_shares import Share, UserShares
 from fsm.machines.session import State
 from fsm.session import node_session_io as inner
 from fsm.session.live_status import LOST, LiveStatuses

@@ -7,7 +7,7 @@ from typing import final
 import trio
 
 from actors.node.messages import ForeignRef
-from fsm.limits.error_window import QuarantineCore
+from fsm.limits.rates import QuarantineCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node
 from specs.child import parent_of

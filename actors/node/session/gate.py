@@ -7,7 +7,7 @@ from actors.kit.counters import Tally
 from actors.node.links.port import Port
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
-from actors.policy.ruling import Decision
+from actors.policy.engine import Decision
 from fsm.bus.node_routing import Refusal
 from specs.message import Message, refuse
 from specs.routing import Check

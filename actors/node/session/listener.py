@@ -19,9 +19,9 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.listener import ListenerActor
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
+    Monitor,
     Restart,
     Supervisor,
 )
@@ -29,7 +29,7 @@ from actors.node.links.acceptor import Acceptor, Item
 from actors.node.links.port import Nudge, Outbox, Port
 from actors.node.messages import BusMessage
 from actors.node.session.bounds import Bounds
-from fsm.limits.error_window import ErrorWindow
+from fsm.limits.rates import ErrorWindow
 from fsm.session.node_session_io import Liveness
 from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from specs.reply_code import LinkEnd

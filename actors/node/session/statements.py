@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from actors.keys.signing import SigningKey
-from actors.keys.statement import Statement, write_statement
+from actors.keys.token import Statement, write_statement
 from actors.node.session.session import Session
 from specs.addresses.address import domain_of
 from specs.jsonvalue import Json, JsonObject

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
 
 from actors.kit.log import get_logger
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from actors.runtime.bus.messages import Announced, InFlight, Origin
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Judge, Refusal, shown
 from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
-from fsm.effects import RowChanged
-from fsm.intent import taken_off
-from fsm.limits.memory import message_bytes
+from fsm.effects import RowChanged, taken_off
+from fsm.limits.shares import message_bytes
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.admission import Admission, SenderProofs
 from actors.runtime.bus.messages import (
     RECEIVER_FULL,
@@ -33,8 +33,8 @@ from actors.runtime.policy import Judge, Refusal
 from fsm.bus.child_paths import ChildPath, ChildPaths, Elsewhere
 from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
-from fsm.intent import Intent, intent_of
-from fsm.limits.token_bucket import Rate, TokenBuckets
+from fsm.effects import Intent, intent_of
+from fsm.limits.rates import Rate, TokenBuckets
 from specs.addresses.address import is_below
 from specs.child import is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS

@@ -14,9 +14,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
-from actors.kit.supervision.mailbox import OpenReplies
+from actors.kit.supervision.actor import Actor, DeadLetters, Delivery, OpenReplies, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.messages import (
@@ -33,7 +31,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
 from fsm.bus.forward_rules import ForwardRefusedError
-from fsm.intent import Intent
+from fsm.effects import Intent
 from specs.reply_code import Code, DropReason
 
 

@@ -12,14 +12,12 @@ from typing import Final, Protocol, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Delivery, Purpose, Reply
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.bus.transactions import ASKED_ONCE, Terms
-from fsm.intent import Intent, LinkHint, intent_of
-from fsm.limits.token_bucket import FairQueueCore
+from fsm.effects import Intent, LinkHint, intent_of
+from fsm.limits.rates import FairQueueCore
 from fsm.p2p.transfer import Behind
 from specs.child import is_of_creator
 from specs.limits.bus import SUBMITTED

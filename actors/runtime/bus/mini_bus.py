@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import ActorRef, Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import ANY, Router, RoutingCore
 from fsm.p2p.transfer import Behind

@@ -20,7 +20,7 @@ from fsm.bus.transactions import (
     TransactionsCore,
     same_request,
 )
-from fsm.intent import Intent
+from fsm.effects import Intent
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
 from specs.message import Message, MessageType, position_of, refuse

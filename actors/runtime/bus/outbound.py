@@ -14,7 +14,7 @@ from typing import Final, Protocol, final
 
 import attrs
 
-from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import Delivery, Purpose
 from actors.runtime.bus.messages import (
     Deliveries,
     FairQueue,
@@ -26,7 +26,7 @@ from actors.runtime.bus.messages import (
 )
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
-from fsm.intent import Intent, LinkHint, hint_of, is_p2p_part
+from fsm.effects import Intent, LinkHint, hint_of, is_p2p_part
 from fsm.p2p.transfer import Behind
 from specs.addresses.address import is_below
 from specs.child import object_of

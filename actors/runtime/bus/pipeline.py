@@ -12,11 +12,11 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from actors.runtime.bus.admission import Admission, Stage
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy import Refusal
-from fsm.limits.memory import Memory
+from fsm.limits.shares import Memory
 from specs.child import CHILDREN
 from specs.errors import ProtoflyError
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES

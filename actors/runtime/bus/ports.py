@@ -11,9 +11,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Delivery, Reply
 from actors.runtime.bus.messages import (
     Announced,
     AnswerInTurn,
@@ -28,7 +26,7 @@ from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from fsm.bus.child_paths import ChildPath
 from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
-from fsm.intent import Intent
+from fsm.effects import Intent
 from fsm.p2p.transfer import Behind
 from specs.message import Message
 

@@ -21,9 +21,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.actor import Actor, Delivery
+from actors.kit.supervision.supervisor import Crash
 from actors.runtime.bus.ports import CorePort
 from specs.bodies.session import OPEN_POPUP
 from specs.errors import BadMessageError

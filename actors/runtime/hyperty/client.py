@@ -21,7 +21,7 @@ from actors.runtime.objects.reporting import NewReport, open_report
 from fsm.registry.discovery import Criteria
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
-from specs.bodies.sync import Observe
+from specs.bodies.object import Observe
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, frozen
 from specs.limits.bus import MAX_ATTEMPTS

@@ -9,10 +9,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.monitor import Crash
-from actors.kit.supervision.workers import Workers
+from actors.kit.supervision.actor import Actor, Delivery
+from actors.kit.supervision.supervisor import Crash, Workers
 from actors.runtime.hyperty import bodies
 from actors.runtime.hyperty.hyperty import (
     Hyperty,
@@ -28,8 +26,7 @@ from fsm.bus.chunks import WholeBody
 from fsm.limits.shares import WorkShares, peer_of
 from specs.addresses.address import is_below, scheme_of
 from specs.bodies.chunk import CHUNK, CHUNKS
-from specs.bodies.object import Forward
-from specs.bodies.sync import Invitation
+from specs.bodies.object import Forward, Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
 from specs.limits.bus import CONCURRENT, PEER_WAITING, WAITING

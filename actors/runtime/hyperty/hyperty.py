@@ -18,14 +18,13 @@ from typing_extensions import override
 
 from actors.kit.errors import RestartLimitError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.actor import Actor, Delivery
+from actors.kit.supervision.supervisor import Monitor
 from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.participant import Participant
-from fsm.limits.token_bucket import Rate, TokenBuckets
+from fsm.limits.rates import Rate, TokenBuckets
 from fsm.registry.discovery import texts_of
 from fsm.sync.value.json import json_size
 from specs.errors import ProtoflyError

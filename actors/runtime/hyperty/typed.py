@@ -26,7 +26,7 @@ import attrs
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from actors.runtime.objects.live_value import unpacked
 from specs.errors import BadMessageError
 from specs.json_schema import described, field_texts

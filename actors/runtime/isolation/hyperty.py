@@ -16,24 +16,28 @@ from typing_extensions import override
 from actors.kit.counters import Counters
 from actors.kit.guarded_network import NO_NETWORK
 from actors.kit.ids import IdSource
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.code import code_of, hyperty_code
-from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HandInResult, HostTools, SandboxHost
-from actors.pipe.message import PipeMessage, Word
 from actors.pipe.plan import (
     HypertyContents,
     HypertyPackageContents,
+    PipeError,
+    PipeMessage,
     SandboxCode,
+    SandboxEndedError,
+    SandboxError,
     SandboxPlan,
     Spawn,
+    Word,
 )
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
 from fsm.bus.transactions import OutstandingCore
 from specs.addresses.address import domain_of
 from specs.errors import BadMessageError, ProtoflyError
+from specs.jsonvalue import one_line, visible
 from specs.limits.foreign_code import (
     HYPERTY_BURST,
     HYPERTY_RATE,
@@ -45,7 +49,6 @@ from specs.limits.foreign_code import (
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, RETRY_AFTER
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, refuse
-from specs.plain_text import one_line, visible
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 

@@ -10,14 +10,13 @@ from enum import StrEnum, unique
 from typing import Final, final
 
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
-from actors.pipe.errors import SandboxEndedError, SandboxError
-from actors.pipe.plan import HypertyPackageContents
+from actors.pipe.plan import HypertyPackageContents, SandboxEndedError, SandboxError
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.isolation.hyperty import HypertyPackage
 from actors.runtime.registry.allocation import AllocationError, NotKeptError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.stubs.catalogue import Catalogue, HypertyFound
-from fsm.catalogue.descriptor_io import Reason
+from fsm.catalogue.descriptor import Reason
 from specs.errors import BadMessageError, BadUrlError, ProtoflyError
 
 

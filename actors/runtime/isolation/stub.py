@@ -12,11 +12,16 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
-from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.pipe.host import HostTools, StubHost
-from actors.pipe.plan import PackageContents, SandboxPlan, Spawn
+from actors.pipe.plan import (
+    PackageContents,
+    PipeError,
+    SandboxEndedError,
+    SandboxError,
+    SandboxPlan,
+    Spawn,
+)
 from actors.runtime.isolation.hyperty import SandboxMail
 from actors.runtime.stubs.credentials import shown
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event

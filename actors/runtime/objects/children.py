@@ -26,8 +26,8 @@ from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
 from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES
 from specs.message import Message, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.background import open_background
 from transports.bodies import read_body
+from transports.sockets import open_background
 
 _UNDECIDED: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE})
 """Answers of routers to a new child that may have been created all the same."""

@@ -26,8 +26,7 @@ from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore
 from fsm.sync.stored import CopyForgotten, CopyKept
 from fsm.sync.value.value import ObjectChange, check_path, described, difference
-from specs.bodies.object import Resume
-from specs.bodies.sync import Change, ObjectName, Observe, Snapshot
+from specs.bodies.object import Change, ObjectName, Observe, Resume, Snapshot
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject, frozen_object
 from specs.limits.protocol import GOODBYE_TIMEOUT, READ_PAUSE
@@ -35,8 +34,8 @@ from specs.limits.sync import CHANGES_KEPT, COPIES_STORED, GONE_READS, REPEAT_LA
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, PASSING, Code
 from specs.trace import Fact, Kind, Op
-from transports.background import open_background
 from transports.bodies import read_body, write_body
+from transports.sockets import open_background
 
 
 @final

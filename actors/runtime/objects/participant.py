@@ -24,8 +24,7 @@ from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.registration import CHANGES
 from fsm.limits.shares import OpenShares
 from specs.addresses.address import domain_of, is_below
-from specs.bodies.object import ObserverList, ObserversChange
-from specs.bodies.sync import ObjectAnew, ObjectName, ReadAttribute
+from specs.bodies.object import ObjectAnew, ObjectName, ObserverList, ObserversChange, ReadAttribute
 from specs.child import parent_of
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity

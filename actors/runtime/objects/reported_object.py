@@ -18,12 +18,14 @@ from actors.runtime.objects.observers import ObserverMoves
 from actors.runtime.objects.participant import Participant
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import can_be_set
-from specs.bodies.object import AllowObserver, ExpelObserver, Resume
-from specs.bodies.sync import (
+from specs.bodies.object import (
+    AllowObserver,
     ChangeObject,
     CreateObject,
+    ExpelObserver,
     InviteObservers,
     ObjectName,
+    Resume,
     Snapshot,
 )
 from specs.bodies.word import AttributeType, Operation

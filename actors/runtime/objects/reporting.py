@@ -23,15 +23,15 @@ from actors.runtime.sync.schemas import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
-from specs.bodies.sync import CreateObject, EndReport, NewObject, ObjectName
+from specs.bodies.object import CreateObject, EndReport, NewObject, ObjectName
 from specs.jsonvalue import Json, JsonInput, JsonObject
 from specs.limits.bus import MAX_ATTEMPTS
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST
 from specs.limits.sync import ABOUT_BYTES, DEFINITION_DEPTH
 from specs.message import MessageType
 from specs.reply_code import Code
-from transports.background import open_background
 from transports.bodies import write_body
+from transports.sockets import open_background
 
 
 async def schema_for(

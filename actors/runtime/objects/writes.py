@@ -17,13 +17,13 @@ from actors.runtime.objects.live_value import LiveObject, Place, Whole
 from actors.runtime.objects.participant import Participant
 from fsm.sync.value.json import Flaw, ObjectSchema
 from fsm.sync.value.writes import Unpublished, Verdict, WritesCore, Written
-from specs.bodies.sync import ChangeObject
+from specs.bodies.object import ChangeObject
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT, READ_PAUSE
 from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.background import open_background
 from transports.bodies import write_body
+from transports.sockets import open_background
 
 
 @final

@@ -12,11 +12,10 @@ import trio
 
 from actors.kit.log import get_logger
 from actors.runtime.stubs.stub import StubContext
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import Role
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
-from transports.channel_terms import ChannelTerms
 from transports.errors import DialError
-from transports.link import ChannelEnd, Kind, Link
+from transports.link import ChannelEnd, ChannelTerms, Kind, Link
 
 _log = get_logger("actors.p2p")
 

@@ -22,14 +22,13 @@ from actors.runtime.stubs.stub import StubConfig
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.transfer import Ack, Behind, Bye, Control, Ping, Pong
 from specs.addresses.address import canonical
-from specs.bodies.sync import Candidate
+from specs.bodies.object import Candidate
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json
 from specs.limits.p2p import CONTROL_BYTES, ORDER_SENT
 from specs.limits.protocol import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from transports.errors import CloseReason, DialError, LinkError, ListenError
-from transports.gate import Everybody
-from transports.link import FRAMED, PROTOFLY_V1, Kind, Link, Listener, Network
+from transports.link import FRAMED, PROTOFLY_V1, Everybody, Kind, Link, Listener, Network
 from transports.tls import PinnedTls
 
 _MARK: Final = "p2p"

@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import Delivery, Purpose
 from actors.kit.trace import Hop, Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.handshake import (
@@ -22,7 +22,7 @@ from actors.runtime.p2p.handshake import (
     write_behind,
     write_control,
 )
-from fsm.limits.error_window import ErrorWindow
+from fsm.limits.rates import ErrorWindow
 from fsm.p2p.link_end import Loss
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from specs.errors import BadMessageError

@@ -22,9 +22,8 @@ from actors.runtime.p2p.handshake import (
 )
 from actors.runtime.stubs.stub import StubContext
 from fsm.p2p.dialling import ChannelAnswer, DialPolicy
-from fsm.p2p.link_end import LinkEnd, Opening
-from fsm.p2p.negotiation import Role
-from specs.bodies.sync import Candidate
+from fsm.p2p.link_end import LinkEnd, Opening, Role
+from specs.bodies.object import Candidate
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.webrtc import CHANNEL_TIMEOUT
 from transports.errors import DialError, LinkError

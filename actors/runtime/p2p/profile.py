@@ -10,8 +10,7 @@ from typing import Final
 
 import attrs
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.p2p.stub import P2PHandler, P2PRequester
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.stub import StubContext, StubFactory

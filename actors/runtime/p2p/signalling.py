@@ -28,14 +28,13 @@ from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
 from fsm.p2p.dialling import ChannelAnswer, DialPolicy
-from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms
-from fsm.p2p.negotiation import Role, negotiation_of
+from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Role, negotiation_of
 from fsm.p2p.peer_identity import UNSIGNED, Believed
 from fsm.sync.copy import CopyPort, ObserverCore
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, status_of
 from specs.bodies.link import LinkStatus
-from specs.bodies.sync import (
+from specs.bodies.object import (
     Candidate,
     Change,
     ChangeObject,

@@ -17,25 +17,21 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import Actor, Delivery, Purpose
 from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.link_work import EndEvent, LinkProven
 from actors.runtime.p2p.signalling import EndHost, shown_object
 from actors.runtime.stubs.stub import StubContext
+from fsm.effects import is_p2p_part
 from fsm.engine import Entity
-from fsm.intent import is_p2p_part
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
-from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.handler_quota import HandlerQuota
-from fsm.p2p.link_end import LinkTerms
-from fsm.p2p.link_policy import P2pUse
-from fsm.p2p.negotiation import FIRST, Role
+from fsm.p2p.dialling import DialPolicy, P2pUse
+from fsm.p2p.link_end import FIRST, HandlerQuota, LinkTerms, Role
 from specs.addresses.address import is_below, runtime_of, status_of
 from specs.bodies.link import Command, Path
+from specs.bodies.object import Invitation, ObjectName
 from specs.bodies.session import Status
-from specs.bodies.sync import Invitation, ObjectName
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError, SpecError
 from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE

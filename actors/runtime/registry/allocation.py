@@ -6,8 +6,7 @@ import attrs
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.background import BackgroundTasks
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import BackgroundTasks, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.addresses import AddressReuse, Purpose
 from specs.addresses.address import address_allocation, subscription_manager

@@ -7,8 +7,7 @@ import attrs
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.background import BackgroundTasks
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import BackgroundTasks, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
 from specs.addresses.address import domain_of, domain_registry, subscription_manager
 from specs.bodies.link import Path

@@ -21,9 +21,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
@@ -33,10 +31,9 @@ from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
-from fsm.effects import RowChanged
+from fsm.effects import Intent, LinkHint, RowChanged
 from fsm.engine import Step
-from fsm.intent import Intent, LinkHint
-from fsm.p2p.negotiation import FIRST, Role
+from fsm.p2p.link_end import FIRST, Role
 from fsm.registry.changes import (
     ChangesFollower,
     ChangesPort,
@@ -44,8 +41,7 @@ from fsm.registry.changes import (
     changes_of,
     registry_of,
 )
-from fsm.registry.resolve.config import ResolveConfig
-from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.link_entry import LinkEntry, ResolveConfig
 from fsm.registry.resolve.port import NodePlan, RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.addresses.address import (
@@ -57,8 +53,8 @@ from specs.addresses.address import (
 )
 from specs.bodies.answer import Listed as AddressesListed
 from specs.bodies.link import Command, LinkStatus, ListChange, Path
+from specs.bodies.object import ObjectName
 from specs.bodies.session import Status
-from specs.bodies.sync import ObjectName
 from specs.bodies.word import Operation, StubMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json

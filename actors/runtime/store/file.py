@@ -32,7 +32,7 @@ from fsm.sync.stored import (
     Rest,
     SessionKept,
 )
-from specs.bodies.sync import DataObject
+from specs.bodies.object import DataObject
 from specs.errors import PlaceError, ProtoflyError
 from transports.bodies import read_object, write_body
 

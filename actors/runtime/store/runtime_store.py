@@ -27,8 +27,7 @@ from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from fsm.sync.stored import (

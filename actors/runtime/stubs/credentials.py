@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from actors.kit.arguments import PathInput, as_path, type_checked
 from actors.kit.log import get_logger
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from actors.runtime.bus.ports import CorePort
 from specs.addresses.address import session_manager
 from specs.bodies.session import SessionControl, SessionParams

@@ -17,10 +17,8 @@ from typing_extensions import override
 from actors.catalogue.errors import RefusedDescriptorError
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
+from actors.kit.supervision.supervisor import Crash
 from actors.runtime.bus.messages import Listener
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
@@ -34,7 +32,7 @@ from actors.runtime.stubs.catalogue import (
 )
 from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, StartComponent
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.catalogue.descriptor_io import Reason
+from fsm.catalogue.descriptor import Reason
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
 from specs.addresses.address import status_of

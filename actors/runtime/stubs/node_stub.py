@@ -11,8 +11,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.credentials import (
     NO_CREDENTIALS,
@@ -41,7 +40,7 @@ from actors.runtime.stubs.wire import (
 )
 from fsm.effects import Dropped
 from fsm.engine import Step
-from fsm.limits.token_bucket import Rate, TokenBuckets
+from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session import stub_client_io as ev
 from fsm.session.assertion import digest_of
@@ -269,7 +268,7 @@ class NodeStub(Actor[NodeStubMessage]):
             return
         # Keys are slow to import, and a stub in a sandbox process has no identity.
         from actors.keys.key_set import BadKeysError, read_keys  # noqa: PLC0415
-        from actors.keys.statement import BadStatementError  # noqa: PLC0415
+        from actors.keys.token import BadStatementError  # noqa: PLC0415
 
         try:
             keys = read_keys(orjson.dumps(stated.domain_keys))

@@ -13,13 +13,12 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.delivery import DeadLetters, Delivery
-from actors.kit.supervision.mailbox import Reply
-from actors.kit.supervision.monitor import Crash, Monitor
+from actors.kit.supervision.actor import Actor, ActorRef, DeadLetters, Delivery, Reply
 from actors.kit.supervision.supervisor import (
     ChildSpec,
+    Crash,
     Intensity,
+    Monitor,
     Restart,
     Strategy,
     Supervisor,

@@ -37,8 +37,7 @@ import attrs
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.own_sender import OwnSender
@@ -46,7 +45,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
 from specs.addresses.address import domain_of, status_of
 from specs.bodies.session import Status
 from specs.identity import SenderIdentity, said_by

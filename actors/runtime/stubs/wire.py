@@ -14,7 +14,7 @@ import attrs
 from typing_extensions import override
 
 from actors.runtime.stubs.stub import StubContext
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.session.possession import signed_parts
 from fsm.session.stub_client_io import SessionAnswered
 from specs.addresses.address import session_manager

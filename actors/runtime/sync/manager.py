@@ -14,9 +14,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, Delivery, Reply
 from actors.runtime.bus.messages import Turn
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
@@ -28,9 +26,15 @@ from actors.runtime.sync.reporter.reporter import ReportedObjects
 from actors.runtime.sync.schemas import find_schema
 from specs.bodies.object import (
     AllowObserver,
+    ChangeObject,
     Create,
+    CreateObject,
+    EndReport,
     ExpelObserver,
+    InviteObservers,
     ObjectBack,
+    ObjectName,
+    Observe,
     ObserverExpelled,
     Resume,
     Subscribe,
@@ -38,14 +42,6 @@ from specs.bodies.object import (
     create_class,
     subscribe_class,
     unsubscribe_class,
-)
-from specs.bodies.sync import (
-    ChangeObject,
-    CreateObject,
-    EndReport,
-    InviteObservers,
-    ObjectName,
-    Observe,
 )
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType

@@ -14,20 +14,18 @@ import attrs
 import trio
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.output import LinkWatches, Spawn, SyncOutput, code_in_use
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, published_addresses
 from actors.runtime.sync.reporter.reporter import NOTHING_STORED
 from fsm.bus.child_paths import Elsewhere
-from fsm.intent import is_p2p_part
+from fsm.effects import is_p2p_part
 from fsm.sync.leases import RenewalsCore
 from fsm.sync.routes import Moving, ObserverRoute
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Path
-from specs.bodies.object import ObjectBack, ObserverExpelled
-from specs.bodies.sync import ObjectName, Observe, Subscription
+from specs.bodies.object import ObjectBack, ObjectName, Observe, ObserverExpelled, Subscription
 from specs.child import child_resources, children_addresses
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES

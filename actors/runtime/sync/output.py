@@ -18,7 +18,7 @@ from actors.runtime.registry.registry import Registry
 from actors.runtime.store.runtime_store import StoreGate
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.registry.resolve.config import Topology
+from fsm.registry.resolve.link_entry import Topology
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,
@@ -26,7 +26,7 @@ from specs.addresses.address import (
     runtime_of,
     scheme_of,
 )
-from specs.bodies.sync import DataObject, Subscription
+from specs.bodies.object import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject

@@ -17,8 +17,7 @@ import trio
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from actors.runtime.registry.registrations import Registrar, RegistrationError
 from actors.runtime.registry.registry import Registry
@@ -32,8 +31,8 @@ from specs.addresses.address import (
     subscription_manager,
 )
 from specs.bodies.link import Path
+from specs.bodies.object import CreateObject, DataObject
 from specs.bodies.registry import Record
-from specs.bodies.sync import CreateObject, DataObject
 from specs.child import children_addresses
 from specs.errors import BadMessageError
 from specs.limits.protocol import READ_PAUSE

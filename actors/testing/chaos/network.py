@@ -24,17 +24,25 @@ from typing import Final, NoReturn, Self, TypeAlias, final
 import trio
 from typing_extensions import override
 
-from actors.testing.chaos.channels import exposed
-from actors.testing.chaos.link_faults import NO_FAULTS, LinkFaults, LinkParties
-from actors.testing.chaos.toxics import Passing, Road, Timeout, Toxic
+from actors.testing.chaos.toxics import (
+    NO_FAULTS,
+    LinkFaults,
+    LinkParties,
+    Passing,
+    Road,
+    Timeout,
+    Toxic,
+    exposed,
+)
 from specs.limits.protocol import DIAL_TIMEOUT
-from transports.channel_terms import ChannelTerms
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError
-from transports.gate import EVERYBODY, Gate
 from transports.link import (
     DEFAULT_PATHS,
+    EVERYBODY,
     PROTOFLY_V1,
     ChannelEnd,
+    ChannelTerms,
+    Gate,
     Kind,
     Link,
     Listener,

@@ -6,11 +6,70 @@ and the order is kept. <https://github.com/Shopify/toxiproxy#toxics>
 """
 
 import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
+
+from transports.link import ChannelEnd, Link
+
+# Data channels whose links are exposed to faults; their set-up is not.
+
+
+@final
+class ObservedEnd(ChannelEnd):
+    """Another end of a data channel; whoever observes it has its answer and its link first.
+
+    Args:
+        end: The end.
+        opened: Returns what is used in the place of its link.
+        answered: Is called with each answer.
+    """
+
+    def __init__(
+        self,
+        end: ChannelEnd,
+        opened: Callable[[Link], Link],
+        answered: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(end.candidates)
+        self.sdp = end.sdp
+        self._end = end
+        self._opened = opened
+        self._answered = answered
+
+    @override
+    async def answered(self, sdp: str) -> None:
+        self._answered(sdp)
+        await self._end.answered(sdp)
+
+    @override
+    async def hear(self, candidate: str) -> None:
+        await self._end.hear(candidate)
+
+    @override
+    async def opened(self) -> Link:
+        return self._opened(await self._end.opened())
+
+
+@asynccontextmanager
+async def exposed(
+    opening: AbstractAsyncContextManager[ChannelEnd], opened: Callable[[Link], Link]
+) -> AsyncIterator[ChannelEnd]:
+    """Open an end whose link is exposed.
+
+    Args:
+        opening: Opens the end.
+        opened: Exposes its link.
+
+    If cancelled, nothing is left open.
+    """
+    async with opening as end:
+        yield ObservedEnd(end, opened)
+
 
 _NEVER: Final = math.inf
 
@@ -232,3 +291,43 @@ class Corrupt(Toxic):
         if not passing.size or road.random.random() >= self.chance:
             return passing
         return attrs.evolve(passing, spoilt_at=road.random.randrange(passing.size))
+
+
+# The faults of one direction of a link at one time, and the parties of a link.
+
+
+@final
+@attrs.frozen
+class LinkFaults:
+    """The faults of one direction of a link at one time.
+
+    Attributes:
+        toxics: Faults that change frames, in the order in which they began.
+        reset_at: Trio time at which the link is reset; infinity: never.
+        linger: Seconds by which the end of a link is delayed.
+    """
+
+    toxics: tuple[Toxic, ...] = ()
+    is_held: bool = False
+    reset_at: float = math.inf
+    linger: float = 0.0
+
+
+NO_FAULTS: Final = LinkFaults()
+"""No faults."""
+
+
+@final
+@attrs.frozen(eq=False)
+class LinkParties:
+    """The two parties of a link; one object for both its ends.
+
+    Attributes:
+        dialler: Party that dialled; None: one of another network.
+        listener: Party that listened; None: one of another network.
+        since: Trio time of the dial.
+    """
+
+    dialler: str | None
+    listener: str | None
+    since: float

@@ -13,8 +13,7 @@ import json
 from contextlib import suppress
 from typing import TypeAlias
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.stubs.stub import StubConnection, StubContext
 from fsm.machines.stub_connection import State, Trigger
 from specs.message import Message, refuse, reply_to

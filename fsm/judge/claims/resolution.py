@@ -10,7 +10,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.intent import Intent
+from fsm.effects import Intent
 from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, others, rows, steps
 from fsm.judge.claims.records import (
     BUS,

@@ -25,7 +25,7 @@ from typing_extensions import override
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State as Link
 from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import Role
 from fsm.product.composition import (
     Bounds,
     Channel,

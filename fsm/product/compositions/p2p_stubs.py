@@ -17,8 +17,7 @@ from fsm.engine import Step
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from fsm.p2p.dialling import ChannelAnswer, DialPolicy
-from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import FIRST, Role
+from fsm.p2p.link_end import FIRST, LinkEnd, LinkPort, LinkTerms, Loss, Opening, Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
 from fsm.product.composition import Host, UnsafeError
 from fsm.product.compositions.p2p_inputs import (
@@ -37,7 +36,7 @@ from fsm.product.compositions.p2p_inputs import (
     handler_of,
     runtime_of,
 )
-from specs.bodies.sync import Candidate, ConnectionData
+from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD
 from specs.reply_code import Code

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from fsm.intent import Intent
+from fsm.effects import Intent
 from fsm.product.composition import (
     Bounds,
     Channel,
@@ -34,7 +34,7 @@ from fsm.product.compositions.resolve import (
     LoaderPlace,
     RoutesPlace,
 )
-from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.link_entry import ResolveConfig
 from specs.reply_code import Code
 
 BUS: Final = "bus"

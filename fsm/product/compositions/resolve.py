@@ -15,11 +15,11 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.effects import Intent
 from fsm.engine import Entity, Step
-from fsm.intent import Intent
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
-from fsm.p2p.link_policy import LinkPolicy, P2pUse
+from fsm.p2p.dialling import LinkPolicy, P2pUse
 from fsm.product.composition import (
     Bounds,
     Channel,
@@ -34,7 +34,7 @@ from fsm.product.composition import (
     Situation,
     UnsafeError,
 )
-from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.link_entry import ResolveConfig
 from fsm.registry.resolve.port import RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.reply_code import Code

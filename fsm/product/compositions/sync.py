@@ -44,7 +44,7 @@ from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.stored import Keep
-from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import LEASE
 from specs.reply_code import Code

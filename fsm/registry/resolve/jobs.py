@@ -13,8 +13,8 @@ from typing import Final, final
 
 import attrs
 
+from fsm.effects import Intent
 from fsm.engine import Entity
-from fsm.intent import Intent
 from fsm.limits.timers import Alarms
 from fsm.machines.resolve_job import RESOLVE_JOB, State, Trigger
 from fsm.registry.resolve.port import RoutesPort

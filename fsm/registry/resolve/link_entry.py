@@ -13,28 +13,72 @@ and if a record contradicts the list, messages go by the node as if nothing had 
 
 import math
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from enum import Enum, unique
 from typing import Final, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import LinkHint, RowChanged
 from fsm.engine import Entity, Step
-from fsm.intent import LinkHint
-from fsm.limits.token_bucket import TokenBucket
+from fsm.limits.rates import TokenBucket
 from fsm.machines import p2p_entry as entry
 from fsm.machines import resolve_job
 from fsm.machines.p2p_connection import State
-from fsm.p2p.negotiation import Role, own_is_smaller
+from fsm.p2p.dialling import NO_LINKS, LinkPolicy
+from fsm.p2p.link_end import Role, own_is_smaller
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort
-from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_below, parse, runtime_of
-from specs.addresses.descriptor import is_other_stub, read_entry
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    domain_of,
+    is_below,
+    is_other_stub,
+    parse,
+    read_entry,
+    runtime_of,
+)
 from specs.bodies.registry import Record
 from specs.errors import BadMessageError, BadUrlError
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
+
+# The configuration of the registry's route search (C-49, RES-10, PFY-03).
+
+
+@unique
+class Topology(Enum):
+    """The node that gets messages for another domain (C-49)."""
+
+    TRIANGLE = "triangle"
+    """That domain's."""
+
+    TRAPEZOID = "trapezoid"
+    """The own domain's, which sends it on."""
+
+
+@final
+@attrs.frozen(slots=True)
+class ResolveConfig:
+    """The configuration of the registry's own runtime.
+
+    Attributes:
+        runtime: Its address.
+        domain: Its own domain.
+        link_policy: Whether it wants P2P links, and to which peers.
+        topology: The node that gets messages for another domain.
+        stub_idle: Seconds without use after which a stub of another domain is released (PFY-03);
+            infinite: none is.
+        has_catalogues: Whether stubs of identity providers can be looked up (PFY-12).
+    """
+
+    runtime: str
+    domain: str
+    link_policy: LinkPolicy = NO_LINKS
+    topology: Topology = Topology.TRIANGLE
+    stub_idle: float = math.inf
+    has_catalogues: bool = False
+
 
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"

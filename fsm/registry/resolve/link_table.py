@@ -20,7 +20,7 @@ from typing import final
 from fsm.engine import Entity
 from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import Role
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from fsm.registry.resolve.link_entry import Deployment, LinkEntities, LinkEntry

@@ -11,12 +11,11 @@ from typing import Final, final
 
 import attrs
 
-from fsm.effects import RowChanged
-from fsm.intent import Intent
-from fsm.limits.error_window import CrashCount
+from fsm.effects import Intent, RowChanged
+from fsm.limits.rates import CrashCount
 from fsm.machines import resolve_job, stub_connection, stub_deployment
-from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.jobs import ResolveJobs, node_key
+from fsm.registry.resolve.link_entry import ResolveConfig
 from fsm.registry.resolve.port import NodePlan, RoutesPort
 from specs.addresses.address import domain_of, is_idp_proxy
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN, SANDBOX_COOL_DOWN

@@ -4,9 +4,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import Intent, RowChanged
 from fsm.engine import Step
-from fsm.intent import Intent
 from specs.reply_code import Code
 
 

@@ -12,14 +12,19 @@ by a registry. The search then waits for the link, or ends because there will be
 
 from typing import final
 
-from fsm.intent import Intent, LinkHint
+from fsm.effects import Intent, LinkHint
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
-from fsm.p2p.link_policy import P2pUse, P2pWait
+from fsm.p2p.dialling import P2pUse, P2pWait
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
-from fsm.registry.resolve.config import ResolveConfig, Topology
 from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key
-from fsm.registry.resolve.link_entry import LinkEntry, plan_of, plan_of_hint
+from fsm.registry.resolve.link_entry import (
+    LinkEntry,
+    ResolveConfig,
+    Topology,
+    plan_of,
+    plan_of_hint,
+)
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubs
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort
@@ -29,9 +34,9 @@ from specs.addresses.address import (
     is_backend,
     is_below,
     is_idp_proxy,
+    is_other_stub,
     runtime_of,
 )
-from specs.addresses.descriptor import is_other_stub
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.p2p import LINK_HINTS

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from specs.bodies.sync import Change, ChangeObject
+from specs.bodies.object import Change, ChangeObject
 from specs.bodies.word import AttributeType, Operation
 from specs.errors import BadMessageError
 from specs.jsonvalue import (

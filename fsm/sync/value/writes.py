@@ -19,7 +19,7 @@ import attrs
 
 from fsm.sync.value.json import Flaw, ObjectSchema, json_size, text_flaw, unsendable
 from fsm.sync.value.value import changed, check_path, same, without
-from specs.bodies.sync import ChangeObject
+from specs.bodies.object import ChangeObject
 from specs.bodies.word import AttributeType, Operation
 from specs.errors import BadMessageError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at

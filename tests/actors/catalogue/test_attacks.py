@@ -13,7 +13,7 @@ from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import FileMemory, NoStore
 from actors.catalogue.seal import SealType
 from actors.keys.signing import make_key
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.address import CatalogueType, Entry
 from specs.limits.foreign_code import DESCRIPTOR_LIFE
 from tests.actors.catalogue.stub_supply import runtime
 from tests.support.catalogues import DAY, NODE_B, Publishing

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.signing import make_key
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED
+from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Revoked
 from tests.actors.catalogue.stub_supply import Runtime, runtime
 from tests.support.catalogues import DAY, STUB_B, key_set

@@ -5,7 +5,7 @@ import pytest
 from actors.catalogue.source import Places
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.signing import make_key
-from specs.addresses.descriptor import DOMAIN_KEYS
+from specs.addresses.address import DOMAIN_KEYS
 from tests.actors.catalogue.stub_supply import Runtime, runtime
 from tests.support.catalogues import NODE_B, key_set
 

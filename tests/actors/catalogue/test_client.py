@@ -11,8 +11,8 @@ from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, NoStore, VolatileMemory
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import Trust
-from fsm.catalogue.descriptor_io import Reason
-from specs.addresses.descriptor import CatalogueType, Entry
+from fsm.catalogue.descriptor import Reason
+from specs.addresses.address import CatalogueType, Entry
 from specs.limits.foreign_code import CATALOGUE_DOMAIN_BYTES, DESCRIPTOR_BYTES, DESCRIPTOR_FRESH
 from tests.support.catalogues import HERE, STUB_B, Publishing, Wall, archive_of, client_of
 

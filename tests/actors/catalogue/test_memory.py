@@ -17,8 +17,8 @@ from actors.catalogue.memory import (
     VolatileMemory,
     write_whole,
 )
-from fsm.catalogue.descriptor_io import Seen
-from specs.addresses.descriptor import REVOKED, CatalogueType, Entry
+from fsm.catalogue.descriptor import Seen
+from specs.addresses.address import REVOKED, CatalogueType, Entry
 from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES
 from tests.support.catalogues import Publishing
 

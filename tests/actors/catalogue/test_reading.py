@@ -19,7 +19,7 @@ from actors.catalogue.seal import (
     verified,
 )
 from actors.keys.signing import make_key
-from specs.addresses.descriptor import CatalogueType
+from specs.addresses.address import CatalogueType
 from specs.descriptor import (
     DESCRIPTORS,
     LANGUAGE,

@@ -13,12 +13,11 @@ from actors.catalogue.source import (
     MemorySource,
     package_path,
 )
-from actors.http.config import HttpConfig, ShownCatalogue
-from actors.kit.egress import PUBLIC
-from actors.kit.http_client import ServerUrl
+from actors.http.service import HttpConfig, ShownCatalogue
+from actors.kit.http_client import PUBLIC, ServerUrl
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from specs.addresses.descriptor import DOMAIN_KEYS
+from specs.addresses.address import DOMAIN_KEYS
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
 from tests.support.catalogues import STUB_B
 from tests.support.node.http_server import Said, open_http_server

@@ -8,7 +8,7 @@ from actors.catalogue.errors import TrustFileError
 from actors.catalogue.source import BadPlaceError, Places, read_places
 from actors.catalogue.trust_file import KeyTrust, read_trust
 from actors.keys.signing import make_key
-from fsm.catalogue.descriptor_io import Reach
+from fsm.catalogue.descriptor import Reach
 from tests.support.catalogues import key_set
 
 TWO = '[[issuer]]\nname = "x"\nkeys = "{}"\n[[issuer]]\nname = "y"\nkeys = "{}"\n'

@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import first_known, run
+from actors.cli.group import CommandError, ExitCode
 from actors.kit.errors import RestartLimitError
 from specs.errors import BadUrlError
 from transports.errors import DialError, ListenError

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.cli.lifetime import serve
 from actors.kit.log import _renderer
 from tests.support.command import ROOT

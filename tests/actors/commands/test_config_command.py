@@ -9,7 +9,7 @@ from contextlib import closing
 import orjson
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.node.tls import TlsOptions
 from actors.dev.authority import open_authority
 from actors.node.config import NodeConfig

@@ -8,7 +8,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from fsm.policy.schema import policy_schema
 from tests.support.command import ROOT, serving, typed
 from tests.support.node.node_peer import Peer

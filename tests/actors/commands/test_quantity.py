@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.node.command import command as node
 from actors.commands.stub.revoke import command as revoke
 from actors.commands.stub.sign import command as sign

@@ -5,8 +5,7 @@ import sys
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
-from actors.cli.group import SUMMARIES, CommandGroup
+from actors.cli.group import SUMMARIES, CommandGroup, ExitCode
 from tests.support.command import ROOT, typed
 
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.dev.authority import open_authority
 from actors.dev.environment import ReloadListener, open_environment
 from actors.node.config import NodeConfig

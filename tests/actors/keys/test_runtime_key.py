@@ -17,7 +17,7 @@ from actors.keys.runtime_key import (
     thumbprint_of,
 )
 from actors.keys.signing import SigningKey, make_key
-from actors.keys.statement import BadStatementError, Statement, read_statement, write_statement
+from actors.keys.token import BadStatementError, Statement, read_statement, write_statement
 
 # The example of RFC 8037, appendix A.
 RFC_X = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"

@@ -5,8 +5,8 @@ import socket
 import pytest
 import trio
 
-from actors.kit.egress import ANYWHERE, PUBLIC, PrivatePlaceError
 from actors.kit.guarded_network import GuardedNetwork
+from actors.kit.http_client import ANYWHERE, PUBLIC, PrivatePlaceError
 from transports.errors import DialError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

@@ -10,7 +10,7 @@ import pytest
 
 from actors.pipe import cgroup
 from actors.pipe.cgroup import home_cgroup, open_cgroup
-from fsm.limits.sandbox_totals import SandboxTotals
+from fsm.limits.shares import SandboxTotals
 
 OWN = str(os.getpid())
 TOTALS = SandboxTotals(2**30, 0.5)

@@ -6,7 +6,7 @@ import orjson
 import pytest
 import trio
 
-from actors.pipe.message import PipeMessage, Word, read_message, write_message
+from actors.pipe.plan import PipeMessage, Word, read_message, write_message
 from specs.limits.foreign_code import SANDBOX_EASY_BURST
 from specs.limits.protocol import SANDBOX_SILENCE
 from specs.reply_code import DropReason

@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.pipe.errors import PipeError
-from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.outlet import FrameParts
 from actors.pipe.plan import (
     HypertyContents,
     NodeStubContents,
     PackageContents,
+    PipeError,
+    PipeMessage,
     SandboxPlan,
+    Word,
+    parts_of,
+    read_message,
     read_plan,
+    write_message,
     write_plan,
 )
 from specs.limits.protocol import MAX_FRAME_BYTES

@@ -4,13 +4,13 @@ import pytest
 import trio
 import trio.testing
 
-from actors.pipe.message import PipeMessage, Word, read_message
 from actors.pipe.outlet import Outlet
+from actors.pipe.plan import PipeMessage, Word, read_message
 from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
-from transports.background import open_background
 from transports.link import Kind, Upgrade
 from transports.memory import Wire
+from transports.sockets import open_background
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import pytest
 import trio
 
 from actors.pipe import code, process
-from actors.pipe.errors import SandboxError
-from actors.pipe.message import PipeMessage, Word, write_message
+from actors.pipe.plan import PipeMessage, SandboxError, Word, write_message
 from actors.pipe.process import ProcessSandboxes, _log_errors, open_process_sandbox
-from fsm.limits.sandbox_totals import SandboxAdmission, SandboxTotals
-from fsm.limits.signs_of_life import IDLE
+from fsm.limits.shares import SandboxAdmission, SandboxTotals
+from fsm.limits.timers import IDLE
 from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDBOXES
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.errors import LinkError

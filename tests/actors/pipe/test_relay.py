@@ -3,14 +3,12 @@
 import pytest
 import trio
 
-from actors.pipe.errors import PipeError
-from actors.pipe.message import PipeMessage, Word, read_message
-from actors.pipe.outlet import Outlet
-from actors.pipe.relay import Relays
+from actors.pipe.outlet import Outlet, Relays
+from actors.pipe.plan import PipeError, PipeMessage, Word, read_message
 from specs.limits.protocol import SANDBOX_LINKS, SANDBOX_WINDOW
-from transports.background import open_background
 from transports.link import Kind, Upgrade
 from transports.memory import MemoryNetwork, Wire
+from transports.sockets import open_background
 
 NODE = "ws://127.0.0.1:40000/link"
 PLACES = (NODE, "tcp://127.0.0.1:40002", "stream://127.0.0.1:40003")

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from fsm.intent import is_p2p_part
+from fsm.effects import is_p2p_part
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from fsm.machines.sync.observer_copy import OBSERVER_COPY

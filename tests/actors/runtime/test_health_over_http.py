@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import actors
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import ROOT, call, serving
 from tests.support.node.web import get
 

@@ -16,7 +16,7 @@ from actors.keys.certificate import make_certificate
 from actors.keys.key_set import read_keys
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
-from actors.keys.statement import Statement, write_statement
+from actors.keys.token import Statement, write_statement
 from actors.kit.http_client import ServerUrl
 from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
@@ -25,7 +25,7 @@ from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.link_end import LinkEnd
 from fsm.p2p.peer_identity import Believed, Distrusted
-from specs.bodies.sync import Candidate, ConnectionData
+from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.node import SESSION_LIFE
 from tests.support.catalogues import keys_of

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fsm.limits import signs_of_life
+from fsm.limits import timers
 from tests.support.packages import StubCode, code_of, zipped
 from tests.support.runtime import attacks
 from tests.support.runtime.sandbox_world import H, open_sandbox_world, sandboxes_of
@@ -109,7 +109,7 @@ def placed(folder, home_file):
 @pytest.fixture
 def patience(monkeypatch):
     """Have attacks take as long as a machine needs for them: some ask for all there is."""
-    monkeypatch.setattr(signs_of_life, "SANDBOX_SILENCE", 60)
+    monkeypatch.setattr(timers, "SANDBOX_SILENCE", 60)
 
 
 def test_the_table_is_as_long_as_it_is_said_to_be():
@@ -138,7 +138,7 @@ WEAK = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 from pathlib import Path
-from actors.sandbox import confine, system_calls
+from actors.sandbox import confine
 import tests.support.runtime.attacks as attacks
 exec(sys.argv[3])
 confined = confine.confine(__import__("os").getppid(), readable)
@@ -150,10 +150,10 @@ print(json.dumps({name: result for name, result in tried if result is not None})
 def without(call):
     """Let a call be made with any arguments, or at all."""
     return f"""
-numbers = {{**system_calls._LIMITED, "kill": ((62, 129), ())}}[{call!r}][0]
-system_calls._ALLOWED = {{**system_calls._ALLOWED, {call!r}: numbers}}
-system_calls._LIMITED = {{**system_calls._LIMITED}}
-system_calls._LIMITED.pop({call!r}, None)
+numbers = {{**confine._LIMITED, "kill": ((62, 129), ())}}[{call!r}][0]
+confine._ALLOWED = {{**confine._ALLOWED, {call!r}: numbers}}
+confine._LIMITED = {{**confine._LIMITED}}
+confine._LIMITED.pop({call!r}, None)
 """
 
 

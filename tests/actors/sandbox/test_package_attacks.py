@@ -8,7 +8,7 @@ after each.
 import pytest
 import trio
 
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType

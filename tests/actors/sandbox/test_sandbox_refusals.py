@@ -6,8 +6,17 @@ Whatever that code does not read, the sandbox obeys its host.
 import pytest
 import trio
 
-from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
-from actors.pipe.plan import NodeStubContents, PackageContents, SandboxPlan, write_plan
+from actors.pipe.plan import (
+    NodeStubContents,
+    PackageContents,
+    PipeMessage,
+    SandboxPlan,
+    Word,
+    parts_of,
+    read_message,
+    write_message,
+    write_plan,
+)
 from actors.sandbox.sandbox import run_sandbox
 from specs.limits.protocol import MAILBOX, OUTBOX_MESSAGES
 from specs.message import Message, MessageType

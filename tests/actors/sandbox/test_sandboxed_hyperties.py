@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.kit.supervision.supervisor import Intensity
-from actors.pipe.errors import SandboxError
+from actors.pipe.plan import SandboxError
 from actors.runtime.isolation.hyperty import HypertyCode, NoCodeError
 from actors.sandbox.local import open_local_sandbox
 from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT

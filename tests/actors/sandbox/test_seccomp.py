@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 TRY = """
 import ctypes, json, os, resource, socket, sys
 sys.path.insert(0, sys.argv[1])
-from actors.sandbox.system_calls import filter_system_calls
+from actors.sandbox.confine import filter_system_calls
 
 def far(path):
     with socket.socket(socket.AF_UNIX) as one:

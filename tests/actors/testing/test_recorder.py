@@ -8,8 +8,7 @@ import trio.testing
 
 import actors
 from actors.testing.domains import Domains, chaos
-from actors.testing.history import drawn, history_of
-from actors.testing.recorder import Recorder
+from actors.testing.recorder import Recorder, drawn, history_of
 from fsm.machine_list import MACHINES
 from specs.message import Message, MessageType
 from specs.trace import ABSENT, Fact, Kind, Op

@@ -6,12 +6,10 @@ from pathlib import Path
 import click
 import trio.testing
 
-from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.echo import echo
-from actors.cli.entry import enter
-from actors.cli.failure import run
+from actors.cli.config_file import enter
+from actors.cli.failure import run, say
+from actors.cli.group import CommandError, ExitCode, echo
 from actors.cli.options import log_option
-from actors.cli.output import say
 from tests.conformance.play.player import Outcome, play
 from tests.conformance.play.script.reader import ScriptError, read_script
 from tests.conformance.play.script.steps import Scenario

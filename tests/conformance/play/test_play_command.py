@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.conformance.play.__main__ import command
 from tests.support.command import called
 from tests.support.trace.recorded import GOLDEN, lines_of

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import actors
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from examples.demo.page import DOMAIN, open_web_demo
 from examples.demo.robot import ITEMS, LINES, MORE_LINES, NAME, PEOPLE, TEXT
 from tests.support.browser import needs_chromium

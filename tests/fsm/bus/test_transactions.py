@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fsm.bus.transactions import DeduplicationWindow, Steps, Terms, TransactionsCore, same_request
 from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
+from fsm.table import UndeclaredTransitionError
 from specs.limits.protocol import (
     DEDUP_ALL_BYTES,
     DEDUP_BYTES,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.catalogue.descriptor_io import (
+from fsm.catalogue.descriptor import (
     Facts,
     Here,
     Level,
@@ -17,9 +17,12 @@ from fsm.catalogue.descriptor_io import (
     Seen,
     Terms,
     Trusted,
+    judge,
+    judge_entry,
+    judge_package,
+    judge_revocations,
 )
-from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_package, judge_revocations
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import (
     Revocations,
     Revoked,

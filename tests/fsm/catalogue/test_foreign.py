@@ -3,11 +3,10 @@
 import attrs
 import pytest
 
-from fsm.errors import UndeclaredTransitionError
-from fsm.limits.error_window import QuarantineCore
-from fsm.limits.token_bucket import TokenBucket
+from fsm.limits.rates import QuarantineCore, TokenBucket
 from fsm.machines.stub_connection import State
 from fsm.session.stub_mirror import StubMirror
+from fsm.table import UndeclaredTransitionError
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
     OUTBOX_BYTES,

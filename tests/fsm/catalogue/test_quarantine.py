@@ -1,6 +1,6 @@
 """How long which node of another domain is kept out (S14)."""
 
-from fsm.limits.error_window import QuarantineCore
+from fsm.limits.rates import QuarantineCore
 from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
 
 NODE, OTHER = "domain://msg-node.b.ex", "domain://msg-node.c.ex"

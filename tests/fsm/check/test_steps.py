@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from fsm.bus.transactions import Steps, TransactionsCore
 from fsm.engine import Entity
-from fsm.errors import CensusError
 from fsm.machine_list import MACHINES
 from fsm.machines.stub_connection import Trigger
 from fsm.session.stub_client import StubClientCore
 from fsm.static_check import TakenStep, read_census, write_census
+from fsm.table import CensusError
 from tests.support.trace.census import counted
 from tests.support.wire.wire import ask
 

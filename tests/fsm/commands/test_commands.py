@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fsm.__main__ import cli
 from fsm.commands import check as commands_check
-from fsm.commands import shared as commands_shared
+from fsm.commands import judge as commands_shared
 from fsm.drawing.draw import Format, draw, javascript
 from fsm.machine_list import MACHINES
 from fsm.static_check import TakenStep, write_census

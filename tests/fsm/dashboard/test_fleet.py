@@ -1,7 +1,6 @@
 """The fold of a dashboard: figures, rows and events, all bounded."""
 
-from fsm.dashboard.fleet import Fleet
-from fsm.dashboard.messages import Watched
+from fsm.dashboard.fleet import Fleet, Watched
 from fsm.engine import Step
 from specs.limits.dashboard import FRAME_EVENTS, STORY_EVENTS, STORY_MESSAGES, TEXT_CHARS
 from specs.message import Message, MessageType

@@ -20,9 +20,8 @@ from fsm.drawing.draw import (
     state_id,
     svg,
 )
-from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES
-from fsm.table import Transition
+from fsm.table import LayoutError, Transition
 from tests.support.trace import tables
 from tests.support.trace.tables import Door, Push, door
 

@@ -24,7 +24,7 @@ from fsm.group.catalogue import (
 )
 from fsm.group.kinds import RowRefusal, RowRefusedError
 from fsm.group.row_form import read_row, write_row
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED
+from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.limits import group as limits
 from specs.limits.engine import ROW_VALUE
 from specs.limits.group import GROUP_CATALOGUE_WRITES, GROUP_FILE_BYTES

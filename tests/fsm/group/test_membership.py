@@ -23,7 +23,7 @@ from fsm.group.membership import (
     Tick,
 )
 from fsm.group.row_form import write_row
-from fsm.group.rows_io import Conflicted, Current, Gap, Rejected, Unanswered, Written
+from fsm.group.rows import Conflicted, Current, Gap, Rejected, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 from tests.support.trace.memory import MemoryTracer

@@ -4,7 +4,7 @@ import pytest
 
 from fsm.group.kinds import Holder, OwnerRow, SessionRow, session_key
 from fsm.group.moves import GiveUp, MovesCore
-from fsm.group.rows_io import Applied, Change, Lost, Remove, Withdrawn
+from fsm.group.rows import Applied, Change, Lost, Remove, Withdrawn
 from fsm.session.node_session_io import PeerForm
 
 R = "hyperty-runtime://a.ex/ra"

@@ -6,8 +6,7 @@ from fsm.group.kinds import Holder, SessionRow
 from fsm.group.moves import MovesCore
 from fsm.group.order import SenderOrder
 from fsm.group.row_form import write_row
-from fsm.group.rows import RowsCore
-from fsm.group.rows_io import Seen
+from fsm.group.rows import RowsCore, Seen
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_PAIRS
 from specs.message import Message, MessageType

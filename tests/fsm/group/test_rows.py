@@ -5,8 +5,7 @@ import pytest
 from fsm.group.kinds import OwnerRow, RowRefusal, owner_key
 from fsm.group.policies import POLICY_KEY, PolicyRow, read_policies
 from fsm.group.row_form import write_row
-from fsm.group.rows import RowsCore
-from fsm.group.rows_io import (
+from fsm.group.rows import (
     AllUnanswered,
     Applied,
     Change,
@@ -20,6 +19,7 @@ from fsm.group.rows_io import (
     Read,
     Rejected,
     Remove,
+    RowsCore,
     Seen,
     Unanswered,
     Withdrawn,

@@ -6,8 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from fsm.group.kinds import OwnerRow, owner_key
 from fsm.group.row_form import write_row
-from fsm.group.rows import RowsCore
-from fsm.group.rows_io import (
+from fsm.group.rows import (
     Applied,
     Change,
     Current,
@@ -16,6 +15,7 @@ from fsm.group.rows_io import (
     Lost,
     Read,
     Remove,
+    RowsCore,
     Seen,
     Unanswered,
     Withdrawn,

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from fsm.__main__ import cli
-from fsm.judge.manifest import Manifest, ManifestError, Participant, read_manifest
+from fsm.judge.trace_files import Manifest, ManifestError, Participant, read_manifest
 from fsm.judge.verdict import judge_run
 from tests.support.trace.damage import write_whole
 from tests.support.trace.histories import reported

@@ -1,6 +1,6 @@
 """How often something may crash (R11)."""
 
-from fsm.limits.error_window import CrashCount
+from fsm.limits.rates import CrashCount
 from specs.limits.protocol import SANDBOX_RESTARTS, SANDBOX_SECONDS
 
 

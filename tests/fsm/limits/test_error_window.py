@@ -2,7 +2,7 @@
 
 import math
 
-from fsm.limits.error_window import ErrorWindow
+from fsm.limits.rates import ErrorWindow
 
 
 def test_ten_in_a_minute_are_borne_and_the_eleventh_is_not():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.limits.token_bucket import FairQueueCore
+from fsm.limits.rates import FairQueueCore
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 A, B = "alice", "bob"

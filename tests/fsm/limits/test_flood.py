@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.limits.token_bucket import FloodCore
+from fsm.limits.rates import FloodCore
 
 RATE, BURST, PATIENCE = 10.0, 5, 2.0
 LONG = 20.0

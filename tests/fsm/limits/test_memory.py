@@ -2,7 +2,7 @@
 
 from sys import getsizeof
 
-from fsm.limits.memory import Memory
+from fsm.limits.shares import Memory
 
 
 def test_a_memory_with_too_many_entries_begins_anew():

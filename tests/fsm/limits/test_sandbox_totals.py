@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fsm.limits.sandbox_totals import SandboxAdmission, SandboxTotals
+from fsm.limits.shares import SandboxAdmission, SandboxTotals
 from specs.limits.foreign_code import SANDBOXES
 from specs.limits.protocol import SANDBOX_CPU, SANDBOX_MEMORY
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.limits.signs_of_life import IDLE, ProcessorTime, Sign, SignsOfLife
+from fsm.limits.timers import IDLE, ProcessorTime, Sign, SignsOfLife
 from specs.limits.foreign_code import SANDBOX_NICE, SANDBOX_STARVED, SANDBOX_TURN
 from specs.limits.protocol import LATE, REPLY_TIMEOUT, SANDBOX_BEAT, SANDBOX_SILENCE
 

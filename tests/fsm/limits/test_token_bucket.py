@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.limits.token_bucket import Rate, TokenBuckets
+from fsm.limits.rates import Rate, TokenBuckets
 
 
 class Bucket:

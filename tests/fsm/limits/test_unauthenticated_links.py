@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.limits.unauthenticated_links import UnauthenticatedLinks, host_key
 from specs.limits.protocol import ACCEPT_GRACE
 

@@ -5,8 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.limits.memory import json_bytes
-from fsm.limits.user_shares import Share, UserShares, UserTurns
+from fsm.limits.shares import Share, UserShares, UserTurns, json_bytes
 from fsm.machines.registration import State
 from fsm.registry.records import Create, Leave, Row, Tick
 from fsm.registry.registration import RegistrationCore

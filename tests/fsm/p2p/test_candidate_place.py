@@ -3,9 +3,8 @@
 import attrs
 import pytest
 
-from fsm.p2p.dialling import DialPolicy, Place, place_of
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
-from specs.bodies.sync import Candidate
+from fsm.p2p.dialling import DialPolicy, LinkPolicy, P2pUse, PeerPolicy, Place, place_of
+from specs.bodies.object import Candidate
 
 RB = "hyperty-runtime://b.ex/rb"
 KINDS = ("unix", "tcp", "websocket")

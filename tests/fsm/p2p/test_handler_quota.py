@@ -1,6 +1,6 @@
 """How many links a handler has for others (T11)."""
 
-from fsm.p2p.handler_quota import HandlerQuota
+from fsm.p2p.link_end import HandlerQuota
 from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.intent import Intent, intent_of
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.effects import Intent, intent_of
+from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType

@@ -5,11 +5,9 @@ import pytest
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
-from fsm.p2p.negotiation import Role
-from specs.bodies.sync import Candidate, ConnectionData, ConnectionDescription, IceCandidate
+from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy, LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
+from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from tests.support.link_calls import ToldEnd, asks, is_asked, tell
 from tests.support.p2p_objects import believed

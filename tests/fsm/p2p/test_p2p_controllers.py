@@ -5,9 +5,8 @@ import pytest
 from fsm.engine import Step
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import Role
-from specs.bodies.sync import ConnectionData
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
+from specs.bodies.object import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 from tests.support.link_calls import ToldEnd, asks, is_asked, tell

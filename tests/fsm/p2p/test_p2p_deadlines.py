@@ -9,10 +9,9 @@ from fsm.machines.handler_controller import State as Handling
 from fsm.machines.p2p_connection import State
 from fsm.p2p import link_end as p2p_side
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import LinkTerms, Role
 from fsm.p2p.transfer import P2PTransferCore
-from specs.bodies.sync import ConnectionData
+from specs.bodies.object import ConnectionData
 from specs.limits import protocol as limits
 from tests.support.link_calls import ToldEnd, tell
 from tests.support.p2p_objects import believed

@@ -7,9 +7,8 @@ from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPlan, DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import Role
-from specs.bodies.sync import Candidate, ConnectionData
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
+from specs.bodies.object import Candidate, ConnectionData
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 from tests.support.link_calls import ToldEnd, asks, is_asked, tell

@@ -5,9 +5,17 @@ import pytest
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import Role, beginning, is_plea, negotiation_of, plea
-from specs.bodies.sync import Candidate, ConnectionData
+from fsm.p2p.link_end import (
+    LinkTerms,
+    Loss,
+    Opening,
+    Role,
+    beginning,
+    is_plea,
+    negotiation_of,
+    plea,
+)
+from specs.bodies.object import Candidate, ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES, P2P_TIMEOUT, RECONNECT_TRIES, SESSION_IDLE
 from specs.reply_code import Code
 from tests.support.link_calls import ToldEnd, asks, is_asked, tell

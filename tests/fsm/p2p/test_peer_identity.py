@@ -5,8 +5,7 @@ import pytest
 
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from fsm.p2p.peer_identity import (
     UNSIGNED,
     Believed,
@@ -15,7 +14,7 @@ from fsm.p2p.peer_identity import (
     Vouching,
     standing_of,
 )
-from specs.bodies.sync import Candidate, ConnectionData
+from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.protocol import P2P_TIMEOUT
 from tests.support.link_calls import ToldEnd, asks, is_asked, tell

@@ -8,8 +8,7 @@ import pytest
 
 from fsm.group.membership import MembershipCore
 from fsm.group.moves import MovesCore
-from fsm.group.rows import RowsCore
-from fsm.group.rows_io import Change, Conflicted, Unanswered, Written
+from fsm.group.rows import Change, Conflicted, RowsCore, Unanswered, Written
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import Fault, explore
 from tests.fsm.flawed_tables import flawed, led_to, without_deadline, without_row

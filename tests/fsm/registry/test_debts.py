@@ -1,7 +1,6 @@
 """What is owed at a back end is tried again, with pauses that grow, and given up in the end."""
 
-from fsm.registry.relay import Reservation, Reservations, RetryQueue
-from fsm.registry.upstream_rest import StatusWatch
+from fsm.registry.relay import Reservation, Reservations, RetryQueue, StatusWatch
 from specs.limits.node import MAX_RESERVATIONS, RETRY_QUEUE_PAUSE, RETRY_QUEUE_TRIES
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.registry.pages import Cursor, Found, Lane, page_of
-from fsm.registry.records import By, Search
+from fsm.registry.records import By, Cursor, Found, Lane, Search, page_of
 from specs.errors import BadMessageError
 from specs.limits.protocol import (
     SEARCH_BYTES,

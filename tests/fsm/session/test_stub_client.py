@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import Dropped
 from fsm.engine import Step
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.machines.stub_connection import NODE_LINK, State
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore

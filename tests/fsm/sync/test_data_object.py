@@ -7,7 +7,7 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.sync.value.value import changed
-from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE, REPLY_TIMEOUT
 from specs.reply_code import Code
 from specs.trace import Op

@@ -18,7 +18,7 @@ from fsm.session.stub_client_io import (
 )
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
 from fsm.sync.invitations import InvitationsCore
-from specs.bodies.sync import Change, DataObject
+from specs.bodies.object import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
 from tests.fsm.sync.observers.test_invitations import Port

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, State
 from fsm.sync.leases import RepeatsCore
-from specs.bodies.sync import Change, ChangeObject, DataObject
+from fsm.table import UndeclaredTransitionError
+from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST
 from tests.support import lone_report

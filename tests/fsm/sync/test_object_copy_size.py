@@ -9,7 +9,7 @@ from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as object_copy
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed, is_applicable
-from specs.bodies.sync import Change, DataObject
+from specs.bodies.object import Change, DataObject
 from specs.limits.sync import VALUE_BYTES
 from tests.support.json_values import KEYS, OBJECTS, VALUES
 from tests.support.lone_copy import lone_copy, told, without_steps

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fsm.sync.leases import RepeatsCore
-from specs.bodies.sync import Change, DataObject
+from specs.bodies.object import Change, DataObject
 from specs.limits.protocol import MESSAGE_RATE, P2P_TIMEOUT
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 from tests.support.chance import examples

@@ -18,7 +18,7 @@ from fsm.sync.stored import (
     SessionKept,
     asked_for,
 )
-from specs.bodies.sync import ChangeObject, DataObject
+from specs.bodies.object import ChangeObject, DataObject
 from tests.support.chance import examples
 from tests.support.lone_report import kinds, lone_report, said, told
 

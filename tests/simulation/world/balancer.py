@@ -5,8 +5,17 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import final
 
-from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    Gate,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 
 
 @final

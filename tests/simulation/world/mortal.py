@@ -8,8 +8,17 @@ from typing import final
 import trio
 
 from transports.errors import DialError
-from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    Gate,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 
 
 @final

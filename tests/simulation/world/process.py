@@ -15,14 +15,14 @@ from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.policy_hook import Asker, Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import shown
 from actors.sandbox.local import open_local_sandbox
 from actors.testing.chaos.network import ChaosNetwork
-from fsm.registry.resolve.config import Topology
+from fsm.registry.resolve.link_entry import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
 from specs.identity import VouchedBy

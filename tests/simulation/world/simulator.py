@@ -12,7 +12,7 @@ import attrs
 import trio
 from trio.testing import MockClock
 
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from actors.runtime.store.file import ObjectFile
 from actors.testing.chaos.network import ChaosNetwork
 from actors.testing.chaos.toxics import Latency

@@ -2,8 +2,15 @@
 
 import pytest
 
-from specs.addresses.address import catalogue_stub, host_in, is_public_address, is_public_host
-from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.addresses.address import (
+    CatalogueType,
+    Entry,
+    catalogue_stub,
+    host_in,
+    is_public_address,
+    is_public_host,
+    read_entry,
+)
 from specs.errors import BadUrlError
 
 DEFAULT = Entry("b.ex", CatalogueType.STUB, "default")

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from specs.bodies import answer, link, registry, session, sync
+from specs.bodies import answer, link, registry, session
 from specs.bodies import object as manager
 from specs.bodies.object import ObserverList
 from specs.errors import BadMessageError, SpecError
@@ -48,16 +48,16 @@ def test_no_two_fields_share_a_name_on_the_wire(cls):
         (lambda a: registry.Record(url=HA, runtime=a).runtime, "its runtime"),
         (lambda a: registry.Record(url=HA, runtime=R, p2p_handler=a).p2p_handler, "its handler"),
         (lambda a: registry.UpdateRecord(a).resource, "a record that is changed"),
-        (lambda a: sync.NewObject(a, {}).reporter, "a new object's reporter"),
-        (lambda a: sync.DataObject(a, R, {}, O).reporter, "an object's reporter"),
-        (lambda a: sync.Snapshot(a, 1, {}).url, "an object that is shown"),
-        (lambda a: sync.Invitation(a, "s", {}).source, "an inviter"),
-        (lambda a: sync.InviteObservers(HA, "s", (a,), {}).authorise[0], "an invitee"),
-        (lambda a: sync.Observe(a).resource, "an observed object"),
-        (lambda a: sync.Subscription(a).source, "an observer"),
-        (lambda a: sync.Change(1, source=a).source, "a change's writer"),
-        (lambda a: sync.ConnectionData(owner=a).owner, "a link's owner"),
-        (lambda a: sync.ObjectName(a).resource, "a name"),
+        (lambda a: manager.NewObject(a, {}).reporter, "a new object's reporter"),
+        (lambda a: manager.DataObject(a, R, {}, O).reporter, "an object's reporter"),
+        (lambda a: manager.Snapshot(a, 1, {}).url, "an object that is shown"),
+        (lambda a: manager.Invitation(a, "s", {}).source, "an inviter"),
+        (lambda a: manager.InviteObservers(HA, "s", (a,), {}).authorise[0], "an invitee"),
+        (lambda a: manager.Observe(a).resource, "an observed object"),
+        (lambda a: manager.Subscription(a).source, "an observer"),
+        (lambda a: manager.Change(1, source=a).source, "a change's writer"),
+        (lambda a: manager.ConnectionData(owner=a).owner, "a link's owner"),
+        (lambda a: manager.ObjectName(a).resource, "a name"),
         (lambda a: manager.Wrapped(1, "subscribe", a, O).from_, "who asked"),
         (lambda a: session.GlobalRecord(a, "jwt").resource, "a user"),
         (lambda a: answer.Sourced(a).source, "who answers"),
@@ -89,11 +89,14 @@ def test_addresses_are_canonical_or_refused(make, where):
         (lambda: registry.Record(HA, R, expires="1"), "expires must be a number, not '1'"),
         (lambda: registry.Record(HA, R, resources=("",)), "resources[0] must not be empty"),
         (lambda: registry.ReadRecord("x", []), "criteria must be an object, not a list"),
-        (lambda: sync.Observe(O, p2p=1), "p2p must be true or false, not 1"),
+        (lambda: manager.Observe(O, p2p=1), "p2p must be true or false, not 1"),
         (lambda: manager.Resume(resume=False), "resume must be true"),
         (lambda: manager.Resume(resume=None), "resume must be true or false, not null"),
-        (lambda: sync.InviteObservers(O, "s", (), {}), "authorise must not be an empty list"),
-        (lambda: sync.InviteObservers(O, "s", (HA, R), {}), "authorise must not list more than 1"),
+        (lambda: manager.InviteObservers(O, "s", (), {}), "authorise must not be an empty list"),
+        (
+            lambda: manager.InviteObservers(O, "s", (HA, R), {}),
+            "authorise must not list more than 1",
+        ),
         (lambda: answer.ObjectsResumed(()), "value must not be an empty list"),
         (lambda: session.SessionGranted(None), "sessionToken must be text, not null"),
     ],
@@ -111,7 +114,7 @@ def test_a_refusal_names_the_field_as_it_is_on_the_wire(make, reported):
         lambda: registry.Allocated(MANY),
         lambda: registry.Free(children_resources=MANY),
         lambda: link.Command("connect", MANY),
-        lambda: sync.InviteObservers(HA, "s", MANY, {}),
+        lambda: manager.InviteObservers(HA, "s", MANY, {}),
         lambda: answer.RecordsFound(MANY),
     ],
 )
@@ -131,14 +134,14 @@ def test_a_list_beyond_the_limit_is_too_large(make):
         lambda word: registry.RecordChanged(word, "live"),
         session.SessionControl,
         link.Command,
-        sync.ConnectionDescription,
-        lambda word: sync.Candidate(word, "x", "0a"),
-        lambda word: sync.Change(1, "a", 1, "array", word),
-        lambda word: sync.Change(1, "a", 1, word),
+        manager.ConnectionDescription,
+        lambda word: manager.Candidate(word, "x", "0a"),
+        lambda word: manager.Change(1, "a", 1, "array", word),
+        lambda word: manager.Change(1, "a", 1, word),
         lambda word: link.ListChange((HA,), word),
         lambda word: link.ListChange((HA,), "add", word),
-        lambda word: sync.LinkRow(word, "live"),
-        lambda word: sync.LinkRow("handler", word),
+        lambda word: manager.LinkRow(word, "live"),
+        lambda word: manager.LinkRow("handler", word),
         lambda word: manager.Wrapped(1, word, HA, O),
     ],
 )
@@ -178,9 +181,9 @@ def test_a_registration_expires_in_time(expires):
 def test_versions_count_from_one(version):
     """SYN-16."""
     for make in (
-        lambda: sync.DataObject(HA, R, {}, O, version=version),
-        lambda: sync.Change(version),
-        lambda: sync.Snapshot(O, version, {}),
+        lambda: manager.DataObject(HA, R, {}, O, version=version),
+        lambda: manager.Change(version),
+        lambda: manager.Snapshot(O, version, {}),
     ):
         with pytest.raises(BadMessageError, match="version must be >= 1"):
             make()
@@ -232,22 +235,22 @@ for _ in range(1000):
 def test_free_json_holds_nothing_else(value):
     """Or it would come as something else: NaN as null, which removes an attribute."""
     with pytest.raises(BadMessageError, match="value must be JSON, not"):
-        sync.Change(1, "a", value)
+        manager.Change(1, "a", value)
     with pytest.raises(BadMessageError, match="data must hold JSON only"):
-        attrs.evolve(sync.Snapshot(O, 1, {}), data={"a": value})
+        attrs.evolve(manager.Snapshot(O, 1, {}), data={"a": value})
 
 
 @pytest.mark.parametrize("value", [None, True, 1.5, [1.5, {"a": None}], {"a": {"b": []}}, 2**53])
 def test_all_that_is_json_is_free(value):
-    assert sync.Change(1, "a", value).value == value
+    assert manager.Change(1, "a", value).value == value
 
 
 @pytest.mark.parametrize(
     "make",
     [
         lambda: session.SessionGranted(""),
-        lambda: sync.Candidate("tcp", "", "0a"),
-        lambda: sync.Candidate("tcp", "h:1", ""),
+        lambda: manager.Candidate("tcp", "", "0a"),
+        lambda: manager.Candidate("tcp", "h:1", ""),
     ],
 )
 def test_an_opening_body_is_not_empty(make):
@@ -290,15 +293,15 @@ def test_an_opening_body_is_not_empty(make):
             "value must be an object where no attribute is named",
         ),
         (
-            lambda: sync.Change(1, "a", ["x"], None, "add"),
+            lambda: manager.Change(1, "a", ["x"], None, "add"),
             "attributeType is missing, which operation needs",
         ),
         (
-            lambda: sync.Change(1, "a", None, "array", "add"),
+            lambda: manager.Change(1, "a", None, "array", "add"),
             "value is missing, which operation needs",
         ),
         (
-            lambda: sync.ChangeObject(O, "a", None, "array", "add"),
+            lambda: manager.ChangeObject(O, "a", None, "array", "add"),
             "value is missing, which operation needs",
         ),
     ],
@@ -321,7 +324,7 @@ def test_optional_fields_may_be_absent():
     assert registry.Free("key").children_resources is None
     assert registry.Free(children_resources=(HA,)).resource is None
     assert session.Status("created").resource is None
-    assert sync.Change(1).attribute is None
+    assert manager.Change(1).attribute is None
     assert session.SessionControl("ping").params.token is None
     assert registry.UpdateRecord(HA) == registry.UpdateRecord(HA, None, None)
     assert registry.UpdateRecord(HA, {"user": "u"}).value == {"user": "u"}

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager, suppress
 
 import trio
 
-from transports.background import open_background
+from transports.sockets import open_background
 
 
 class ChatServer:

@@ -15,11 +15,11 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.trace.memory import MemoryTracer
-from transports.background import open_background
 from transports.codec import decode_frame, encode
 from transports.errors import LinkError
 from transports.link import Kind, Link, Network
 from transports.memory import MemoryNetwork
+from transports.sockets import open_background
 
 DOMAIN = "a.ex"
 MN = f"domain://msg-node.{DOMAIN}"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from actors.node.login.provider import Admission
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from tests.support.node.issuer import Issuer, login_by, opened
 from tests.support.node.node_peer import MN, RA, Peer, World
 

@@ -12,10 +12,17 @@ from itertools import count
 import trio
 
 from actors.keys.certificate import make_channel_certificate
-from transports.channel_terms import ChannelTerms
 from transports.errors import DialError, LinkClosedError, ListenError
-from transports.gate import EVERYBODY
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, ChannelEnd, Link, Listener, Network
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    ChannelEnd,
+    ChannelTerms,
+    Link,
+    Listener,
+    Network,
+)
 from transports.system import SystemNetwork, open_system_network
 from transports.webrtc.process import _MAIN, _ROOT
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -20,7 +20,7 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.judge.replay import Judgement, judge
 from fsm.judge.trace_line import read_record
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op

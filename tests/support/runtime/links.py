@@ -12,11 +12,19 @@ import trio
 from actors.testing.chaos.network import ChaosNetwork
 from tests.support.runtime.channels import HOST, Channels, open_shared_network
 from tests.support.wire.certificates import Certificates
-from transports.background import open_background
 from transports.errors import LinkError
-from transports.gate import EVERYBODY, Everybody
-from transports.link import DEFAULT_PATHS, FRAMED, PROTOFLY_V1, Kind, Link, Network
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    FRAMED,
+    PROTOFLY_V1,
+    Everybody,
+    Kind,
+    Link,
+    Network,
+)
 from transports.memory import MemoryNetwork
+from transports.sockets import open_background
 from transports.system import open_system_network
 from transports.webrtc.process import is_webrtc_installed
 

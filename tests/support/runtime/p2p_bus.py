@@ -6,8 +6,7 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.p2p.transfer import Behind
 from specs.message import Message

@@ -2,9 +2,9 @@
 
 from inspect import signature
 
-from fsm.intent import Intent
-from fsm.p2p.link_policy import LinkPolicy, P2pUse
-from fsm.registry.resolve.config import ResolveConfig, Topology
+from fsm.effects import Intent
+from fsm.p2p.dialling import LinkPolicy, P2pUse
+from fsm.registry.resolve.link_entry import ResolveConfig, Topology
 from fsm.registry.resolve.port import RoutesPort
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.bodies.registry import Record

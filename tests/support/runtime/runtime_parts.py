@@ -11,9 +11,7 @@ import trio.testing
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.background import BackgroundTasks
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, ActorRef, BackgroundTasks, Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import Origin
@@ -22,7 +20,7 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Policy
-from fsm.intent import Intent, LinkHint
+from fsm.effects import Intent, LinkHint
 from specs.message import Message
 from tests.support.trace.memory import MemoryTracer
 

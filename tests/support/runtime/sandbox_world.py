@@ -7,8 +7,7 @@ import attrs
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.monitor import Monitor
-from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, Intensity, Monitor, open_supervisor
 from actors.pipe.code import code_of
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.messages import Origin

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 
 
 @attrs.frozen

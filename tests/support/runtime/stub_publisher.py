@@ -2,7 +2,7 @@
 
 import json
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.stub.publish import command as publish
 from actors.commands.stub.sign import command as sign
 from actors.commands.stub.verify import command as verify

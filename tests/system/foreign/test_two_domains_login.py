@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from tests.support.command import Serving, call, called, serving

@@ -10,7 +10,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Caller, Echo
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node

@@ -11,11 +11,11 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.pipe import process
 from actors.pipe.cgroup import home_cgroup, open_cgroup
-from actors.pipe.errors import SandboxError
+from actors.pipe.plan import SandboxError
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
-from fsm.limits.sandbox_totals import MIB, SandboxTotals
+from fsm.limits.shares import MIB, SandboxTotals
 from specs.limits.protocol import SANDBOX_MEMORY
 from tests.support.runtime.rough import Rough
 from transports.memory import MemoryNetwork

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
 from actors.kit.trace_file import open_trace

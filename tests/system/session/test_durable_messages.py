@@ -10,7 +10,7 @@ import actors
 from actors.hyperties import Caller
 from tests.support.nats_server import needs_server, run_server
 from tests.support.node.node_processes import open_nodes
-from transports.background import open_background
+from transports.sockets import open_background
 
 pytestmark = [
     pytest.mark.long,

@@ -9,7 +9,7 @@ import trio
 from click.testing import CliRunner
 
 import actors
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Caller, Echo
 from fsm.__main__ import cli
 from tests.support.nats_server import needs_server, run_server

@@ -17,14 +17,14 @@ import trio
 from trio.testing import MockClock
 
 from actors.catalogue.client import CatalogueAccess
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.hyperties import Caller, Echo
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
-from fsm.catalogue.descriptor_io import Reach
+from fsm.catalogue.descriptor import Reach
 from fsm.judge.replay import Judgement
 from specs.trace import Kind
 from tests.support.catalogues import B, Publishing, Wall

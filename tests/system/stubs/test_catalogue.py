@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import call, serving, typed
 
 pytestmark = pytest.mark.timeout(240)

@@ -12,7 +12,7 @@ from actors.catalogue.memory import NoStore, VolatileMemory
 from actors.catalogue.publishing import CatalogueFolder, Offer
 from actors.catalogue.source import HttpSource, Places
 from actors.kit.http_client import ServerUrl
-from specs.addresses.descriptor import DOMAIN_KEYS
+from specs.addresses.address import DOMAIN_KEYS
 from tests.support.catalogues import HERE, STUB_B, B, Publishing, Wall, archive_of
 from tests.support.command import serving
 from tests.support.nats_server import needs_server, run_server

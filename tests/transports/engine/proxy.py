@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from transports.background import open_background
+from transports.sockets import open_background
 
 
 class Proxy:

@@ -10,11 +10,11 @@ from tests.support.nats_server import needs_server, run_server
 from tests.support.ports import free_port
 from tests.transports.engine.engines import until_current, until_health
 from tests.transports.engine.test_nats_engine import Appender, Writer
-from transports.background import open_background
 from transports.engine.contract import EngineDownError
 from transports.engine.nats import open_engine
 from transports.nats.connection import ServerUrl, Terms
-from transports.nats.errors import NatsError
+from transports.nats.wire import NatsError
+from transports.sockets import open_background
 
 pytestmark = [
     needs_server,

@@ -29,7 +29,6 @@ from tests.transports.engine.engines import (
     until_row,
 )
 from tests.transports.engine.proxy import open_proxy
-from transports.background import open_background
 from transports.engine.contract import (
     Append,
     ConflictError,
@@ -43,7 +42,8 @@ from transports.engine.nats import open_engine
 from transports.engine.nats_rows import bucket_of
 from transports.nats.client import Missing, NatsClient, Request
 from transports.nats.connection import ServerUrl, Terms
-from transports.nats.credentials import Credentials
+from transports.nats.wire import Credentials
+from transports.sockets import open_background
 
 pytestmark = needs_server
 

@@ -4,13 +4,10 @@ import pytest
 
 from transports.engine.contract import Counts, Current, EngineDownError, Health, Put, Row
 from transports.engine.nats import NatsEngine
-from transports.engine.nats_follow import Reading
-from transports.engine.nats_stream import NatsStream
-from transports.engine.nats_watch import NatsWatch
+from transports.engine.nats_follow import NatsStream, NatsWatch, Reading
 from transports.nats.client import Missing
 from transports.nats.connection import ServerUrl, Terms
-from transports.nats.errors import NatsError
-from transports.nats.wire import Delivery
+from transports.nats.wire import Delivery, NatsError
 
 TERMS = Terms((ServerUrl.read("nats://127.0.0.1"),), "n")
 ACK = b"$JS.ACK.stream.consumer.1.%d.%d.1700000000.%d"

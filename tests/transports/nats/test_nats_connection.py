@@ -8,8 +8,7 @@ from tests.support.nats_server import needs_server, run_server
 from tests.support.ports import free_port
 from tests.support.wire.certificates import Certificates
 from transports.nats.connection import ServerUrl, Terms, dial_server
-from transports.nats.credentials import Credentials
-from transports.nats.errors import CredentialsError, NatsError
+from transports.nats.wire import Credentials, CredentialsError, NatsError
 
 
 async def server_id(terms: Terms) -> str:

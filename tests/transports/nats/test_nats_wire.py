@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specs.limits.engine import NATS_LINE, NATS_MESSAGE
-from transports.nats.errors import NatsError
 from transports.nats.wire import (
     Delivery,
     Greeting,
+    NatsError,
     Pinged,
     Ponged,
     Refusal,

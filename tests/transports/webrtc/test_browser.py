@@ -10,8 +10,8 @@ from specs.bodies.sdp import read_description
 from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.browser import needs_chromium, needs_firefox
 from tests.support.runtime.channels import CERTIFICATE, open_shared_network
-from transports.channel_terms import ChannelTerms
 from transports.errors import LinkBrokenError
+from transports.link import ChannelTerms
 from transports.webrtc.process import is_webrtc_installed
 
 pytestmark = pytest.mark.skipif(

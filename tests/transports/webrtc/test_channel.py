@@ -14,7 +14,7 @@ from specs.limits.webrtc import (
     CHANNEL_WINDOW,
 )
 from transports.errors import CloseReason
-from transports.webrtc.channel import BadChannelError, ChannelCore, Farewell, Frame, size_of
+from transports.webrtc.memory import BadChannelError, ChannelCore, Farewell, Frame, size_of
 
 SIZES = (0, 1, CHANNEL_MESSAGE, CHANNEL_MESSAGE + 1, 2 * CHANNEL_MESSAGE, MAX_FRAME_BYTES)
 

@@ -7,9 +7,8 @@ from actors.runtime import config
 from actors.runtime.config import RuntimeConfig
 from tests.support.command import typed
 from tests.support.runtime.channels import CERTIFICATE, HOST
-from transports.channel_terms import ChannelTerms
 from transports.errors import DialError
-from transports.link import Kind
+from transports.link import ChannelTerms, Kind
 from transports.system import open_system_network
 from transports.webrtc import process
 

@@ -24,7 +24,6 @@ from tests.support.runtime.channels import (
     pass_on,
 )
 from tests.support.runtime.links import drain
-from transports.channel_terms import ChannelTerms
 from transports.errors import (
     CloseReason,
     DialError,
@@ -32,11 +31,11 @@ from transports.errors import (
     LinkBrokenError,
     ListenError,
 )
-from transports.link import Kind
+from transports.link import ChannelTerms, Kind
 from transports.system import open_system_network
 from transports.webrtc import process
+from transports.webrtc.memory import read_terms, write_terms
 from transports.webrtc.process import is_webrtc_installed
-from transports.webrtc.terms import read_terms, write_terms
 
 pytestmark = pytest.mark.skipif(
     not is_webrtc_installed(), reason="the extra 'webrtc' is not installed"

@@ -14,8 +14,7 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.chance import examples
 from tests.support.wire.raw_websocket import frame, handshake, head, text
 from transports.errors import CloseReason, FrameTooLargeError, LinkBrokenError
-from transports.gate import Gate, Guest
-from transports.link import PROTOFLY_V1, Kind
+from transports.link import PROTOFLY_V1, Gate, Guest, Kind
 from transports.system import open_system_network
 
 DOORS = {"/link": PROTOFLY_V1, "/ws": None}

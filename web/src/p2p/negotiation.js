@@ -1,4 +1,4 @@
-/** The status of a Connection object: its negotiation, and pleas (`fsm/p2p/negotiation.py`). */
+/** The status of a Connection object: its negotiation, and pleas (`fsm/p2p/link_end.py`). */
 
 const LATER = /^negotiation-([1-9][0-9]{0,8})(?:-|$)/;
 

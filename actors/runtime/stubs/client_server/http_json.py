@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from typing_extensions import override
 
-from actors.kit.back_ends.answers import code_of, words
+from actors.kit.back_ends.requests import code_of, words
 from actors.kit.http_client import HttpAnswer
 from actors.runtime.stubs.client_server.stub import ClientServerStub
 from actors.runtime.stubs.stub import StubContext

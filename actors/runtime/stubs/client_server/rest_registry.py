@@ -11,8 +11,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from actors.kit.back_ends.requests import Asked, answer_body, registry_input
-from actors.kit.back_ends.rest_records import RestRecords
+from actors.kit.back_ends.requests import Asked, RestRecords, answer_body, registry_input
 from actors.runtime.stubs.client_server.stub import ClientServerStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.registry.records import Answered, Create, Find, Read, Touch

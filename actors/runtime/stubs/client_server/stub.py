@@ -11,10 +11,9 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.answers import BackEndError
+from actors.kit.back_ends.requests import BackEndError
 from actors.kit.http_client import HttpClient, HttpError, HttpUrlError
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.stubs.client_server.http import http_over
 from actors.runtime.stubs.stub import StubConnection, StubContext
 from actors.runtime.stubs.wire import StubOptionError, read_options

@@ -13,8 +13,7 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.sync.output import SyncOutput
 from actors.runtime.sync.reporter.links import link_of
 from fsm.effects import Refused
@@ -29,8 +28,8 @@ from specs.bodies.object import (
     ChildEnd,
     ChildName,
     ChildReport,
+    DataObject,
 )
-from specs.bodies.sync import DataObject
 from specs.child import RESOURCES, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject

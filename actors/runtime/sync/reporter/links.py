@@ -13,7 +13,7 @@ from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.output import LinkWatches, Spawn, SyncOutput, observer_of
 from actors.runtime.sync.registration import published_addresses
 from fsm.bus.child_paths import Elsewhere
-from fsm.intent import is_p2p_part
+from fsm.effects import is_p2p_part
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import RuntimeRoutes
 from specs.addresses.address import runtime_of

@@ -13,9 +13,7 @@ import attrs
 import trio
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import ActorRef, Delivery, Reply
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
 from actors.runtime.registry.registry import Registry
@@ -33,26 +31,24 @@ from fsm.sync.value.value import check_path
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
 from specs.bodies.object import (
     AllowObserver,
+    Change,
+    ChangeObject,
+    CreateObject,
     CutPath,
+    DataObject,
+    EndReport,
     ExpelObserver,
     Forward,
+    Invitation,
+    InviteObservers,
     ObjectBack,
     ObserverExpelled,
     ObserverList,
     ObserversChange,
-    Resume,
-    Wrapped,
-)
-from specs.bodies.sync import (
-    Change,
-    ChangeObject,
-    CreateObject,
-    DataObject,
-    EndReport,
-    Invitation,
-    InviteObservers,
     ReadAttribute,
+    Resume,
     Subscription,
+    Wrapped,
 )
 from specs.bodies.word import Operation
 from specs.child import child_resources, parent_of

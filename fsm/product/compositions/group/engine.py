@@ -19,7 +19,7 @@ from fsm.group.kinds import (
     session_key,
 )
 from fsm.group.row_form import read_row, write_row
-from fsm.group.rows_io import Conflicted, Current, Put, Read, Seen, Written
+from fsm.group.rows import Conflicted, Current, Put, Read, Seen, Written
 from fsm.product.composition import Host, UnsafeError
 from fsm.session.node_session_io import PeerForm
 

@@ -20,11 +20,11 @@ import attrs
 from typing_extensions import override
 
 from fsm.group import membership as member
-from fsm.group import rows_io
+from fsm.group import rows
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.membership import MembershipCore
 from fsm.group.row_form import write_row
-from fsm.group.rows_io import Conflicted, Unanswered, Written
+from fsm.group.rows import Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
 from fsm.product.composition import (
     Bounds,
@@ -124,8 +124,8 @@ class LeasePlace(Host):
             case "joins":
                 self.boots += 1
                 self._feed(member.Join(self.boots))
-                self._feed(rows_io.Gap(""))
-                self._feed(rows_io.Current(""))
+                self._feed(rows.Gap(""))
+                self._feed(rows.Current(""))
             case "stops":
                 self.is_stopped = True
             case "goes on":
@@ -155,7 +155,7 @@ class LeasePlace(Host):
 
     def _feed(self, happened: member.Input) -> None:
         match happened:
-            case rows_io.Answer(number) if self._asked is not None and number == self._asked[0]:
+            case rows.Answer(number) if self._asked is not None and number == self._asked[0]:
                 self._asked = None
             case _:
                 pass

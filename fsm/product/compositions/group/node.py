@@ -14,8 +14,7 @@ from fsm.group.moves import Effect as Move
 from fsm.group.moves import GiveUp, MovesCore
 from fsm.group.order import SenderOrder
 from fsm.group.row_form import write_row
-from fsm.group.rows import RowsCore
-from fsm.group.rows_io import (
+from fsm.group.rows import (
     Answered,
     Applied,
     Change,
@@ -30,6 +29,7 @@ from fsm.group.rows_io import (
     Rejected,
     Remove,
     RowNews,
+    RowsCore,
     Seen,
     Unanswered,
     Withdrawn,

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.keys.signing import make_key
 from tests.support.command import typed
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import typed
 
 NODE = ("node", "--domain", "a.example")

@@ -7,7 +7,7 @@ import socket
 import orjson
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import serving, typed
 
 NODE = ("node", "--domain", "a.example")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.group import CommandError, ExitCode
 from actors.commands.node.foreign import ConnectorOptions
 from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.kit.http_client import ServerUrl

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import call, serving, typed
 from tests.support.node.web import get
 

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import actors
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Caller, Echo
 from tests.support.command import below, call, serving, typed
 from tests.support.nats_server import needs_server

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.dev.authority import open_authority
 from tests.support.command import serving
 

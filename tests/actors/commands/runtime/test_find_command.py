@@ -8,7 +8,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from tests.support.command import ROOT, call, serving, typed
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from actors.commands.runtime import links_of, links_options
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, P2pWait, PeerPolicy
 
 RB = "hyperty-runtime://b.ex/rb"
 

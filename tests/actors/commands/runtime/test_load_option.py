@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.runtime import command as runtime
 from tests.support.catalogues import sources
 from tests.support.command import call, called, serving

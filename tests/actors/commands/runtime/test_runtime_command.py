@@ -8,7 +8,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER

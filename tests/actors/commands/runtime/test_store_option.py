@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.runtime.store.file import ObjectFile
 from tests.support.command import serving, typed
 

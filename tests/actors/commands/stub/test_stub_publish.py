@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.stub.sign import command as sign
 from specs.limits.group import GROUP_FILE_BYTES
 from tests.support.catalogues import noise, sources

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.stub.list import command as list_
 from actors.commands.stub.revoke import command as revoke
 from tests.support.command import called

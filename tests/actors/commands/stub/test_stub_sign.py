@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.token.keys import command as keys
 from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION

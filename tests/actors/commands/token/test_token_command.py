@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.key import command as key_command
 from actors.commands.token.keys import command as keys

@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.errors import ActorStoppedError, ReplyTwiceError
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, open_supervisor
 from tests.support.runtime.scribe import Count, Crash, Do, Keep, Note, Scribe, Wait, finish
 

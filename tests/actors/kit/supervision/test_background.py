@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from actors.kit.errors import ActorStoppedError, RestartLimitError
-from actors.kit.supervision.background import BackgroundTasks
+from actors.kit.supervision.actor import BackgroundTasks
 from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
 
 

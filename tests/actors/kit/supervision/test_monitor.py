@@ -8,18 +8,18 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.counters import Counters
 from actors.kit.errors import RestartLimitError
-from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,
+    Monitor,
     Restart,
     Strategy,
     open_supervisor,
 )
 from fsm.engine import Entity
-from fsm.errors import UndeclaredTransitionError
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
+from fsm.table import UndeclaredTransitionError
 from specs.trace import Fact, Kind, Op
 from tests.support.runtime.scribe import Count, Crash, Do, Note, Scribe, deeds
 from tests.support.trace.memory import MemoryTracer

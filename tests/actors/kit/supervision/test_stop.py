@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.delivery import DeadLetters
+from actors.kit.supervision.actor import DeadLetters
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 from specs.message import Message, MessageType

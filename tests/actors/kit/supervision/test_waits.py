@@ -9,8 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.errors import DeadlockError
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, open_supervisor
 
 

@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.supervisor import BATCH, ChildSpec, Restart, open_supervisor
-from actors.kit.supervision.waits import SERVING
-from actors.kit.supervision.workers import Workers
+from actors.kit.supervision.actor import SERVING, Actor
+from actors.kit.supervision.supervisor import BATCH, ChildSpec, Restart, Workers, open_supervisor
 from specs.limits.protocol import IDLE_WORKERS
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.kit.trace import NULL_TRACER, digest, message_fact, refused_fact, step_fact
 from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
+from fsm.table import UndeclaredTransitionError
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import ABSENT, Fact, Kind, Op

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actors.node.limits import NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Observation
 from tests.support.node.legacy_peer import plain_peer, session_peer
 from tests.support.node.node_peer import RA, SM, open_world

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.node.policy_hook import Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from specs.limits.protocol import HOP_LIMIT
 from specs.reply_code import DropReason
 from tests.support.node.node_peer import DR, MN, RA, RB, RX, SM, open_world

@@ -20,7 +20,7 @@ import trio.testing
 from actors.node.limits import NodeLimits
 from actors.node.links import acceptor
 from fsm.bus.node_routing import RememberedRouting
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Observation
 from tests.fuzz.mutation import Mutator
 from tests.support.chance import examples

@@ -11,7 +11,7 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from actors.node.policy_hook import Asker, Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from fsm.registry.node_rights import Observation
 from specs.limits.protocol import SESSION_IDLE, SESSION_QUEUE
 from specs.message import Message

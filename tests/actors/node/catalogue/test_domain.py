@@ -8,11 +8,11 @@ import trio
 
 from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
-from actors.http.config import HttpConfig, ShownCatalogue
+from actors.http.service import HttpConfig, ShownCatalogue
 from actors.keys.signing import make_key
 from actors.kit.counters import Tally
 from fsm.group.catalogue import CATALOGUE, Why
-from specs.addresses.descriptor import DOMAIN_KEYS, REVOKED
+from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Revoked
 from specs.limits.group import GROUP_CATALOGUE_LOOK, GROUP_FILE_BYTES, GROUP_LEASE
 from tests.support.catalogues import Publishing, archive_of, key_set, noise

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.back_ends.answers import BackEndError
+from actors.kit.back_ends.requests import BackEndError
 from actors.kit.http_client import HttpError
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords

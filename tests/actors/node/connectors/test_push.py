@@ -13,7 +13,7 @@ from actors.keys.push import PushError, PushKeys, open_push_key, public_point
 from actors.keys.signing import make_key
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.push import PushConfig
-from fsm.registry.push import Device, DeviceTable
+from fsm.registry.records import Device, DeviceTable
 from specs.limits.node import (
     PUSH_BYTES,
     PUSH_DEVICES,

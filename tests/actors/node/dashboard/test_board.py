@@ -6,16 +6,15 @@ import orjson
 import pytest
 import trio
 
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.http.site import Visit
 from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.trace import NULL_TRACER
 from actors.node.dashboard.board import Board, ViewerEnd
 from actors.node.dashboard.pages import Sources, dashboard_services
 from actors.node.dashboard.tap import Tap
-from actors.policy.config import PolicyConfig
-from fsm.dashboard.fleet import Fleet
-from fsm.dashboard.messages import Watched
+from actors.policy.store import PolicyConfig
+from fsm.dashboard.fleet import Fleet, Watched
 from fsm.engine import Step
 from specs.limits.bus import FINDINGS_KEPT
 from specs.limits.dashboard import FRAMES_KEPT, STORIES, STORY_LEASE, VIEWERS

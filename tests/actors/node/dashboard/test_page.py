@@ -6,8 +6,8 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from actors.http.config import HttpConfig, ShownCatalogue
-from actors.policy.config import PolicyConfig
+from actors.http.service import HttpConfig, ShownCatalogue
+from actors.policy.store import PolicyConfig
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.row_form import write_row
 from specs.limits.bus import REFUSALS_KEPT

@@ -3,12 +3,11 @@
 import json
 from contextlib import asynccontextmanager
 
-from actors.pipe.errors import SandboxError
-from actors.pipe.message import PipeMessage, Word, write_message
-from transports.background import open_background
+from actors.pipe.plan import PipeMessage, SandboxError, Word, write_message
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
 from transports.memory import Wire
+from transports.sockets import open_background
 
 
 def no_sandbox(_label):

@@ -9,8 +9,8 @@ from actors.catalogue.archive import pack
 from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.source import MemorySource, Places
 from actors.pipe.process import open_process_sandbox
-from fsm.catalogue.descriptor_io import Reach
-from specs.addresses.descriptor import CatalogueType, Entry
+from fsm.catalogue.descriptor import Reach
+from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import Revoked
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from tests.support.catalogues import Publishing, Wall, sources

@@ -9,9 +9,9 @@ import trio.testing
 
 from actors.kit.counters import Counters, Tally
 from actors.node.errors import RegistryFileError
-from actors.node.group import wire
+from actors.node.group import messages
+from actors.node.group.link import RowRefusals
 from actors.node.group.records import EngineRecords, EngineTokens, _Known
-from actors.node.group.refusals import RowRefusals
 from actors.node.group.shared import Shared
 from fsm.group.kinds import RowRefusal
 from fsm.machines.registration import State
@@ -244,10 +244,14 @@ async def test_messages_that_find_an_inbox_full_are_counted_as_dropped(autojump_
 def test_a_long_head_is_read_and_written_and_not_remembered():
     """SEC-46."""
     for to, is_kept in ((RA, True), (LONG_RUNTIME, False)):
-        kept = [cache.cache_info().currsize for cache in (wire._read_once, wire._written_once)]
-        head = wire.Head("node", 1, to, RB)
-        assert wire.read_head(wire.write_head(head)) == head
-        now = [cache.cache_info().currsize for cache in (wire._read_once, wire._written_once)]
+        kept = [
+            cache.cache_info().currsize for cache in (messages._read_once, messages._written_once)
+        ]
+        head = messages.Head("node", 1, to, RB)
+        assert messages.read_head(messages.write_head(head)) == head
+        now = [
+            cache.cache_info().currsize for cache in (messages._read_once, messages._written_once)
+        ]
         assert now == [size + is_kept for size in kept]
 
 
@@ -255,12 +259,12 @@ def test_a_long_head_is_read_and_written_and_not_remembered():
 def test_heads_of_all_forms_are_read_as_they_were_written(size):
     more = "x" * size
     for head in (
-        wire.Head("n", 1, None, None, 2, is_alone=True),
-        wire.Head("n", 1, RA + more, RB),
-        wire.Withdrawal(f"comm://a.ex/{more}", RA, RB, is_expired=True),
-        wire.HandedOver(RA + more),
+        messages.Head("n", 1, None, None, 2, is_alone=True),
+        messages.Head("n", 1, RA + more, RB),
+        messages.Withdrawal(f"comm://a.ex/{more}", RA, RB, is_expired=True),
+        messages.HandedOver(RA + more),
     ):
-        assert wire.read_head(wire.write_head(head)) == head
+        assert messages.read_head(messages.write_head(head)) == head
 
 
 async def test_rows_and_payloads_of_strangers_are_refused_counted_and_harm_nothing(

@@ -17,8 +17,8 @@ from tests.support.node.group_world import TimedTracer, broken, open_group
 from tests.support.node.node_peer import DOMAIN
 from tests.support.report_world import Open
 from tests.support.runtime.apart import Thermometer
-from transports.background import open_background
 from transports.link import Network
+from transports.sockets import open_background
 
 
 @attrs.define

@@ -10,7 +10,7 @@ from actors.hyperties import Caller
 from tests.actors.node.group.test_domain import runtimes
 from tests.actors.node.group.test_durable import Ledger
 from tests.support.node.group_world import open_group
-from transports.background import open_background
+from transports.sockets import open_background
 
 pytestmark = pytest.mark.long
 TROUBLES = 12

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.node.bus import NodeBus
-from actors.node.group.wire import Head, write_head
+from actors.node.group.messages import Head, write_head
 from fsm.group.row_form import read_row
 from specs.limits.group import GROUP_LEASE, GROUP_RETRY, GROUP_TERM
 from specs.message import Message, MessageType

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.node.group.wire import Head, write_head
+from actors.node.group.messages import Head, write_head
 from fsm.registry.node_rights import Observation
 from specs.limits.group import GROUP_LEASE
 from specs.message import Message, MessageType

@@ -9,7 +9,7 @@ from actors.kit.log import Style, configure_log
 from actors.node.links.acceptor import LinkAcceptor
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
 from actors.node.registry.record_file import MemoryRecords
-from actors.policy.ruling import Ruling
+from actors.policy.engine import Ruling
 from fsm.engine import Entity
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record

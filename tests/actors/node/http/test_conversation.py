@@ -11,13 +11,11 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
-from actors.http.metrics import ReadyPage
-from actors.http.readiness import Part, Readiness
-from actors.http.service import open_http, site_of
+from actors.http.metrics import Part, Readiness, ReadyPage
+from actors.http.service import HttpConfig, HttpPlaceError, OpenMetricsError, open_http, site_of
 from actors.http.site import Feed, HttpService, Parts
 from actors.kit.counters import Counters
-from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import Monitor
 from specs.limits.protocol import (
     HTTP_CONNECTIONS,
     HTTP_HEAD_BYTES,

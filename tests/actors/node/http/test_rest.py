@@ -8,18 +8,17 @@ import attrs
 import pytest
 import trio
 
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.node.http.rest_link import RestLink
 from actors.node.limits import DEFAULT_LIMITS
 from actors.runtime.stubs.rest_wire import http_over
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.limits.node import REST_CURSOR_WAIT, REST_POSTS
 from specs.limits.protocol import HANDSHAKE_TIMEOUT, PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
 from specs.reply_code import LinkEnd
 from tests.support.node.key_holder import KeyHolder
 from tests.support.node.node_peer import RA, RB, SESSION, open_world
-from transports.gate import Guest
-from transports.link import Kind
+from transports.link import Guest, Kind
 
 THERE, UA = f"{RA}/there", f"{RB}/ua"
 STREAM = {"accept": "text/event-stream"}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.http.site import Visit
-from actors.http.web_files import POLICY, WEB, WebFiles
+from actors.http.site import POLICY, WEB, Visit, WebFiles
 from fsm.drawing.draw import dot
 from fsm.machine_list import MACHINES
 

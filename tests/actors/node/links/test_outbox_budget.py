@@ -7,7 +7,7 @@ import trio
 
 from actors.kit.counters import Gauge
 from actors.node.limits import NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.session.outbox_budget import weight
 from specs.reply_code import DropReason, LinkEnd
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world

@@ -9,7 +9,7 @@ import pytest
 from actors.kit.counters import Traffic
 from actors.node.limits import NodeLimits
 from actors.node.links.port import Nudge, TurnWrites
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_SLICE
 from tests.support.node import port_ends

@@ -9,8 +9,7 @@ import trio.testing
 from typing_extensions import override
 
 from actors.node.limits import UNLIMITED
-from actors.node.login.errors import LoginRefusedError
-from actors.node.login.provider import IdentityProvider, Login
+from actors.node.login.provider import IdentityProvider, Login, LoginRefusedError
 from actors.node.messages import Emitted
 from specs.identity import Identity
 from specs.limits.node import LOGIN_TIMEOUT, LOGINS_PENDING

@@ -8,13 +8,12 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from actors.node.group.records import EngineTokens
-from actors.node.login.errors import UsedTokensError
 from actors.node.login.key_provider import by_keys, terms_of
-from actors.node.login.provider import IdentityProvider, Login
+from actors.node.login.provider import IdentityProvider, Login, UsedTokensError
 from fsm.session.assertion import Use
 from fsm.session.runtime_names import RuntimeNames
 from specs.identity import Identity

@@ -10,14 +10,18 @@ import pytest
 import trio
 import trio.testing
 
-from actors.cli.command_error import ExitCode
+from actors.cli.group import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from actors.keys.key_source import KeyFile
-from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
 from actors.node.login.key_provider import by_keys, terms_of
-from actors.node.login.provider import Login
-from actors.node.login.used_tokens import UsedTokenFile
+from actors.node.login.provider import (
+    Login,
+    LoginRefusedError,
+    ProviderAwayError,
+    UsedTokenFile,
+    UsedTokensError,
+)
 from fsm.session.assertion import SpentTokens, Use
 from tests.support.command import call, called, serving
 from tests.support.node.issuer import FakeKeySource, Issuer, opened

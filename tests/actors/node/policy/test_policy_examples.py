@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from tests.support.node.issuer import Issuer, opened
 from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import open_world

@@ -5,7 +5,7 @@ import re
 import pytest
 import trio
 
-from actors.policy.config import PolicyFileError
+from actors.policy.store import PolicyFileError
 from specs.limits.node import MAX_POLICY_BYTES
 from tests.support.log import captured_log
 from tests.support.node.issuer import Issuer

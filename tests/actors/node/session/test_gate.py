@@ -9,7 +9,7 @@ import trio
 
 from actors.kit.counters import Tally
 from actors.node.limits import NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.limits.protocol import FRAME_TIMEOUT, HANDSHAKE_TIMEOUT
 from specs.reply_code import DropReason, LinkEnd
 from tests.support.node.node_peer import RA, RB, open_world

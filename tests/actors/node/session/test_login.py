@@ -7,7 +7,7 @@ from typing_extensions import override
 from actors.kit.counters import Tally
 from actors.node.login.provider import Admission
 from actors.node.policy_hook import Asker, Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from specs.reply_code import DropReason
 from tests.support.node.issuer import ALICE, BOB, ISSUER, FakeKeySource, Issuer, login_by, opened
 from tests.support.node.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from actors.node.limits import NodeLimits
 from actors.node.policy_hook import Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import MAX_FAILED_OPENS, OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType

@@ -8,7 +8,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.session.bounds import Bounds
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.identity import Identity
 from specs.limits.protocol import IDENTITY_BURST, IDENTITY_RATE, MESSAGE_BURST
 from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.node.limits import NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from fsm.session.outbox_budget import weight
 from specs.limits.protocol import OUTBOX_BYTES, SESSION_QUEUE
 from tests.support.node.node_peer import RA, RB, RX, open_world

@@ -5,7 +5,7 @@ import math
 import trio
 
 from actors.node.limits import NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.reply_code import LinkEnd
 from tests.actors.node.session.test_gate import connect, read_all, real_world

@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.node.policy_hook import Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE
 from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import OLD, OLD_INSIDE, plain_peer

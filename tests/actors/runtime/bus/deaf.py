@@ -2,8 +2,7 @@
 
 import trio
 
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from tests.support.runtime.runtime_parts import BusWorld

@@ -8,7 +8,7 @@ import trio
 
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
-from fsm.intent import Intent
+from fsm.effects import Intent
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from tests.support.runtime.runtime_parts import Listener, R

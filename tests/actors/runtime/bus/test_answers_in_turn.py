@@ -7,9 +7,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
-from actors.kit.supervision.mailbox import Reply
+from actors.kit.supervision.actor import Actor, Delivery, Reply
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Turn

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.runtime.bus.messages import Deliveries, Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection
-from fsm.intent import Intent
+from fsm.effects import Intent
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
 from specs.reply_code import Code, DropReason

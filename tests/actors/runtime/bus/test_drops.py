@@ -6,7 +6,7 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.log import Level, configure_log
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.mini_bus import MiniBus

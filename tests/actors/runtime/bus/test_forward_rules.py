@@ -7,8 +7,7 @@ import pytest
 import trio
 
 import actors
-from actors.policy.config import PolicyConfig
-from actors.policy.store import read_policies
+from actors.policy.store import PolicyConfig, read_policies
 from fsm.bus.forward_rules import ForwardRule
 from specs.limits.protocol import HOP_LIMIT
 from specs.message import MessageType

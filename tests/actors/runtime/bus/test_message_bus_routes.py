@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from actors.kit.supervision.delivery import Purpose
+from actors.kit.supervision.actor import Purpose
 from actors.runtime.bus.messages import Origin
-from fsm.intent import Intent, intent_of
+from fsm.effects import Intent, intent_of
 from fsm.p2p.transfer import Behind
 from specs.limits.p2p import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.limits.protocol import REPLY_TIMEOUT

@@ -4,7 +4,7 @@ from functools import partial
 
 import trio
 
-from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import Delivery, Purpose
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.mini_bus import MiniBus

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hyperty.hyperty import Hyperty, Refused
-from fsm.intent import Intent
+from fsm.effects import Intent
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
 from specs.errors import BadMessageError

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from actors.runtime.bus.outbound import Asking, RouteCache
-from fsm.intent import Intent
+from fsm.effects import Intent
 from specs.limits.protocol import STUB_QUEUE
 from tests.support.wire.wire import ask
 

@@ -7,7 +7,7 @@ import trio
 
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
-from fsm.intent import Intent
+from fsm.effects import Intent
 from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
 from specs.limits.protocol import REPLY_TIMEOUT, RETRY_AFTER
 from specs.message import Message, MessageType

@@ -25,8 +25,8 @@ from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.catalogue.descriptor_io import Reach
-from specs.addresses.descriptor import CatalogueType
+from fsm.catalogue.descriptor import Reach
+from specs.addresses.address import CatalogueType
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Kind, Op

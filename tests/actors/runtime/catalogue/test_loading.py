@@ -20,9 +20,8 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.loading import HypertyLoadError, LoadStep
 from actors.runtime.policy import Policy
-from fsm.catalogue.descriptor_io import Reach
-from specs.addresses.address import domain_registry
-from specs.addresses.descriptor import CatalogueType, Entry
+from fsm.catalogue.descriptor import Reach
+from specs.addresses.address import CatalogueType, Entry, domain_registry
 from specs.descriptor import Revoked
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import MessageType

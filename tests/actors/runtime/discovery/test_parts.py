@@ -10,7 +10,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.addresses.address import domain_registry

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 import actors
-from actors.kit.supervision.monitor import Crash
+from actors.kit.supervision.supervisor import Crash
 from specs.limits.bus import LOGGED_AT_ONCE, LOGGED_FAILURES, TRACEBACKS, TRACEBACKS_AT_ONCE
 from tests.actors.runtime.hyperty.mirror import Mirror
 from tests.support.log import captured_log

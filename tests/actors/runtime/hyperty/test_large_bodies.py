@@ -12,13 +12,13 @@ import trio.testing
 
 import actors
 from actors.hyperties import Caller, Echo
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from actors.runtime.bus.transfers import Permits
 from actors.testing.chaos.network import ChaosNetwork
 from actors.testing.chaos.toxics import Latency
 from fsm.bus.chunks import chunk_count, chunk_of, chunked
 from fsm.judge.trace_line import Verdict
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
+from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
 from fsm.policy.reading import read_set
 from specs.limits.protocol import BODY_BYTES
 from specs.limits.transfer import (

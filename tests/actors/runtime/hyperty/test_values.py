@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import actors
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
+from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
 from fsm.sync.value.value import same
 from tests.actors.runtime.hyperty.mirror import (
     BAD,

@@ -7,7 +7,7 @@ from actors.kit.ids import IdSource
 from actors.runtime.objects.observation import open_observation
 from actors.runtime.objects.participant import Participant
 from actors.sandbox.hyperties import SandboxRuntime
-from specs.bodies.sync import Observe
+from specs.bodies.object import Observe
 from specs.limits.protocol import READ_PAUSE
 from specs.message import Message, MessageType, reply_to
 

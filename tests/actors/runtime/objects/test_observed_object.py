@@ -8,7 +8,7 @@ import trio
 import actors
 from actors.runtime.objects.observation import ObservedObject
 from fsm.sync.value.value import changed
-from specs.bodies.sync import Change
+from specs.bodies.object import Change
 from specs.limits.sync import CHANGES_KEPT
 from specs.reply_code import Code
 from tests.support.report_world import Closed, Open, world

@@ -13,11 +13,10 @@ import trio
 from actors.keys.certificate import make_channel_certificate
 from actors.runtime.link_guard import Bond, LinkGuard
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import LinkTerms, Role
 from fsm.p2p.peer_identity import Believed, Distrusted
+from specs.bodies.object import ConnectionData, ConnectionDescription, IceCandidate
 from specs.bodies.sdp import Description, read_description, write_description
-from specs.bodies.sync import ConnectionData, ConnectionDescription, IceCandidate
 from specs.limits.webrtc import MAX_ICE_CANDIDATES, MAX_SDP
 from tests.support.link_calls import ToldEnd, is_asked, tell
 from tests.support.malicious_node import Attack, victims

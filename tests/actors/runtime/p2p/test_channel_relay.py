@@ -21,8 +21,7 @@ from specs.reply_code import Code
 from tests.support.ports import free_port
 from tests.support.runtime.channels import CERTIFICATE, HOST, open_shared_network
 from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, open_domain
-from transports.channel_terms import ChannelTerms
-from transports.link import Kind
+from transports.link import ChannelTerms, Kind
 from transports.webrtc.process import is_webrtc_installed
 
 STUB = f"hyperty-runtime://{DOMAIN}/alice/p2prequester/1"

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, PeerPolicy
 from tests.support.link_world import pair
 from tests.support.runtime.channels import open_shared_network
 from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, in_memory, open_domain

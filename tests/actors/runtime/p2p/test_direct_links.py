@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from fsm.intent import is_p2p_part
+from fsm.effects import is_p2p_part
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Op

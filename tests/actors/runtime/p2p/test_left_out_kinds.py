@@ -8,8 +8,7 @@ import trio
 
 from tests.support.runtime.domain import DomainOptions, go_live, open_domain
 from transports.errors import LinkClosedError, ListenError
-from transports.gate import EVERYBODY
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Listener, Network
+from transports.link import DEFAULT_PATHS, EVERYBODY, PROTOFLY_V1, Kind, Listener, Network
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
 

@@ -25,7 +25,7 @@ from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import Loss
 from fsm.sync.value.value import changed
-from specs.bodies.sync import Candidate, ChangeObject
+from specs.bodies.object import Candidate, ChangeObject
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_FRAME_BYTES, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE

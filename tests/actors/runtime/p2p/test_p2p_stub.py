@@ -8,16 +8,15 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link_work import LinkProven
 from actors.runtime.p2p.stub import P2PHandler, P2PRequester
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.p2p.link_end import Opening
-from fsm.p2p.negotiation import negotiation_of
-from specs.bodies.sync import Candidate, ConnectionData
+from fsm.p2p.link_end import Opening, negotiation_of
+from specs.bodies.object import Candidate, ConnectionData
 from specs.errors import SpecError
 from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.message import Message, MessageType

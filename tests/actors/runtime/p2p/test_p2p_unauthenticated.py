@@ -20,9 +20,8 @@ from actors.runtime.p2p.handshake import dial_candidate
 from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkEnd, LinkTerms
-from fsm.p2p.negotiation import FIRST
-from specs.bodies.sync import Candidate
+from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms
+from specs.bodies.object import Candidate
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from tests.support.link_calls import RecordingPort

@@ -6,8 +6,7 @@ import attrs
 import pytest
 import trio
 
-from actors.policy.config import PolicyConfig, PolicyFileError
-from actors.policy.store import read_policies
+from actors.policy.store import PolicyConfig, PolicyFileError, read_policies
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import RuntimeUser
 from specs.identity import SenderIdentity, VouchedBy

@@ -8,8 +8,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.registry import watch
 from actors.runtime.registry.watch import RecordWatches, RegistryClient

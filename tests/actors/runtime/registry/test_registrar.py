@@ -9,7 +9,7 @@ import trio.testing
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.runtime.registry.registrations import Registrar, RegistrationError
 from specs.addresses.address import domain_registry, subscription_manager
 from specs.bodies.registry import Record

@@ -10,10 +10,10 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registry import Registry, RegistryChanges, RegistryParts
 from actors.runtime.registry.status import RuntimeStatus
-from fsm.intent import Intent
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE
+from fsm.effects import Intent
+from fsm.p2p.dialling import WHENEVER_POSSIBLE
 from fsm.registry.changes import ChangesPort
-from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.link_entry import ResolveConfig
 from fsm.registry.resolve.port import RoutesPort
 from specs.limits.protocol import MAILBOX
 from specs.trace import Op

@@ -26,7 +26,7 @@ from fsm.sync.stored import (
     Rest,
     SessionKept,
 )
-from specs.bodies.sync import DataObject
+from specs.bodies.object import DataObject
 
 URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"
 R = "hyperty-runtime://a.ex/ra"
@@ -53,7 +53,7 @@ import sys, trio
 from pathlib import Path
 from actors.runtime.store.file import ObjectFile
 from fsm.sync.stored import ObjectKept
-from specs.bodies.sync import DataObject
+from specs.bodies.object import DataObject
 
 async def write():
     file = ObjectFile(Path(sys.argv[1]))

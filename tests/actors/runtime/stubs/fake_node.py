@@ -8,8 +8,7 @@ import trio.testing
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext

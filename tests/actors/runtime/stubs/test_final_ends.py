@@ -12,10 +12,9 @@ from typing_extensions import override
 
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.node.login.errors import LoginRefusedError
-from actors.node.login.provider import IdentityProvider, Login
+from actors.node.login.provider import IdentityProvider, Login, LoginRefusedError
 from actors.node.policy_hook import Policy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import Credentials, SessionError, given

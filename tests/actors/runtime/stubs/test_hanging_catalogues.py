@@ -11,7 +11,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.catalogue.descriptor_io import Reach
+from fsm.catalogue.descriptor import Reach
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import MessageType
 from tests.support.catalogues import B, Publishing, Wall

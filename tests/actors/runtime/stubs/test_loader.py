@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from actors.keys.runtime_key import make_runtime_key
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hop_trace import HopTrace
@@ -29,7 +28,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs, Unload
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.intent import Intent
+from fsm.effects import Intent
 from fsm.machine_list import MACHINES
 from specs.addresses.address import catalogue_stub
 from specs.identity import SenderIdentity, VouchedBy

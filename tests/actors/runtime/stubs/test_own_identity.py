@@ -6,10 +6,10 @@ import attrs
 import pytest
 import trio
 
-from actors.http.config import HttpConfig
+from actors.http.service import HttpConfig
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
-from actors.keys.statement import read_statement
+from actors.keys.token import read_statement
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor

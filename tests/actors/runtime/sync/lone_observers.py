@@ -9,7 +9,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.output import SyncOutput
-from specs.bodies.sync import Observe
+from specs.bodies.object import Observe
 from specs.message import Message, MessageType, reply_to
 
 URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"

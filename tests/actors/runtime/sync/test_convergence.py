@@ -7,7 +7,7 @@ import trio
 
 import actors
 from actors.node.limits import NodeLimits
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from specs.trace import Op

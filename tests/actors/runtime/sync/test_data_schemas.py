@@ -9,7 +9,7 @@ from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.publishing import signed_draft
 from actors.runtime.sync.schemas import find_schema
 from fsm.sync.value.json import compiled
-from specs.addresses.descriptor import CatalogueType, Entry
+from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import Revoked
 from tests.support.catalogues import Publishing, Wall
 from transports.memory import MemoryNetwork

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from specs.bodies.sync import ObjectName
+from specs.bodies.object import ObjectName
 from specs.limits.protocol import RECONNECT_TRIES
 from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse, reply_to

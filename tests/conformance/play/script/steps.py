@@ -7,7 +7,7 @@ from typing import Final, Literal, NewType, TypeAlias, TypeVar, final
 import attrs
 
 from fsm.machine_list import MACHINES
-from fsm.registry.resolve.config import Topology
+from fsm.registry.resolve.link_entry import Topology
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.schema.field import wire

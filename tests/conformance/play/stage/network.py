@@ -11,8 +11,17 @@ import trio
 from typing_extensions import override
 
 from transports.errors import DialError
-from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    Gate,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 from transports.memory import MemoryLink, MemoryNetwork, Wire
 
 _LATENCY: Final = 0.01

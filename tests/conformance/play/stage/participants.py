@@ -9,8 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from specs.addresses.address import (

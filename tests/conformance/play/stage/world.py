@@ -21,11 +21,10 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords
 from actors.node.connectors.quality import QualityBroker
 from actors.node.connectors.service import Replied, with_value
-from actors.node.login.errors import LoginRefusedError
-from actors.node.login.provider import Admission, IdentityProvider, Login
+from actors.node.login.provider import Admission, IdentityProvider, Login, LoginRefusedError
 from actors.node.policy_hook import Asker
 from actors.node.policy_hook import Policy as NodePolicy
-from actors.policy.ruling import Decision, Ruling
+from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig

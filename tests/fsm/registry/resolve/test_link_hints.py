@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from fsm.intent import LinkHint, hint_of
-from fsm.p2p.link_policy import P2pUse
+from fsm.effects import LinkHint, hint_of
+from fsm.p2p.dialling import P2pUse
 from fsm.registry.resolve.port import RequesterPlan
 from specs.limits.p2p import LINK_HINTS
 from specs.message import Message, MessageType

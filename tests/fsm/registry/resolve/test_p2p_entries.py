@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from fsm.machines.p2p_entry import P2P_ENTRY
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import Role
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.runtime.registry_core import (

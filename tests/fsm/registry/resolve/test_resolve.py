@@ -2,9 +2,9 @@
 
 import pytest
 
-from fsm.intent import intent_of
-from fsm.p2p.link_policy import P2pUse
-from fsm.registry.resolve.config import Topology
+from fsm.effects import intent_of
+from fsm.p2p.dialling import P2pUse
+from fsm.registry.resolve.link_entry import Topology
 from fsm.registry.resolve.port import NodePlan
 from specs.limits.protocol import (
     RETRY_COOL_DOWN,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.p2p.negotiation import Role
+from fsm.p2p.link_end import Role
 from specs.bodies.registry import Record
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.runtime.registry_core import (

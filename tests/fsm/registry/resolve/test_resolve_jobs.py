@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
-from fsm.p2p.link_policy import P2pUse
+from fsm.p2p.dialling import P2pUse
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.port import NodePlan
+from fsm.table import UndeclaredTransitionError
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
     NEGATIVE_CACHE,

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fsm.intent import Intent
-from fsm.p2p.link_policy import P2pUse
+from fsm.effects import Intent
+from fsm.p2p.dialling import P2pUse
 from fsm.registry.resolve.port import RequesterPlan
 from specs.bodies.registry import Record
 from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN

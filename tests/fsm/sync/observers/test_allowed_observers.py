@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import Refused, RowChanged
 from fsm.sync.reporter import ReportedObject
-from specs.bodies.sync import DataObject
+from specs.bodies.object import DataObject
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED
 from specs.reply_code import Code
 from specs.trace import Op

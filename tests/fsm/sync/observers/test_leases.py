@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fsm.engine import Step
 from fsm.sync.leases import LeasesCore, RenewalsCore
 from fsm.sync.stored import ObserverKept
-from specs.bodies.sync import DataObject
+from specs.bodies.object import DataObject
 from specs.limits.sync import LEASE_SLACK
 from tests.support.lone_report import kinds, lone_report, told
 

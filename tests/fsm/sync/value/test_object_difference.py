@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fsm.sync.value.value import ObjectChange, changed, described, difference, same
-from specs.bodies.sync import Change
+from specs.bodies.object import Change
 from specs.jsonvalue import ABSENT, frozen_object, value_at
 
 NAMES = st.sampled_from(["a", "b", "0", "1", "x.y", ""])

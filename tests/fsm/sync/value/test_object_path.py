@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.sync.value.value import changed, check_path
-from specs.bodies.sync import Change
+from specs.bodies.object import Change
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_JSON_DEPTH
 

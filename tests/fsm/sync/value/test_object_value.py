@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from fsm.sync.value.value import changed, same, without
-from specs.bodies.sync import ChangeObject
+from specs.bodies.object import ChangeObject
 from tests.support.json_values import LISTS
 
 URL = "comm://a.ex/1"

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fsm.sync.value.json import Flaw, compiled, json_size
 from fsm.sync.value.value import changed, same
 from fsm.sync.value.writes import Unpublished, WritesCore, Written, flaw_in
-from specs.bodies.sync import ChangeObject
+from specs.bodies.object import ChangeObject
 from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from specs.reply_code import Code

@@ -9,8 +9,17 @@ import trio
 from typing_extensions import override
 
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
-from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
+from transports.link import (
+    DEFAULT_PATHS,
+    EVERYBODY,
+    PROTOFLY_V1,
+    Gate,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+)
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
 

@@ -4,8 +4,8 @@ import pytest
 import trio
 
 from fsm.judge.trace_line import Verdict
-from fsm.p2p import handler_quota
-from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.p2p import link_end
+from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -160,7 +160,7 @@ async def test_a_runtime_beyond_the_link_limit_goes_by_the_node_until_a_link_is_
     autojump_clock, monkeypatch
 ):
     """T11: it is refused, nothing is lost, and a later try succeeds."""
-    monkeypatch.setattr(handler_quota, "HANDLED_LINKS", 1)
+    monkeypatch.setattr(link_end, "HANDLED_LINKS", 1)
     async with open_domain("bob", "carol") as domain:
         bob, carol = domain["bob"], domain["carol"]
         async with domain.visitor("alice") as alice:

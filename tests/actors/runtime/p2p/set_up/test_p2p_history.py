@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from specs.addresses.address import domain_registry
-from specs.bodies.sync import ObjectName
+from specs.bodies.object import ObjectName
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op

@@ -7,7 +7,7 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.p2p.stub import P2PRequester
 from actors.runtime.stubs.stub import StubConfig, StubContext

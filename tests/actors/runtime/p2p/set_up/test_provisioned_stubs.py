@@ -8,11 +8,10 @@ import trio
 
 from actors.catalogue.client import CatalogueAccess
 from actors.kit.counters import Tally
-from fsm.catalogue.descriptor_io import Reach
+from fsm.catalogue.descriptor import Reach
 from fsm.machine_list import fingerprint
 from fsm.machines.p2p_connection import P2P_CONNECTION
-from specs.addresses.address import domain_registry
-from specs.addresses.descriptor import CatalogueType
+from specs.addresses.address import CatalogueType, domain_registry
 from specs.descriptor import Revoked
 from specs.message import MessageType
 from specs.reply_code import Code

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.runtime.registry import registry
 from fsm.judge.trace_line import Verdict
 from specs.addresses.address import runtime_of

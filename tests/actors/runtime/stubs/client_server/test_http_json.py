@@ -14,10 +14,10 @@ from actors.hyperties import Caller
 from actors.kit.counters import Counters
 from actors.kit.http_client import HttpError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import NULL_TRACER
-from actors.policy.config import PolicyConfig
+from actors.policy.store import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.config import RuntimeConfig
@@ -25,7 +25,7 @@ from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.stubs.client_server.stub import ClientServerStub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
-from fsm.catalogue.descriptor_io import Reach
+from fsm.catalogue.descriptor import Reach
 from specs.limits.node import BACKEND_QUEUE, BACKEND_TIMEOUT
 from specs.limits.protocol import MAX_JSON_KEYS, MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, reply_to

@@ -15,8 +15,8 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import SessionError
-from fsm.catalogue.descriptor_io import Reach
-from specs.addresses.descriptor import CatalogueType, Entry
+from fsm.catalogue.descriptor import Reach
+from specs.addresses.address import CatalogueType, Entry
 from specs.message import MessageType
 from tests.actors.runtime.stubs.client_server.test_http_json import HTTP_STUB
 from tests.support.catalogues import Publishing, Wall, sources

@@ -3,7 +3,7 @@
 import pytest
 
 from actors.runtime.stubs.wire import pace_of
-from fsm.limits.token_bucket import Rate
+from fsm.limits.rates import Rate
 from specs.bodies.session import SessionGranted
 from specs.limits.protocol import LEAST_PACE
 

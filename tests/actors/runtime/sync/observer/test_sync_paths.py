@@ -1,6 +1,6 @@
 """The path by which the events of an observed object come (M-37, M-44)."""
 
-from specs.bodies.sync import ObjectName
+from specs.bodies.object import ObjectName
 from specs.child import children_addresses
 from specs.message import Message, MessageType
 from tests.actors.runtime.sync.lone_observers import BOB, URL, Lone
