@@ -49,13 +49,12 @@ from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
 from actors.node.session.bounds import Bounds
-from actors.node.session.control import Control
+from actors.node.session.control import Control, key_set
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
 from actors.node.session.names import KeepName, UserNames
 from actors.node.session.resuming import resume
-from actors.node.session.statements import Statements, key_set
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
@@ -266,8 +265,9 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
         plan.board.watch(exchange, None if plan.shared is None else plan.shared.overview)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
-    statements = Statements(config.domain, plan.domain_keys, plan.login_clock)
-    control = Control(exchange, gate, config.entropy, config.login, statements)
+    control = Control(
+        exchange, gate, config.entropy, config.login, plan.domain_keys, plan.login_clock
+    )
     resume = partial(_resume, plan, exchange)
     return NodeBus(exchange, control, _services(plan, exchange), gate, resume)
 

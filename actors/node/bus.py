@@ -41,7 +41,7 @@ from fsm.effects import Refused
 from fsm.machines.session import State
 from fsm.registry.records import users_of
 from fsm.session.assertion import is_login_of
-from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
+from fsm.session.node_session_io import OutboundMessage, PeerForm
 from fsm.session.restart import RESTARTED
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, is_node, last_segment, session_manager
@@ -181,7 +181,7 @@ class NodeBus(Actor[BusMessage]):
                 self._gate.refuse(item, session.port, _OVER)
             else:
                 self._counters.drop(DropReason.SESSION_GONE)
-        self._exchange.feed(session, Tick())
+        session.tick()
         self._gate.settle()
 
     def _malformed(self, line: BadLine, port: Port) -> None:
@@ -221,7 +221,7 @@ class NodeBus(Actor[BusMessage]):
             runtime = session.core.runtime
             may_stay = self._exchange.tables.rights.may_speak(runtime)
             if not may_stay or self._is_to_go(refusal, runtime):
-                self._exchange.feed(session, CloseAsked(port.number))
+                session.close(port.number)
                 port.finish(CloseReason.REFUSED)
 
     def _without_tokens(self, message: Message) -> Message:
@@ -574,7 +574,7 @@ class NodeBus(Actor[BusMessage]):
         port.close_reason = CloseReason.TOO_LARGE
         self._control.refuse_size(port)
         if session is not None:
-            self._exchange.feed(session, CloseAsked(number))
+            session.close(number)
         port.finish(CloseReason.TOO_LARGE)
 
 

@@ -11,7 +11,7 @@ void. A re-open by the older token voids the newer one, which its runtime never 
 is void is refused; the session is not ended for it, or anybody with an old token could do that.
 A session that was opened in upstream's forms keeps its token.
 
-A session outlives its node, if the host stores it: `kept` is what is stored, and `Resumed` brings
+A session outlives its node, if the host stores it: `kept` is what is stored, and `restore` brings
 it back, detached, without addresses and subscriptions. Its runtime is told so when it re-opens it.
 
 A session whose runtime has proven a key at its open belongs to that key: its token without
@@ -36,38 +36,19 @@ import hmac
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum, auto, unique
-from typing import Final, assert_never, final
+from typing import Final, final
 
 from fsm.engine import Entity
 from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.session import SESSION, State, Trigger
 from fsm.session.node_session_io import (
-    ClaimAsked,
-    CloseAsked,
     Credentials,
-    Effect,
-    Ended,
     Granted,
-    Input,
     KeptSession,
-    LinkCut,
-    LinkDone,
-    LinkLost,
     Liveness,
-    Moved,
-    MovedAway,
-    NodeLeaves,
-    OpenAsked,
     OutboundMessage,
-    Overflowed,
-    PingDue,
-    Queued,
-    Refused,
-    ReopenAsked,
-    Resumed,
-    Shed,
-    Tick,
-    Wait,
+    SessionPort,
+    SessionRequest,
 )
 from fsm.session.outbox_budget import OutboxBudget, weight
 from specs.limits.node import USER_WAITING, USER_WAITING_BYTES
@@ -79,13 +60,14 @@ from specs.limits.protocol import (
     PONG_TIMEOUT,
     SESSION_QUEUE,
 )
-from specs.reply_code import TAKEN_OVER, Code
+from specs.reply_code import TAKEN_OVER, Code, LinkEnd
 
 _DISPLACED: Final = 8
 """Tokens of runtimes that lost the session to another login that are known at once (ours)."""
 
 _OVER: Final = "the credentials of the session are over; log in again"
 _NEWER: Final = "a newer link of the runtime took over"
+_GOING_DOWN: Final = "the node is going down"
 _FULL: Final = "too many messages wait for the runtime"
 _BOUND: Final = "the session belongs to the key of its runtime, which was not proven"
 
@@ -121,6 +103,7 @@ class NodeSessionCore:
         "_liveness",
         "_missing",
         "_pinged",
+        "_port",
         "_previous",
         "_queue",
         "_reopened_token",
@@ -136,10 +119,12 @@ class NodeSessionCore:
         self,
         key: str,
         runtime: str,
+        port: SessionPort,
         budget: OutboxBudget | None = None,
         shares: UserShares | None = None,
     ) -> None:
         self.runtime = runtime
+        self._port = port
         self.key: str | None = None
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
@@ -209,7 +194,7 @@ class NodeSessionCore:
         """The messages that wait for the runtime to come back, in order."""
         return self._queue
 
-    def heard(self, now: float) -> bool:
+    def note_life(self, now: float) -> bool:
         """Note that the link that has the session showed a sign of life.
 
         Returns:
@@ -234,7 +219,7 @@ class NodeSessionCore:
         self._pinged = False
 
     def deadline(self) -> float:
-        """Return when a `Tick` is due."""
+        """Return when `time_over` is due."""
         if self._entity.state is not State.OPEN:
             return self._since + self._entity.patience
         over = math.inf if self._credentials is None else self._credentials.until
@@ -243,97 +228,171 @@ class NodeSessionCore:
         pause = PING_PERIOD + (self._entity.patience if self._pinged else 0.0)
         return min(over, self._since + pause)
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
+    # ---- a link asks for it
 
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock.
-        """
-        match happened:
-            case OpenAsked() | ReopenAsked() | ClaimAsked() | Resumed():
-                return self._grant(happened, now)
-            case LinkLost(link, why):
-                return self._lose(link, why, now)
-            case Wait() | Shed():
-                return self._queued(happened)
-            case CloseAsked() | NodeLeaves():
-                return self._left(happened)
-            case MovedAway(why):
-                return self._move(why, now)
-            case Tick():
-                return self._tick(now)
-            case _:
-                assert_never(happened)
-
-    def _grant(
-        self, asked: OpenAsked | ReopenAsked | ClaimAsked | Resumed, now: float
-    ) -> list[Effect]:
-        if isinstance(asked, Resumed):
-            return self._restore(asked, now)
-        if isinstance(asked, ClaimAsked):
-            return self._claim(asked, now)
-        if isinstance(asked, ReopenAsked):
-            return self._take_over(asked, Code.UNAUTHENTICATED, now)
-        if self._entity.state is not None:
-            return self._open_again(asked, now)
-        self._own(asked)
-        step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
-        return [step, self._attach(asked, asked.fresh, now)]
-
-    def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
-        if self._is_owner(asked.credentials):
+    def open(self, request: SessionRequest, now: float) -> None:
+        """Give the session to a link (M-14), or refuse it."""
+        if self._entity.state is None:
+            self._own(request)
+            self._step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
+            self._attach(request.link, request.liveness, request.fresh or "", now)
+        elif self._is_owner(request.credentials):
             lost = [digest for digest in (self._digest, self._previous) if digest]
             self._displaced = (*self._displaced, *lost)[-_DISPLACED:]
-            return self._renew(asked, now, TAKEN_OVER)
-        if asked.is_unproved and (asked.is_shared or self.link is None):
-            if self._reopened_token:
-                return self._resume(asked, self._reopened_token, now)
-            if not self._digest:
-                return self._renew(asked, now)
-        if self._is_nobodys():
-            return [*self._queued(Shed()), *self._renew(asked, now)]
-        return self._take_over(asked, Code.CONFLICT, now)
+            self._renew(request, now, TAKEN_OVER)
+        elif self._is_free_to(request) and self._reopened_token:
+            self._resume(request.link, request.liveness, self._reopened_token, now)
+        elif self._is_free_to(request) and not self._digest:
+            self._renew(request, now)
+        elif self._is_nobodys():
+            self.shed()
+            self._renew(request, now)
+        else:
+            self._take_over(request, Code.CONFLICT, now, is_fixed=request.is_fixed)
 
-    def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
-        token = asked.token
-        if token is not None and _digest(token) in self._displaced:
-            return [Refused(asked.link, Code.CONFLICT, TAKEN_OVER)]
-        if token is None or not self.knows(token):
-            why = "the session of this runtime has another token"
-            return [Refused(asked.link, refusal, why)]
-        if self.key is not None and asked.key != self.key:
-            return [Refused(asked.link, Code.UNAUTHENTICATED, _BOUND)]
-        if self.is_over(now):
-            return [Refused(asked.link, Code.UNAUTHENTICATED, _OVER)]
-        self._is_taken_up = True
-        return self._resume(asked, self._replaced(asked, token), now)
+    def reopen(self, request: SessionRequest, now: float) -> None:
+        """Give the session to a link that knows its token (M-15), or refuse it."""
+        self._take_over(request, Code.UNAUTHENTICATED, now)
 
-    def _replaced(self, asked: OpenAsked | ReopenAsked, token: str) -> str:
-        """Replace a token that was shown; return the one that counts from now on."""
-        is_fixed = self._is_fixed or (isinstance(asked, OpenAsked) and asked.is_fixed)
-        if is_fixed or asked.fresh is None:
-            return token
-        shown = _digest(token)
-        # Of an older one, the holder has never got the newer one.
-        self._previous, self._digest = shown, _digest(asked.fresh)
-        return asked.fresh
+    def claim(self, link: int, liveness: Liveness, now: float) -> None:
+        """Give the session to a link of a kind that knows no tokens.
 
-    def _restore(self, resumed: Resumed, now: float) -> list[Effect]:
-        kept = resumed.kept
+        It gets a session that never had a token, from whichever link has it.
+        """
+        if self._digest and not (self._reopened_token and self.link is None):
+            self._port.refuse(Code.CONFLICT, "the session of this runtime has a token")
+            return
+        self._digest, self._previous, self._reopened_token = b"", b"", ""
+        if self._entity.state is not None:
+            self._resume(link, liveness, "", now)
+            return
+        self._step(Trigger.OPENED, f"claim runtimeURL={self.runtime}")
+        self._attach(link, liveness, "", now)
+
+    def restore(
+        self, kept: KeptSession, now: float, *, is_of_other: bool = False, is_followed: bool = False
+    ) -> None:
+        """Go on with a session of the node's earlier process, or of another node of the domain.
+
+        Args:
+            kept: What is known of it.
+            now: Seconds on the host's clock.
+            is_of_other: Whether another node had it.
+            is_followed: Whether what waits for the runtime there is handed over.
+        """
         self._digest, self._previous = kept.digest, kept.previous
         self._credentials = kept.credentials
         self._displaced = kept.displaced
         self.key = kept.key
         self._is_fixed, self._is_emptied = False, True
-        self._is_lost = not resumed.is_followed
+        self._is_lost = not is_followed
         self._is_taken_up = kept.is_taken_up
         self._since = now
-        whose = "another node" if resumed.is_of_other else "the node's earlier process"
-        return [
-            self._entity.step(Trigger.OPENED, f"it is of {whose}"),
-            self._entity.step(Trigger.LINK_LOST, "its runtime has not come back yet"),
-        ]
+        whose = "another node" if is_of_other else "the node's earlier process"
+        self._step(Trigger.OPENED, f"it is of {whose}")
+        self._step(Trigger.LINK_LOST, "its runtime has not come back yet")
+
+    # ---- the end of a link, and of the session
+
+    def lose_link(self, link: int, why: str, now: float) -> None:
+        """Detach the session from a link that is gone; what it did not write waits again."""
+        if link == self.link:
+            self.link = None
+            self._since = now
+            self._step(Trigger.LINK_LOST, why)
+
+    def close(self, link: int) -> None:
+        """End the session: its link says goodbye (M-16)."""
+        if link == self.link:
+            self._close("disconnect()", is_resumable=False)
+
+    def leave(self) -> None:
+        """End the session: the node is going down."""
+        self._close(_GOING_DOWN, is_resumable=not self._is_fixed)
+
+    def move_away(self, why: str, now: float) -> None:
+        """End the session here: another node of the domain has it, or may have it."""
+        self._cut(why, LinkEnd.TAKEN_OVER, now)
+        self._step(Trigger.MOVE, why)
+        self._port.move(self._emptied())
+
+    def rest(self) -> None:
+        """Take the last step: the node has crashed, and nothing else can be done."""
+        if self._entity.state is not None:
+            self._emptied()
+            self.link = None
+            self._step(Trigger.CLOSE, _GOING_DOWN)
+
+    def time_over(self, now: float) -> None:
+        """Ping a silent runtime, or leave what is over; nothing before the deadline."""
+        if now < self.deadline():
+            return
+        if self.link is None:
+            self._end(Trigger.EXPIRE, "session expired")
+        elif self.is_over(now):
+            self._cut(_OVER, LinkEnd.SILENT, now)
+        elif not self._pinged:
+            self._pinged = True
+            self._port.ping()
+        elif not self._was_late(now):
+            self._cut("silent, and a ping was not answered", LinkEnd.SILENT, now)
+
+    # ---- messages
+
+    def wait(self, entry: OutboundMessage) -> None:
+        """Keep a message until the runtime is back; only while detached."""
+        size = len(entry.line)
+        is_full = len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES
+        refused = self._shares.refusal(self.runtime, 1, weight(1, size))
+        if is_full or refused is not None:
+            self.miss()
+            why = _FULL if is_full or refused is None else refused.why
+            self._port.overflow(entry.message, why)
+            return
+        self._queue.append(entry)
+        self._bytes += size
+        self._shares.take(self.runtime, 1, weight(1, size))
+        self._budget.hold(entry)
+        self._port.queued(entry.message)
+
+    def shed(self) -> None:
+        """Give up what waits for the runtime: the node holds too much."""
+        given_up = self._emptied()
+        self.miss(len(given_up))
+        for entry in given_up:
+            self._port.overflow(entry.message, _FULL)
+
+    def _emptied(self) -> tuple[OutboundMessage, ...]:
+        """Take out what waits."""
+        waiting = tuple(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        for entry in waiting:
+            self._budget.release(entry)
+            self._shares.take(self.runtime, -1, -weight(1, len(entry.line)))
+        return waiting
+
+    # ---- whose it is
+
+    def _take_over(
+        self, request: SessionRequest, refusal: Code, now: float, *, is_fixed: bool = False
+    ) -> None:
+        token = request.token
+        if token is not None and _digest(token) in self._displaced:
+            self._port.refuse(Code.CONFLICT, TAKEN_OVER)
+        elif token is None or not self.knows(token):
+            self._port.refuse(refusal, "the session of this runtime has another token")
+        elif self.key is not None and request.key != self.key:
+            self._port.refuse(Code.UNAUTHENTICATED, _BOUND)
+        elif self.is_over(now):
+            self._port.refuse(Code.UNAUTHENTICATED, _OVER)
+        else:
+            self._is_taken_up = True
+            if not (self._is_fixed or is_fixed) and request.fresh is not None:
+                # Of an older one, the holder has never got the newer one.
+                self._previous, self._digest = _digest(token), _digest(request.fresh)
+                token = request.fresh
+            self._resume(request.link, request.liveness, token, now)
 
     def _is_owner(self, shown: Credentials | None) -> bool:
         mine = self._credentials
@@ -342,6 +401,9 @@ class NodeSessionCore:
             and shown is not None
             and (shown.user, shown.issuer) == (mine.user, mine.issuer)
         )
+
+    def _is_free_to(self, request: SessionRequest) -> bool:
+        return request.is_unproved and (request.is_shared or self.link is None)
 
     def _is_nobodys(self) -> bool:
         """Return whether no runtime can resume it: its runtime left before it knew the token.
@@ -352,128 +414,61 @@ class NodeSessionCore:
         is_known = self._is_taken_up or self._credentials is not None or not self._digest
         return self.link is None and not is_known
 
-    def _renew(self, asked: OpenAsked, now: float, why: str = _NEWER) -> list[Effect]:
+    def _renew(self, request: SessionRequest, now: float, why: str = _NEWER) -> None:
         """Give the session to the peer that opens it anew; the old token is void."""
-        self._own(asked)
-        return self._resume(asked, asked.fresh, now, why)
+        self._own(request)
+        self._resume(request.link, request.liveness, request.fresh or "", now, why)
 
-    def _own(self, asked: OpenAsked) -> None:
-        self._digest, self._previous = _digest(asked.fresh), b""
-        self._is_fixed = asked.is_fixed
-        self._reopened_token = asked.fresh if asked.is_unproved else ""
-        self._credentials = asked.credentials
-        self.key = asked.key
+    def _own(self, request: SessionRequest) -> None:
+        fresh = request.fresh or ""
+        self._digest, self._previous = _digest(fresh), b""
+        self._is_fixed = request.is_fixed
+        self._reopened_token = fresh if request.is_unproved else ""
+        self._credentials = request.credentials
+        self.key = request.key
         self._is_taken_up = False
         self._missing = self._reported = 0
 
-    def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
-        if self._digest and not (self._reopened_token and self.link is None):
-            return [Refused(asked.link, Code.CONFLICT, "the session of this runtime has a token")]
-        self._digest, self._previous, self._reopened_token = b"", b"", ""
-        if self._entity.state is not None:
-            return self._resume(asked, "", now)
-        step = self._entity.step(Trigger.OPENED, f"claim runtimeURL={self.runtime}")
-        return [step, self._attach(asked, "", now)]
+    # ---- its link
 
     def _resume(
-        self,
-        asked: OpenAsked | ReopenAsked | ClaimAsked,
-        token: str,
-        now: float,
-        why: str = _NEWER,
-    ) -> list[Effect]:
-        if asked.link == self.link:
-            return [self._granted(asked.link, token, (), is_resumed=True)]
-        fenced = self._cut(why, now)
-        step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
-        return [*fenced, step, self._attach(asked, token, now, is_resumed=True)]
+        self, link: int, liveness: Liveness, token: str, now: float, why: str = _NEWER
+    ) -> None:
+        if link == self.link:
+            self._grant(link, token, (), is_resumed=True)
+            return
+        self._cut(why, LinkEnd.TAKEN_OVER, now)
+        self._step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
+        self._attach(link, liveness, token, now, is_resumed=True)
 
     def _attach(
-        self,
-        asked: OpenAsked | ReopenAsked | ClaimAsked,
-        token: str,
-        now: float,
-        *,
-        is_resumed: bool = False,
-    ) -> Granted:
-        self.link = asked.link
-        self._liveness = asked.liveness
+        self, link: int, liveness: Liveness, token: str, now: float, *, is_resumed: bool = False
+    ) -> None:
+        self.link = link
+        self._liveness = liveness
         self._alive(now)
-        return self._granted(asked.link, token, self._emptied(), is_resumed=is_resumed)
+        self._grant(link, token, self._emptied(), is_resumed=is_resumed)
 
-    def _granted(
+    def _grant(
         self, link: int, token: str, waiting: tuple[OutboundMessage, ...], *, is_resumed: bool
-    ) -> Granted:
-        is_whole = not self._is_lost and not self._missing
+    ) -> None:
         self._reported = self._missing
-        return Granted(
+        granted = Granted(
             link,
             token,
             waiting,
-            self._is_lasting(token),
+            bool(token) and not self._is_fixed,
             self._is_emptied,
-            is_whole if is_resumed else None,
+            not self._is_lost and not self._missing if is_resumed else None,
             self._missing,
         )
+        self._port.grant(granted)
 
-    def _is_lasting(self, token: str) -> bool:
-        return bool(token) and not self._is_fixed
-
-    def _lose(self, link: int, why: str, now: float) -> list[Effect]:
-        if link != self.link:
-            return []
-        self.link = None
-        self._since = now
-        return [self._entity.step(Trigger.LINK_LOST, why)]
-
-    def _cut(self, why: str, now: float) -> list[Effect]:
-        return (
-            [] if self.link is None else [LinkCut(self.link, why), *self._lose(self.link, why, now)]
-        )
-
-    def _keep(self, entry: OutboundMessage) -> Queued | Overflowed:
-        size = len(entry.line)
-        is_full = len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES
-        refused = self._shares.refusal(self.runtime, 1, weight(1, size))
-        if is_full or refused is not None:
-            self.miss()
-            return Overflowed(entry.message, _FULL if is_full or refused is None else refused.why)
-        self._queue.append(entry)
-        self._bytes += size
-        self._shares.take(self.runtime, 1, weight(1, size))
-        self._budget.hold(entry)
-        return Queued(entry.message)
-
-    def _emptied(self) -> tuple[OutboundMessage, ...]:
-        """Let go of what waits, and return it."""
-        waiting = tuple(self._queue)
-        self._queue.clear()
-        self._bytes = 0
-        for entry in waiting:
-            self._budget.release(entry)
-            self._shares.take(self.runtime, -1, -weight(1, len(entry.line)))
-        return waiting
-
-    def _queued(self, happened: Wait | Shed) -> list[Effect]:
-        if isinstance(happened, Wait):
-            return [self._keep(happened.entry)]
-        shed = self._emptied()
-        self.miss(len(shed))
-        return [Overflowed(entry.message, _FULL) for entry in shed]
-
-    def _tick(self, now: float) -> list[Effect]:
-        if now < self.deadline():
-            return []
-        if self.link is None:
-            return self._end(Trigger.EXPIRE, "session expired")
-        if self.is_over(now):
-            return self._cut(_OVER, now)
-        if self._pinged:
-            if self._was_late(now):
-                return []
-            return self._cut("silent, and a ping was not answered", now)
-        self._pinged = True
-        return [PingDue(self.link)]
+    def _cut(self, why: str, end: LinkEnd, now: float) -> None:
+        link = self.link
+        if link is not None:
+            self._port.cut(link, why, end)
+            self.lose_link(link, why, now)
 
     def _was_late(self, now: float) -> bool:
         """Return whether the node looks too late itself; then the peer has some more time.
@@ -485,25 +480,20 @@ class NodeSessionCore:
             self._since += late + min(late, PONG_TIMEOUT)
         return late > LATE
 
-    def _left(self, happened: CloseAsked | NodeLeaves) -> list[Effect]:
-        if isinstance(happened, NodeLeaves):
-            why, is_resumable = "the node is going down", not self._is_fixed
-        elif happened.link == self.link:
-            why, is_resumable = "disconnect()", False
-        else:
-            return []
-        done: list[Effect] = [] if self.link is None else [LinkDone(self.link)]
-        return [*self._end(Trigger.CLOSE, why, is_resumable=is_resumable), *done]
+    def _close(self, why: str, *, is_resumable: bool) -> None:
+        link = self.link
+        self._end(Trigger.CLOSE, why, is_resumable=is_resumable)
+        if link is not None:
+            self._port.finish(link)
 
-    def _move(self, why: str, now: float) -> list[Effect]:
-        cut = self._cut(why, now)
-        return [*cut, self._entity.step(Trigger.MOVE, why), Moved(self._emptied())]
-
-    def _end(self, trigger: Trigger, why: str, *, is_resumable: bool = False) -> list[Effect]:
-        step = self._entity.step(trigger, why)
+    def _end(self, trigger: Trigger, why: str, *, is_resumable: bool = False) -> None:
         undelivered = tuple(entry.message for entry in self._emptied())
         self.link = None
-        return [step, Ended(why, undelivered, is_resumable)]
+        self._step(trigger, why)
+        self._port.end(why, undelivered, is_resumable=is_resumable)
+
+    def _step(self, trigger: Trigger, why: str) -> None:
+        self._port.step(self._entity.step(trigger, why))
 
 
 def _digest(token: str) -> bytes:

@@ -1,17 +1,17 @@
-"""Inputs and effects of the session core of a node.
+"""What a session at a node is made of: values that its core, its host and its store share.
 
 In whose form a peer of a message node speaks (DESIGN section 8).
 """
 
 from enum import Enum, unique
-from typing import TypeAlias, final
+from typing import Protocol, final
 
 import attrs
 
 from fsm.engine import Step
 from specs.dialects.dialect import Dialect
 from specs.message import Message
-from specs.reply_code import Code
+from specs.reply_code import Code, LinkEnd
 
 
 @final
@@ -101,14 +101,14 @@ class KeptSession:
 
 @final
 @attrs.frozen(slots=True)
-class OpenAsked:
-    """A link asks for the session (M-14).
+class SessionRequest:
+    """A link asks for the session (M-14, M-15).
 
     Attributes:
         link: Number of the link; never used twice in a node.
         token: What the link offers to prove that the session is its own.
-        fresh: The token to be given if the session is new, or taken over by a login;
-            random, made by the host.
+        fresh: The token to be given if the session is new, taken over by a login, or opened
+            again; random, made by the host. None: the token stays, as upstream's stubs expect.
         credentials: What a login has shown; None: no login.
         is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
             without logins: while detached, a session that was opened so is given to
@@ -121,123 +121,13 @@ class OpenAsked:
 
     link: int
     token: str | None = attrs.field(repr=False)
-    fresh: str
+    fresh: str | None
     liveness: Liveness = Liveness.PINGED
     credentials: Credentials | None = None
     is_unproved: bool = False
     is_shared: bool = False
     is_fixed: bool = False
     key: str | None = None
-
-
-@final
-@attrs.frozen(slots=True)
-class ReopenAsked:
-    """A link asks for the session it knows the token of (M-15).
-
-    Attributes:
-        fresh: The token that replaces it; None: it stays, as upstream's stubs expect.
-        key: Thumbprint of the key that the link has proven; None: none.
-    """
-
-    link: int
-    token: str | None = attrs.field(repr=False)
-    liveness: Liveness = Liveness.PINGED
-    fresh: str | None = None
-    key: str | None = None
-
-
-@final
-@attrs.frozen(slots=True)
-class ClaimAsked:
-    """A link of a kind that knows no tokens asks for the session.
-
-    It gets a session that never had a token, from whichever link has it.
-    """
-
-    link: int
-    liveness: Liveness = Liveness.BY_LINK
-
-
-@final
-@attrs.frozen(slots=True)
-class Resumed:
-    """The node knows of a session of its earlier process, or of another node of the domain.
-
-    Attributes:
-        is_of_other: Whether another node had it.
-        is_followed: Whether what waits for the runtime there is handed over.
-    """
-
-    kept: KeptSession
-    is_of_other: bool = False
-    is_followed: bool = False
-
-
-@final
-@attrs.frozen(slots=True)
-class MovedAway:
-    """Another node of the domain has the session now, or may have it."""
-
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class CloseAsked:
-    """The link says goodbye (M-16)."""
-
-    link: int
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkLost:
-    """A link is gone; feed what was not written to it as `Wait`, in order."""
-
-    link: int
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Wait:
-    """Keep a message until the runtime is back; only while detached."""
-
-    entry: OutboundMessage
-
-
-@final
-@attrs.frozen(slots=True)
-class Shed:
-    """Give up what waits for the runtime: the node holds too much."""
-
-
-@final
-@attrs.frozen(slots=True)
-class NodeLeaves:
-    """The node is going down: no session can be come back to."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Tick:
-    """The deadline has passed."""
-
-
-Input: TypeAlias = (
-    OpenAsked
-    | ReopenAsked
-    | ClaimAsked
-    | Resumed
-    | MovedAway
-    | CloseAsked
-    | LinkLost
-    | Wait
-    | Shed
-    | NodeLeaves
-    | Tick
-)
 
 
 @final
@@ -266,99 +156,50 @@ class Granted:
     missing: int = 0
 
 
-@final
-@attrs.frozen(slots=True)
-class Refused:
-    """The link does not get the session, because of this."""
+class SessionPort(Protocol):
+    """What the session of a runtime asks of its host; no method calls the session."""
 
-    link: int
-    code: Code
-    why: str
+    def step(self, step: Step) -> None:
+        """Trace a step."""
 
+    def grant(self, granted: Granted) -> None:
+        """Give the session to the link that asks for it."""
 
-@final
-@attrs.frozen(slots=True)
-class LinkCut:
-    """A link has to go at once; what it still sends is not listened to.
+    def refuse(self, code: Code, why: str) -> None:
+        """Refuse the session to the link that asks for it."""
 
-    Feed what was not written to it as `Wait`, unless the session is granted anew in
-    the same breath: then it goes out first.
-    """
+    def cut(self, link: int, why: str, end: LinkEnd) -> None:
+        """Leave a link at once; what it still sends does not count.
 
-    link: int
-    why: str
+        What was not written to it waits again (`wait`), unless the session is granted in
+        the same call: then it goes out first.
+        """
 
+    def finish(self, link: int) -> None:
+        """Write what is left to a link that is not needed any more, then say goodbye."""
 
-@final
-@attrs.frozen(slots=True)
-class LinkDone:
-    """A link is no longer needed: write what is left, then say goodbye."""
+    def queued(self, message: Message) -> None:
+        """Trace that a message waits for the runtime."""
 
-    link: int
+    def overflow(self, message: Message, why: str) -> None:
+        """Refuse a message that there is no room for; `why`: what is full."""
 
+    def ping(self) -> None:
+        """Ask a runtime that was silent for long whether it is alive."""
 
-@final
-@attrs.frozen(slots=True)
-class Queued:
-    """A message waits for the runtime."""
+    def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
+        """Release all that the session owned (I-A7).
 
-    message: Message
+        Args:
+            why: Half a sentence, for the traces of what is released.
+            undelivered: Messages that will not reach the runtime.
+            is_resumable: Whether a later process of the node may resume it.
+        """
 
+    def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
+        """Send what waits after the session, which another node has; it keeps what it owns.
 
-@final
-@attrs.frozen(slots=True)
-class Overflowed:
-    """The queue is full: refuse the message.
-
-    Attributes:
-        why: What is full.
-    """
-
-    message: Message
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class PingDue:
-    """The runtime was silent for long: ask whether it is there."""
-
-    link: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Ended:
-    """The session is over: release all it owned (I-A7).
-
-    Attributes:
-        why: Half a sentence, for the traces of what is released.
-        undelivered: Messages that will not reach the runtime.
-        is_resumable: Whether a later process of the node may resume it.
-    """
-
-    why: str
-    undelivered: tuple[Message, ...]
-    is_resumable: bool = False
-
-
-@final
-@attrs.frozen(slots=True)
-class Moved:
-    """The session is over here; what the runtime owns stays its own.
-
-    Attributes:
-        waiting: Messages for the runtime, in order; before them comes what a link that was cut has
-            not written.
-    """
-
-    waiting: tuple[OutboundMessage, ...]
-
-
-Leaving: TypeAlias = NodeLeaves | MovedAway
-"""The session ends here, and may go on elsewhere."""
-
-Outcome: TypeAlias = Step | LinkDone | Queued | Overflowed | PingDue | Ended | Moved
-"""The effects that are no answer to the link that asks, and cut none."""
-
-Effect: TypeAlias = Granted | Refused | LinkCut | Outcome
+        Args:
+            waiting: Messages in order; before them comes what a link that was cut has not
+                written.
+        """

@@ -22,10 +22,11 @@ newest first, with the seconds after which there is space.
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Final, assert_never, final
+from typing import Final, Protocol, final
 
-from fsm.effects import Dropped
-from fsm.engine import Entity
+import attrs
+
+from fsm.engine import Entity, Step
 from fsm.limits.rates import Rate, TokenBucket
 from fsm.machines.stub_connection import (
     NODE_LINK,
@@ -35,10 +36,9 @@ from fsm.machines.stub_connection import (
     State,
     Trigger,
 )
-from fsm.session import stub_client_io as ev
-from fsm.session.stub_client_io import Effect, Queued, Refuse, Released, Write
 from specs.addresses.address import domain_of, is_backend, is_below
 from specs.bodies.word import SessionMethod
+from specs.identity import SenderIdentity
 from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import (
     LATE,
@@ -59,6 +59,100 @@ from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropR
 
 
 @final
+@attrs.frozen(slots=True)
+class SessionAnswered:
+    """The node answered a session control.
+
+    Attributes:
+        token: The session's token, if the answer brought one.
+        is_emptied: Whether the node has forgotten what the session owned and subscribed to.
+        is_recovered: Whether all that waited for the session comes; None: the node did not say.
+        missing: How many messages for it the node knows to be given up.
+        is_lasting: Whether another attempt does not help, for any code.
+        is_passing: Whether the node has said when another attempt may help.
+        login: Hash of the login token that was shown; empty: none was.
+        challenge: The text that the runtime's key has to sign, if the answer brought one.
+        sender: Runtime and user, as the node tells the receivers of its messages.
+        pace: What the node accepts from the session; None: it did not say.
+    """
+
+    method: SessionMethod
+    code: int
+    token: str | None = attrs.field(default=None, repr=False)
+    why: str = ""
+    is_emptied: bool = False
+    is_recovered: bool | None = None
+    missing: int = 0
+    is_lasting: bool = False
+    is_passing: bool = False
+    login: str = ""
+    challenge: str | None = None
+    sender: SenderIdentity | None = None
+    pace: Rate | None = None
+
+    @property
+    def is_anew(self) -> bool:
+        """True if what the session is to own and subscribe to must be set anew."""
+        return self.method is SessionMethod.OPEN or self.is_emptied
+
+    @property
+    def reason(self) -> str:
+        """Half a sentence about a refusal."""
+        return self.why or f"the node answered {self.code}"
+
+
+class StubPort(Protocol):
+    """What the core of a node stub asks of its host; no method calls the core."""
+
+    def step(self, step: Step) -> None:
+        """Trace a step, and report that of the connection."""
+
+    def dial(self) -> None:
+        """Open a link to the node: `dialled` or `lose_link` follows."""
+
+    def hang_up(self) -> None:
+        """Stop dialling, or close the link; nothing follows."""
+
+    def ask(
+        self, method: SessionMethod, token: str | None = None, challenge: str | None = None
+    ) -> None:
+        """Send a session control over the link: `take_answer` follows.
+
+        Args:
+            method: The control.
+            token: Token of the session; None: none is shown, or that of a login.
+            challenge: The text to sign, for a request that is made again; the tokens are the same.
+        """
+
+    def write(self, message: Message) -> None:
+        """Send a message over the link: `note_written` follows, or `forget`."""
+
+    def queued(self, message: Message) -> None:
+        """Trace that a message waits for the session."""
+
+    def released(self, message: Message) -> None:
+        """Trace that a message waits no longer; what becomes of it follows."""
+
+    def refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        """Answer a request instead of sending it.
+
+        Args:
+            message: The request.
+            code: Code of the answer.
+            why: Reason.
+            retry_after: Seconds until another attempt may succeed; None: not known, or never.
+        """
+
+    def drop(self, message: Message, reason: DropReason) -> None:
+        """Trace that a message ends here, for one recorded reason (OBS-06)."""
+
+    def ended(self) -> None:
+        """Answer who has asked for a disconnect: the stub may be undeployed."""
+
+
+@final
 class _StubOutbox:
     """Two queues in order of arrival, both bounded (STB-17, I-S9).
 
@@ -66,7 +160,8 @@ class _StubOutbox:
         rate: What the node accepts; None: it did not say.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: StubPort) -> None:
+        self._port = port
         self._waiting: deque[Message] = deque()
         self._unwritten: deque[Message] = deque()
         self._held: deque[Message] = deque()
@@ -94,32 +189,35 @@ class _StubOutbox:
         """True if one more message may wait for the session."""
         return len(self) < STUB_QUEUE
 
-    def wait(self, message: Message) -> list[Effect]:
+    def wait(self, message: Message) -> None:
         """Let a message wait for the session."""
         self._waiting.append(message)
-        return [Queued(message)]
+        self._port.queued(message)
 
     def hold(self, may_go: Callable[[Message], bool]) -> None:
         """Hold back those that wait and may not go yet."""
         self._held.extend(one for one in self._waiting if not may_go(one))
         self._waiting = deque(one for one in self._waiting if may_go(one))
 
-    def hold_back(self, message: Message) -> list[Effect]:
+    def hold_back(self, message: Message) -> None:
         """Hold back one more message, unless too many wait already."""
-        if not self.has_room():
-            return [_overflow(message, STUB_QUEUE, RETRY_AFTER)]
-        self._held.append(message)
-        return [Queued(message)]
+        if self.has_room():
+            self._held.append(message)
+            self._port.queued(message)
+        else:
+            self.overflow(message, STUB_QUEUE)
 
     def end_hold(self) -> None:
         """Let what was held back wait for its turn."""
         self._waiting.extend(self._held)
         self._held.clear()
 
-    def refuse_held(self) -> list[Effect]:
+    def refuse_held(self) -> None:
         """Refuse what was held back."""
         held, self._held = self._held, deque()
-        return [effect for one in held for effect in (Released(one), _not_renewed(one))]
+        for message in held:
+            self._port.released(message)
+            self.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, RETRY_AFTER)
 
     def keep_to(self, rate: Rate | None) -> None:
         """Send no more messages than a node accepts; the bucket outlives a re-open.
@@ -138,16 +236,17 @@ class _StubOutbox:
             burst = max(1, int(rate.burst * PACE_SHARE))
             self._bucket = TokenBucket(rate.per_second * PACE_SHARE, burst)
 
-    def write(self, message: Message, now: float) -> list[Effect]:
+    def write(self, message: Message, now: float) -> None:
         """Give a message to the link when its turn has come, unless too many wait already."""
         if len(self._unwritten) >= OUTBOX_MESSAGES:
-            return [_overflow(message, OUTBOX_MESSAGES)]
-        if not self._waiting and self._may_send(now):
+            self.overflow(message, OUTBOX_MESSAGES)
+        elif not self._waiting and self._may_send(now):
             self._unwritten.append(message)
-            return [Write(message)]
-        if self.has_room():
-            return self.wait(message)
-        return [_overflow(message, STUB_QUEUE, self.delay())]
+            self._port.write(message)
+        elif self.has_room():
+            self.wait(message)
+        else:
+            self.overflow(message, STUB_QUEUE, self.delay())
 
     def _may_send(self, now: float) -> bool:
         return self._bucket is None or self._bucket.try_spend(now)
@@ -172,62 +271,48 @@ class _StubOutbox:
         if message in self._unwritten:
             self._unwritten.remove(message)
 
-    def flush(self, now: float) -> list[Effect]:
+    def flush(self, now: float) -> None:
         """Give what waits to the link, oldest first, as far as the node accepts it."""
-        effects: list[Effect] = []
         while self._waiting and self._may_send(now):
             message = self._waiting.popleft()
             self._unwritten.append(message)
-            effects += [Released(message), Write(message)]
-        return effects
+            self._port.released(message)
+            self._port.write(message)
 
-    def keep(self) -> list[Effect]:
+    def keep(self) -> None:
         """Take back what the link did not send before it broke; it waits first."""
-        kept: list[Effect] = [Queued(message) for message in self._unwritten]
+        for message in self._unwritten:
+            self._port.queued(message)
         self._waiting.extendleft(reversed(self._unwritten))
         self._unwritten.clear()
         self.end_hold()
-        return kept
 
-    def refuse(
+    def refuse_all(
         self, why: str, code: Code = Code.UNAVAILABLE, retry_after: float | None = None
-    ) -> list[Effect]:
+    ) -> None:
         """Refuse all messages that wait."""
         self.end_hold()
         waiting, self._waiting = self._waiting, deque()
-        effects: list[Effect] = []
         for message in waiting:
-            effects += [Released(message), refused(message, code, why, retry_after)]
-        return effects
+            self._port.released(message)
+            self.refuse(message, code, why, retry_after)
 
+    def refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        """Give a message up that cannot be sent: only requests are answered."""
+        if message.is_request:
+            self._port.refuse(message, code, why, retry_after)
+        else:
+            self._port.drop(message, DropReason.SESSION_GONE)
 
-def refused(
-    message: Message, code: Code, why: str, retry_after: float | None = None
-) -> Refuse | Dropped:
-    """Return the effects for a message that cannot be sent: only requests are answered.
-
-    Args:
-        message: The message.
-        code: Code of the answer.
-        why: Reason.
-        retry_after: Seconds until another attempt may succeed; None: not known, or never.
-    """
-    if message.is_request:
-        return Refuse(message, code, why, retry_after)
-    return Dropped(message, DropReason.SESSION_GONE)
-
-
-def _not_renewed(message: Message) -> Refuse | Dropped:
-    why = "the message node has been started again, and has not everything back yet"
-    return refused(message, Code.UNAVAILABLE, why, RETRY_AFTER)
-
-
-def _overflow(message: Message, limit: int, delay: float = RETRY_AFTER) -> Refuse | Dropped:
-    """Return the effects for a message that a full queue has no space for."""
-    if message.is_request:
-        why = f"{limit} messages wait for the message node already"
-        return Refuse(message, Code.UNAVAILABLE, why, delay)
-    return Dropped(message, DropReason.OVERFLOW)
+    def overflow(self, message: Message, limit: int, delay: float = RETRY_AFTER) -> None:
+        """Give a message up that a full queue has no space for."""
+        if message.is_request:
+            why = f"{limit} messages wait for the message node already"
+            self._port.refuse(message, Code.UNAVAILABLE, why, delay)
+        else:
+            self._port.drop(message, DropReason.OVERFLOW)
 
 
 @final
@@ -281,11 +366,15 @@ class _Backoff:
 _TALKING: Final = frozenset({LinkState.RENEWING, LinkState.OPEN, LinkState.PINGING})
 """While the session is open."""
 
+_LEAVING: Final = frozenset({LinkState.CLOSING, LinkState.ENDED})
+
 _ASKING: Final = frozenset({LinkState.OPENING, LinkState.PROVING})
 """While the session is asked for."""
 
 _RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
 """The requests by which a runtime claims addresses, sets paths, and registers."""
+
+_NOT_RENEWED: Final = "the message node has been started again, and has not everything back yet"
 
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
@@ -303,6 +392,7 @@ class StubClientCore:
     def __init__(
         self,
         url: str,
+        port: StubPort,
         jitter: Callable[[], float],
         token: str | None = None,
         owner: str | None = None,
@@ -314,6 +404,7 @@ class StubClientCore:
 
         Args:
             url: The stub's address.
+            port: Its host.
             jitter: Between 0 and 1; spreads the attempts of many stubs.
             token: Of a session that an earlier stub had: it is re-opened.
             owner: The runtime, if it has addresses at the node, which it claims again once the
@@ -322,6 +413,7 @@ class StubClientCore:
             is_again: Whether an earlier stub had a session, with what the runtime had at the node.
         """
         self.sessions = 0
+        self._port = port
         self._owner = owner
         self._renewed = 0
         self._hold_until = math.inf
@@ -332,7 +424,7 @@ class StubClientCore:
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._link_life = Entity(NODE_LINK, url)
-        self._outbox = _StubOutbox()
+        self._outbox = _StubOutbox(port)
         self._token = token
         self._backoff = _Backoff()
         self._until = math.inf
@@ -375,90 +467,65 @@ class StubClientCore:
         """What the node accepts, while messages wait for that; None: none does."""
         return self._outbox.rate if self.link in _TALKING else None
 
-    def begin(self) -> list[ev.Effect]:
+    def begin(self) -> None:
         """Take the constructor's step."""
-        return [self._entity.step(Trigger.CONSTRUCTED)]
+        self._step(Trigger.CONSTRUCTED)
 
     def deadline(self) -> float:
-        """Return when `TimePassed` is due."""
+        """Return when `time_over` is due."""
         hold = self._hold_until if self._outbox.is_holding else math.inf
         return min(self._until, self._give_up, self._renew_at, self._slice_at, hold)
 
-    def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
-        """Take an input; return the effects, in order.
-
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock.
-        """
-        effects = self._fed(happened, now)
-        if self.link not in _TALKING:
-            self._slice_at = math.inf
-        elif self._slice_at == math.inf:
-            self._slice_at = now + self._outbox.pause(now)
-        return effects
-
-    def _fed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
-        match happened:
-            case ev.SendAsked(message):
-                return self._send(message, now)
-            case ev.Heard():
-                return self._heard(now)
-            case ev.Written() | ev.Unwritable():
-                return self._passed_on(happened)
-            case ev.DisconnectAsked():
-                return self._disconnect(now)
-            case ev.Renewed(session):
-                return self._end_renewal(session, now)
-            case _:
-                return self._link(happened, now)
-
-    def _passed_on(self, happened: ev.Written | ev.Unwritable) -> list[ev.Effect]:
-        if isinstance(happened, ev.Written):
-            self._outbox.written(happened.count)
-        else:
-            self._outbox.unwritable(happened.message)
-        return []
-
-    def _link(self, happened: ev.LinkInput, now: float) -> list[ev.Effect]:
-        match happened:
-            case ev.ConnectAsked():
-                return self._connect(now)
-            case ev.Dialled():
-                return self._dialled(now)
-            case ev.DialFailed(why) | ev.LinkLost(why):
-                return self._lost(why, now)
-            case ev.SessionAnswered():
-                return self._session(happened, now)
-            case ev.StatementGiven(life):
-                self._renew_at = now + max(life / 2, STATEMENT_RETRY)
-                return []
-            case ev.TimePassed():
-                return self._time(now)
-            case _:
-                assert_never(happened)
-
     # ---- messages
 
-    def _send(self, message: Message, now: float) -> list[ev.Effect]:
+    def send(self, message: Message, now: float) -> None:
+        """Send a message to the node, as soon as that is possible; or refuse it."""
         if self.link is LinkState.RENEWING and not self._is_renewal(message):
-            is_late = now >= self._hold_until
-            return [_not_renewed(message)] if is_late else self._outbox.hold_back(message)
-        if self.link in _TALKING:
-            return self._outbox.write(message, now)
-        if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
-            if self._end_code is None:
-                end = refused(message, Code.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)
+            if now >= self._hold_until:
+                self._outbox.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, RETRY_AFTER)
             else:
-                end = refused(message, self._end_code, self._last_loss)
-            return [end]
-        if self.link is LinkState.PAUSED and self._is_hopeless(now):
+                self._outbox.hold_back(message)
+        elif self.link in _TALKING:
+            self._outbox.write(message, now)
+        elif self.link in _LEAVING or self.state is State.FAILED:
+            if self._end_code is None:
+                why = "the stub is closed"
+                self._outbox.refuse(message, Code.UNAVAILABLE, why, RETRY_COOL_DOWN)
+            else:
+                self._outbox.refuse(message, self._end_code, self._last_loss)
+        elif self.link is LinkState.PAUSED and self._is_hopeless(now):
             pause = self._tried + RECONNECT_BASE - now
             why = "the message node cannot be reached"
-            return [refused(message, Code.UNAVAILABLE, why, pause)]
-        if not self._outbox.has_room():
-            return [_overflow(message, STUB_QUEUE)]
-        return [*self._outbox.wait(message), *self._connect(now)]
+            self._outbox.refuse(message, Code.UNAVAILABLE, why, pause)
+        elif not self._outbox.has_room():
+            self._outbox.overflow(message, STUB_QUEUE)
+        else:
+            self._outbox.wait(message)
+            self.connect(now)
+        self._set_slice(now)
+
+    def note_written(self, count: int) -> None:
+        """Forget the oldest messages of `write`: the link has sent them."""
+        self._outbox.written(count)
+
+    def forget(self, message: Message) -> None:
+        """Forget a message of `write` that no link can take; the host tells its sender."""
+        self._outbox.unwritable(message)
+
+    def end_renewal(self, session: int, now: float) -> None:
+        """Let go what waited for the runtime to have everything at its session again.
+
+        Args:
+            session: Number of the session, as `sessions` counts.
+            now: Seconds on the host's clock.
+        """
+        self._renewed = max(self._renewed, session)
+        if self.link is LinkState.RENEWING and self._renewed >= self.sessions:
+            self._step_link(LinkTrigger.RENEWED)
+            self._until = now + self._link_life.patience
+            self._outbox.end_hold()
+            self._outbox.flush(now)
+            self._set_slice(now)
 
     def _is_renewal(self, message: Message) -> bool:
         """Return whether a message gives the runtime back what it had at the node."""
@@ -471,84 +538,92 @@ class StubClientCore:
             and (source is None or (isinstance(source, str) and is_below(source, owner)))
         )
 
-    def _end_renewal(self, session: int, now: float) -> list[ev.Effect]:
-        """Let go what waited for the runtime to have everything at its session again."""
-        self._renewed = max(self._renewed, session)
-        if self.link is not LinkState.RENEWING or self._renewed < self.sessions:
-            return []
-        step = self._link_life.step(LinkTrigger.RENEWED)
-        self._until = now + self._link_life.patience
-        self._outbox.end_hold()
-        return [step, *self._outbox.flush(now)]
-
     def _is_hopeless(self, now: float) -> bool:
         return self._backoff.is_over and now < self._tried + RECONNECT_BASE
 
+    def _set_slice(self, now: float) -> None:
+        """Set when the next slice of those that wait for the rate of the node leaves."""
+        if self.link not in _TALKING:
+            self._slice_at = math.inf
+        elif self._slice_at == math.inf:
+            self._slice_at = now + self._outbox.pause(now)
+
     # ---- link and session
 
-    def _connect(self, now: float) -> list[ev.Effect]:
+    def connect(self, now: float) -> None:
+        """Connect without waiting for a first message (C-66)."""
         if self.link is None:
-            step = self._entity.step(Trigger.CONNECT)
+            self._step(Trigger.CONNECT)
             self._last_loss = ""
             self._give_up = now + self._entity.patience
-            return [step, *self._dial(now)]
-        if self.link is LinkState.PAUSED and self._backoff.is_over:
-            return self._dial(now)
-        return []
+            self._dial(now)
+        elif self.link is LinkState.PAUSED and self._backoff.is_over:
+            self._dial(now)
 
-    def _dial(self, now: float) -> list[ev.Effect]:
+    def _dial(self, now: float) -> None:
         self._until = math.inf
         self._tried = now
         self._backoff.attempt()
-        return [self._link_life.step(LinkTrigger.DIAL), ev.Dial()]
+        self._step_link(LinkTrigger.DIAL)
+        self._port.dial()
 
-    def _dialled(self, now: float) -> list[ev.Effect]:
+    def dialled(self, now: float) -> None:
+        """Ask for the session: the link is open."""
         if self.link is not LinkState.DIALLING:
-            return [ev.HangUp()]
-        step = self._link_life.step(LinkTrigger.DIALLED)
+            self._port.hang_up()
+            return
+        self._step_link(LinkTrigger.DIALLED)
         self._until = now + self._link_life.patience
-        return [step, self._ask_session()]
+        self._ask_session()
 
-    def _ask_session(self) -> ev.Ask:
+    def _ask_session(self) -> None:
         if self._token is None:
-            return ev.Ask(SessionMethod.OPEN)
-        return ev.Ask(SessionMethod.REOPEN, self._token)
+            self._port.ask(SessionMethod.OPEN)
+        else:
+            self._port.ask(SessionMethod.REOPEN, self._token)
 
-    def _session(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+    def take_answer(self, answer: SessionAnswered, now: float) -> None:
+        """Take the node's answer to a session control."""
         if answer.code < FIRST_FINAL:
-            return []
+            return
         match answer.method:
             case SessionMethod.OPEN | SessionMethod.REOPEN if self.link in _ASKING:
-                return self._opened(answer, now)
+                self._opened(answer, now)
             case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
                 # In a form where each link is a session, the node closes refused links.
-                return [ev.HangUp(), *self._lost(answer.reason, now)]
+                self._hang_up(answer.reason, now)
             case SessionMethod.CLOSE if self.link is LinkState.CLOSING:
-                return self._end("closed")
+                self._end("closed")
             case _:
-                return self._heard(now)
+                self.note_life(now)
+        self._set_slice(now)
 
-    def _opened(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+    def _opened(self, answer: SessionAnswered, now: float) -> None:
         if answer.code <= LAST_SUCCESS:
-            return self._live(answer, now)
+            self._begin_session(answer, now)
+            return
         if answer.challenge is not None and self.link is LinkState.OPENING:
-            step = self._link_life.step(LinkTrigger.CHALLENGED)
+            self._step_link(LinkTrigger.CHALLENGED)
             self._until = now + self._link_life.patience
-            return [step, ev.Ask(answer.method, self._token, answer.challenge)]
+            self._port.ask(answer.method, self._token, answer.challenge)
+            return
         is_reopen, why = answer.method is SessionMethod.REOPEN, answer.reason
         is_displaced = is_reopen and answer.code == Code.CONFLICT
         is_first = self.state is State.IN_PROGRESS
+        is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
         # An application that has started its runtime again asks for a new login.
         if (is_displaced and is_first) or (is_reopen and answer.code in _FORGOTTEN):
-            return self._forgotten(answer, now)
-        if not is_first and self._may_end and (is_displaced or self._is_final(answer, now)):
-            return [ev.HangUp(), *self._give_up_session(why, Code(answer.code))]
-        is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
-        if is_first and is_lasting and not answer.is_passing:
-            return [ev.HangUp(), *self._fail(why, Code(answer.code))]
-        return [ev.HangUp(), *self._lost(why, now)]
+            self._ask_anew(answer, now)
+        elif not is_first and self._may_end and (is_displaced or self._is_final(answer, now)):
+            self._port.hang_up()
+            self._give_up_session(why, Code(answer.code))
+        elif is_first and is_lasting and not answer.is_passing:
+            self._port.hang_up()
+            self._fail(why, Code(answer.code))
+        else:
+            self._hang_up(why, now)
 
-    def _is_final(self, answer: ev.SessionAnswered, now: float) -> bool:
+    def _is_final(self, answer: SessionAnswered, now: float) -> bool:
         """Return whether a refusal is lasting; so is that of many logins for some time."""
         if answer.is_passing:
             return False
@@ -560,32 +635,30 @@ class StubClientCore:
         )
         return answer.is_lasting or answer.code == Code.FORBIDDEN or is_hopeless
 
-    def _give_up_session(self, why: str, code: Code) -> list[ev.Effect]:
+    def _give_up_session(self, why: str, code: Code) -> None:
         """End for good: all messages are refused with the reason, and nothing is tried again."""
-        self._until = self._give_up = self._renew_at = math.inf
+        self._stop_timers()
         self._end_code, self._last_loss, self._token = code, why, None
-        over = self._link_life.step(LinkTrigger.END, why)
-        step = self._entity.step(Trigger.ENDED, why)
-        return [over, step, *self._outbox.refuse(why, code)]
+        self._step_link(LinkTrigger.END, why)
+        self._step(Trigger.ENDED, why)
+        self._outbox.refuse_all(why, code)
 
-    def _forgotten(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+    def _ask_anew(self, answer: SessionAnswered, now: float) -> None:
         """Ask for another session: the node has no such one any more."""
         self._token = None
-        is_proving = self.link is LinkState.PROVING
-        step = [self._link_life.step(LinkTrigger.ASKED_ANEW, answer.reason)] if is_proving else []
+        if self.link is LinkState.PROVING:
+            self._step_link(LinkTrigger.ASKED_ANEW, answer.reason)
         self._until = now + self._link_life.patience
-        return [*step, self._ask_session()]
+        self._ask_session()
 
-    def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+    def _begin_session(self, answer: SessionAnswered, now: float) -> None:
         first = self.state is State.IN_PROGRESS
         if answer.is_anew:
             self.sessions += 1
         if (first and not self._is_again) or self._owner is None:
             self._renewed = self.sessions
         is_renewed = self._renewed == self.sessions
-        opened = self._link_life.step(
-            LinkTrigger.SESSION_OPENED if is_renewed else LinkTrigger.SESSION_EMPTIED
-        )
+        self._step_link(LinkTrigger.SESSION_OPENED if is_renewed else LinkTrigger.SESSION_EMPTIED)
         self._since = now
         self._until = now + self._link_life.patience
         self._hold_until = now + RENEW_TIMEOUT
@@ -593,110 +666,138 @@ class StubClientCore:
         self._backoff.succeed()
         self._refused_logins.clear()
         self._token = answer.token or self._token
-        trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
         self._outbox.keep_to(answer.pace)
         if not is_renewed:
             self._outbox.hold(self._is_renewal)
-        return [opened, self._entity.step(trigger), *self._outbox.flush(now)]
+        self._step(Trigger.ESTABLISHED if first else Trigger.REESTABLISHED)
+        self._outbox.flush(now)
 
-    def _heard(self, now: float) -> list[ev.Effect]:
-        effects: list[ev.Effect] = []
+    def note_statement(self, life: float, now: float) -> None:
+        """Renew what the node states of the runtime's key in time; before `take_answer`.
+
+        Args:
+            life: Seconds until the statement is over.
+            now: Seconds on the host's clock.
+        """
+        self._renew_at = now + max(life / 2, STATEMENT_RETRY)
+
+    def note_life(self, now: float) -> None:
+        """Note that something came over the link: the node is alive."""
         if self.link is LinkState.PINGING:
-            effects.append(self._link_life.step(LinkTrigger.HEARD))
+            self._step_link(LinkTrigger.HEARD)
         if self.link in {LinkState.OPEN, LinkState.RENEWING}:
             self._until = now + self._link_life.patience
-        return effects
 
-    def _lost(self, why: str, now: float) -> list[ev.Effect]:
+    def lose_link(self, why: str, now: float) -> None:
+        """Dial again after a pause, if the link is still wanted: it is gone, or did not open."""
         match self.link:
             case LinkState.CLOSING:
-                return self._end(why)
+                self._end(why)
             case None | LinkState.PAUSED | LinkState.ENDED:
-                return []
+                pass
             case _:
-                return self._pause(why, now)
+                self._pause(why, now)
+        self._set_slice(now)
 
-    def _pause(self, why: str, now: float) -> list[ev.Effect]:
-        effects: list[ev.Effect] = [self._link_life.step(LinkTrigger.LOST, why)]
+    def _hang_up(self, why: str, now: float) -> None:
+        self._port.hang_up()
+        self.lose_link(why, now)
+
+    def _pause(self, why: str, now: float) -> None:
+        self._step_link(LinkTrigger.LOST, why)
         self._last_loss = why
         self._renew_at = math.inf
         if self.state is State.LIVE:
-            effects.append(self._entity.step(Trigger.CLOSED, why))
-            effects += self._outbox.keep()
+            self._step(Trigger.CLOSED, why)
+            self._outbox.keep()
             self._backoff.lost(now - self._since)
         self._until = now + self._backoff.pause(self._jitter())
         if self.state is State.IN_PROGRESS and self._until >= self._give_up:
-            return [*effects, *self._fail(why)]
-        if self._backoff.is_over:
-            effects += self._outbox.refuse(why, retry_after=RECONNECT_BASE)
-        return effects
+            self._fail(why)
+        elif self._backoff.is_over:
+            self._outbox.refuse_all(why, retry_after=RECONNECT_BASE)
 
-    def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
-        self._until = self._give_up = self._renew_at = math.inf
-        over = self._link_life.step(LinkTrigger.END, why)
-        step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
+    def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> None:
+        self._stop_timers()
+        self._step_link(LinkTrigger.END, why)
+        self._step(Trigger.ESTABLISH_FAILED, why)
         # The runtime deploys another stub after that.
         later = RETRY_COOL_DOWN if code is Code.UNAVAILABLE else None
-        return [over, step, *self._outbox.refuse(why, code, later)]
+        self._outbox.refuse_all(why, code, later)
 
     # ---- time and the end
 
-    def _time(self, now: float) -> list[ev.Effect]:
+    def time_over(self, now: float) -> None:
+        """Do what is due; nothing before the deadline."""
         if now >= self._slice_at:
             self._slice_at = math.inf
-            return list(self._outbox.flush(now))
-        if self._outbox.is_holding and now >= self._hold_until:
-            return list(self._outbox.refuse_held())
-        if now >= self._give_up:
+            self._outbox.flush(now)
+        elif self._outbox.is_holding and now >= self._hold_until:
+            self._outbox.refuse_held()
+        elif now >= self._give_up:
             # The last attempt says more than that time is over.
-            return [ev.HangUp(), *self._fail(self._last_loss or "no session in time")]
-        if now >= self._renew_at:
+            self._port.hang_up()
+            self._fail(self._last_loss or "no session in time")
+        elif now >= self._renew_at:
             self._renew_at = now + STATEMENT_RETRY
-            return [ev.Ask(SessionMethod.RENEW)] if self.link in _TALKING else []
-        return self._due(now) if now >= self._until else []
+            if self.link in _TALKING:
+                self._port.ask(SessionMethod.RENEW)
+        elif now >= self._until:
+            self._end_wait(now)
+        self._set_slice(now)
 
-    def _due(self, now: float) -> list[ev.Effect]:
+    def _end_wait(self, now: float) -> None:
         match self.link:
             case LinkState.PAUSED:
-                return self._dial(now)
+                self._dial(now)
             case LinkState.OPEN:
-                step = self._link_life.step(LinkTrigger.PING)
+                self._step_link(LinkTrigger.PING)
                 self._until = now + self._link_life.patience
-                return [step, ev.Ask(SessionMethod.PING)]
+                self._port.ask(SessionMethod.PING)
             case LinkState.PINGING | LinkState.RENEWING if now > self._until + LATE:
                 # Late itself: what the node has answered may not be read yet.
                 self._until = now + min(now - self._until, PONG_TIMEOUT)
-                return []
             case LinkState.PINGING | LinkState.RENEWING as link:
                 asked = "a ping" if link is LinkState.PINGING else "what the node has forgotten"
-                return [ev.HangUp(), *self._lost(f"{asked} was not answered", now)]
+                self._hang_up(f"{asked} was not answered", now)
             case LinkState.OPENING | LinkState.PROVING:
-                return [ev.HangUp(), *self._lost("no session in time", now)]
+                self._hang_up("no session in time", now)
             case _:
-                return self._end("no answer to the close")
+                self._end("no answer to the close")
 
-    def _disconnect(self, now: float) -> list[ev.Effect]:
+    def disconnect(self, now: float) -> None:
+        """Close the session, for good (STB-04)."""
         if self.link in _TALKING:
-            step = self._link_life.step(LinkTrigger.CLOSE)
+            self._step_link(LinkTrigger.CLOSE)
             self._until = now + self._link_life.patience
-            return [step, ev.Ask(SessionMethod.CLOSE)]
-        if self.link is LinkState.CLOSING:
-            return []
-        return self._end("disconnect")
+            self._port.ask(SessionMethod.CLOSE)
+        elif self.link is not LinkState.CLOSING:
+            self._end("disconnect")
+        self._set_slice(now)
 
-    def _end(self, why: str) -> list[ev.Effect]:
-        self._until = self._give_up = self._renew_at = math.inf
-        effects: list[ev.Effect] = [ev.HangUp()]
+    def _end(self, why: str) -> None:
+        self._stop_timers()
+        self._port.hang_up()
         if self.link is not LinkState.ENDED:
-            effects.append(self._link_life.step(LinkTrigger.END, why))
+            self._step_link(LinkTrigger.END, why)
         match self.state:
             case State.LIVE:
-                effects.append(self._entity.step(Trigger.CLOSED, why))
-                effects += self._outbox.keep()
+                self._step(Trigger.CLOSED, why)
+                self._outbox.keep()
             case State.IN_PROGRESS:
-                effects.append(self._entity.step(Trigger.ESTABLISH_FAILED, why))
+                self._step(Trigger.ESTABLISH_FAILED, why)
             case State.CREATED:
-                effects.append(self._entity.step(Trigger.CONNECT_IMPOSSIBLE, why))
+                self._step(Trigger.CONNECT_IMPOSSIBLE, why)
             case _:
                 pass
-        return [*effects, *self._outbox.refuse("the stub is closed"), ev.Ended()]
+        self._outbox.refuse_all("the stub is closed")
+        self._port.ended()
+
+    def _stop_timers(self) -> None:
+        self._until = self._give_up = self._renew_at = math.inf
+
+    def _step(self, trigger: Trigger, why: str = "") -> None:
+        self._port.step(self._entity.step(trigger, why))
+
+    def _step_link(self, trigger: LinkTrigger, why: str = "") -> None:
+        self._port.step(self._link_life.step(trigger, why))

@@ -81,8 +81,8 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "p2p": Defect(LinkEnd, "_stop_dialling", _nothing, "seed-plain-4"),
     "sync": Defect(ReportedObject, "_accept", _nothing, "seed-plain-4"),
     "objects": Defect(ObserverCore, "_apply", _nothing, "seed-plain-1"),
-    "session": Defect(StubClientCore, "feed", _loses("heard"), "seed-plain-4"),
-    "node links": Defect(NodeSessionCore, "feed", _loses("close_asked"), "seed-plain-4"),
+    "session": Defect(StubClientCore, "note_life", _nothing, "seed-plain-4"),
+    "node links": Defect(NodeSessionCore, "close", _nothing, "seed-plain-4"),
     "node tables": Defect(SubscriptionCore, "withdraw", _nothing, "seed-plain-4"),
     "group": Defect(RowsCore, "feed", _loses("written"), "seed-group-1001"),
 }

@@ -1,12 +1,14 @@
 """Calls of one end of a P2P link as values: what it is told, and what it asks of its port."""
 
-from inspect import signature
+from collections.abc import Callable
+from inspect import ismethod, signature
 from typing import Any, final
 
 import attrs
 
 from fsm.engine import Step
-from fsm.p2p.link_end import LinkEnd, LinkPort
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Role
 
 
 @final
@@ -71,7 +73,8 @@ class RecordingPort:
         def note(*args: Any, **named: Any) -> None:
             named.pop("now", None)
             call = getattr(self._calls, name)(*args, **named)
-            self.asked.append(call.step if name == "step" else call)
+            value = {"step": "step", "grant": "granted"}.get(name)
+            self.asked.append(call if value is None else getattr(call, value))
 
         return note
 
@@ -80,30 +83,39 @@ class RecordingPort:
         return asked
 
 
-@final
-class ToldEnd:
-    """An end of a link that is told calls, and returns what it asks for."""
+def make(call: Call, core: object, now: float) -> None:
+    """Make a call of a core."""
+    method = getattr(core, call.name)
+    timed = {"now": now} if "now" in signature(method).parameters else {}
+    method(*(value for _, value in call.arguments), **timed)
 
-    def __init__(self, terms, role, policy, offer="") -> None:
-        self.port = RecordingPort()
-        self.core = LinkEnd(terms, role, policy, self.port, offer)
+
+@final
+class Told:
+    """A core and its port: a call of it returns what it asked for, or what it returns."""
+
+    def __init__(self, port: type, make_core: Callable[[Any], Any]) -> None:
+        self.port = RecordingPort(port)
+        self.core = make_core(self.port)
 
     def tell(self, call: Call, now: float) -> list[Step | Call]:
-        method = getattr(self.core, call.name)
-        timed = {"now": now} if "now" in signature(method).parameters else {}
-        method(*(value for _, value in call.arguments), **timed)
+        make(call, self.core, now)
         return self.port.take()
 
-    @property
-    def state(self):
-        return self.core.state
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.core, name)
+        if not ismethod(method):
+            return method
 
-    @property
-    def has_ended(self) -> bool:
-        return self.core.has_ended
+        def call(*args: Any, **named: Any) -> Any:
+            result = method(*args, **named)
+            return self.port.take() if result is None else result
 
-    def deadline(self) -> float:
-        return self.core.deadline()
+        return call
+
+
+def told_end(terms: LinkTerms, role: Role, policy: DialPolicy, offer: str = "") -> Told:
+    return Told(LinkPort, lambda port: LinkEnd(terms, role, policy, port, offer))
 
 
 def is_asked(one: Step | Call, *names: str) -> bool:

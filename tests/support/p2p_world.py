@@ -19,7 +19,7 @@ from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
 from specs.bodies.object import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
-from tests.support.link_calls import Call, ToldEnd, tell
+from tests.support.link_calls import Call, Told, tell, told_end
 from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
@@ -39,7 +39,7 @@ class Side:
 
     name: str
     table: LinkTable
-    ends: dict[str, ToldEnd] = attrs.field(factory=dict)
+    ends: dict[str, Told] = attrs.field(factory=dict)
     minted: int = 0
     rows: list[End] = attrs.field(factory=list)
 
@@ -158,7 +158,7 @@ class World:
 
     def _begin(self, end: End, peer: str, role: Role, offer: str = "") -> None:
         terms = LinkTerms(end[0], self.other(end[0]), end[1], peer)
-        self.sides[end[0]].ends[end[1]] = ToldEnd(terms, role, POLICY, offer)
+        self.sides[end[0]].ends[end[1]] = told_end(terms, role, POLICY, offer)
         self.feed(end, tell.start())
 
     def cut(self) -> None:
@@ -251,7 +251,7 @@ class World:
                 self.answer_rows(name)
         self._listen_to_own()
 
-    def _vanish(self, end: End, core: ToldEnd) -> None:
+    def _vanish(self, end: End, core: Told) -> None:
         for effect in core.tell(tell.disconnect("it is gone"), self.now):
             if isinstance(effect, Step):
                 self.keep(effect)

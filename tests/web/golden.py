@@ -8,7 +8,7 @@ from random import Random
 import attrs
 
 from actors.kit.trace import digest
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.limits.rates import Rate
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
@@ -17,8 +17,7 @@ from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.port import RequesterPlan
-from fsm.session import stub_client_io as ev
-from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client import SessionAnswered, StubClientCore, StubPort
 from fsm.table import Table, UndeclaredTransitionError
 from specs.addresses.address import canonical, domain_of, is_backend
 from specs.bodies.word import Operation, SessionMethod
@@ -28,6 +27,7 @@ from specs.identity import READ, write_sender
 from specs.message import Message, MessageType, instance_id
 from specs.reply_code import Code
 from tests.fuzz.texts import Texts, valid
+from tests.support import link_calls
 from tests.support.runtime.registry_core import Call, RecordingPort
 from tests.web.npm import WEB
 from transports.codec import BadLine, decode_line
@@ -243,23 +243,34 @@ def _state(entity: Entity) -> str:
 # ---- sessions of a stub
 
 
-_Happens = Callable[[Random, StubClientCore, list[Message]], list[ev.Input]]
+TELL = link_calls.Calls(StubClientCore)
+
+
+def _answer(*about, **more) -> link_calls.Call:
+    return TELL.take_answer(SessionAnswered(*about, **more))
+
+
+_Happens = Callable[[Random, StubClientCore, list[Message]], list[link_calls.Call]]
 
 
 def _session(dice: Random, happens: _Happens) -> dict:
     """Feed a stub's core with what may happen, and with what may not."""
     token = "first" if dice.random() < 0.2 else None
     owner = RUNTIME if dice.random() < 0.7 else None
-    core = StubClientCore(STUB, lambda: JITTER, token, owner, may_end=True)
+    port = link_calls.RecordingPort(StubPort)
+    core = StubClientCore(STUB, port, lambda: JITTER, token, owner, may_end=True)
     now, sent, steps = 100.0, [], []
-    begun = [_effect(effect) for effect in core.begin()]
+    core.begin()
+    begun = [_effect(effect) for effect in port.take()]
     for _ in range(40):
         now += dice.choice((0.0, 0.001, 0.3, 0.6, 2.0, 11.0, 25.0))
         deadline = core.deadline()
         if deadline != float("inf") and dice.random() < 0.4:
             now = max(now, deadline)
         happened = happens(dice, core, sent)
-        effects = [_effect(effect) for one in happened for effect in core.feed(one, now)]
+        for call in happened:
+            link_calls.make(call, core, now)
+        effects = [_effect(effect) for effect in port.take()]
         deadline = core.deadline()
         steps.append({
             "now": now,
@@ -271,38 +282,40 @@ def _session(dice: Random, happens: _Happens) -> dict:
     return {"token": token, "owner": owner, "begun": begun, "steps": steps}
 
 
-def _logs_in(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.Input]:
+def _logs_in(dice: Random, core: StubClientCore, sent: list[Message]) -> list[link_calls.Call]:
     """Have logins refused one after the other, and some accepted in between."""
     match core.link:
         case "dialling":
-            return [ev.Dialled()]
+            return [TELL.dialled()]
         case "opening" | "proving":
             method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
             if not core.sessions or dice.random() < 0.4:
-                return [ev.SessionAnswered(method, Code.OK, "t")]
+                return [_answer(method, Code.OK, "t")]
             login = dice.choice("abcdefgh")
-            return [ev.SessionAnswered(method, Code.UNAUTHENTICATED, login=login)]
+            return [_answer(method, Code.UNAUTHENTICATED, login=login)]
         case "open" if dice.random() < 0.9:
-            return [ev.LinkLost("broken")]
+            return [TELL.lose_link("broken")]
         case "paused":
-            return [ev.TimePassed()]
+            return [TELL.time_over()]
     return _happened(dice, core, sent)
 
 
-def _crowds(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.Input]:
+def _crowds(dice: Random, core: StubClientCore, sent: list[Message]) -> list[link_calls.Call]:
     """Have more sent than there is room for."""
     roll = dice.random()
     match core.link:
         case "dialling":
-            return [ev.Dialled()]
+            return [TELL.dialled()]
         case "opening":
             method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
             pace, is_emptied = dice.choice((None, Rate(2.0, 3))), roll < 0.7
-            return [ev.SessionAnswered(method, 200, "t", is_emptied=is_emptied, pace=pace)]
+            return [_answer(method, 200, "t", is_emptied=is_emptied, pace=pace)]
         case "paused" if roll < 0.7:
-            return [ev.TimePassed()]
+            return [TELL.time_over()]
         case "open" | "renewing" if roll < 0.4:
-            return [dice.choice((ev.LinkLost("broken"), ev.Written(700), ev.Heard()))]
+            return [
+                dice.choice((TELL.lose_link("broken"), TELL.note_written(700), TELL.note_life()))
+            ]
     kind = dice.choice((MessageType.CREATE, MessageType.RESPONSE))
     body = {"code": 200} if kind is MessageType.RESPONSE else {}
     new = [
@@ -310,113 +323,104 @@ def _crowds(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.
         for nth in range(1, 301)
     ]
     sent += new
-    return [ev.SendAsked(one) for one in new]
+    return [TELL.send(one) for one in new]
 
 
-def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> list[ev.Input]:
+def _happened(dice: Random, core: StubClientCore, sent: list[Message]) -> list[link_calls.Call]:
     return [_one_of(dice, core, sent)]
 
 
-def _one_of(dice: Random, core: StubClientCore, sent: list[Message]) -> ev.Input:
+def _one_of(dice: Random, core: StubClientCore, sent: list[Message]) -> link_calls.Call:
     link = core.link
     roll = dice.random()
     if link == "dialling" and roll < 0.6:
-        return ev.Dialled() if roll < 0.45 else ev.LinkLost("refused")
+        return TELL.dialled() if roll < 0.45 else TELL.lose_link("refused")
     if link in {"opening", "proving"} and roll < 0.7:
         method = SessionMethod.REOPEN if core.has_session else SessionMethod.OPEN
         return _answered(dice, method)
     if link == "renewing" and roll < 0.2:
-        return ev.Renewed(core.sessions - dice.choice((0, 0, 0, 1)))
+        return TELL.end_renewal(core.sessions - dice.choice((0, 0, 0, 1)))
     if roll < 0.2:
         source = dice.choice((None, RUNTIME, "hyperty://a.ex/1"))
         body = {} if source is None else {"source": source}
         kind = dice.choice((MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.READ))
         to = dice.choice(("domain://msg-node.a.ex/sm", "domain://registry.b.ex"))
         sent.append(Message(len(sent) + 1, kind, f"{RUNTIME}/registry", to, body))
-        return ev.SendAsked(sent[-1])
+        return TELL.send(sent[-1])
     if roll < 0.45:
         kind = dice.choice((MessageType.CREATE, MessageType.RESPONSE))
         to = dice.choice(("hyperty://a.ex/2", "hyperty://a.ex/2/events"))
         body = {"code": 200} if kind is MessageType.RESPONSE else {}
         sent.append(Message(len(sent) + 1, kind, "hyperty://a.ex/1", to, body))
-        return ev.SendAsked(sent[-1])
+        return TELL.send(sent[-1])
     return dice.choice((
-        ev.ConnectAsked(), ev.Dialled(), ev.LinkLost("broken"), ev.Heard(), ev.Written(1),
-        ev.Written(3), ev.TimePassed(), ev.TimePassed(), ev.TimePassed(), ev.StatementGiven(200.0),
-        ev.SessionAnswered(SessionMethod.PING, 200), _answered(dice, SessionMethod.OPEN),
-        ev.SessionAnswered(SessionMethod.CLOSE, 200),
-        ev.DisconnectAsked() if dice.random() < 0.3 else ev.Heard(),
-        ev.Unwritable(dice.choice(sent)) if sent else ev.Heard(),
+        TELL.connect(), TELL.dialled(), TELL.lose_link("broken"), TELL.note_life(),
+        TELL.note_written(1), TELL.note_written(3), TELL.time_over(), TELL.time_over(),
+        TELL.time_over(), TELL.note_statement(200.0),
+        _answer(SessionMethod.PING, 200), _answered(dice, SessionMethod.OPEN),
+        _answer(SessionMethod.CLOSE, 200),
+        TELL.disconnect() if dice.random() < 0.3 else TELL.note_life(),
+        TELL.forget(dice.choice(sent)) if sent else TELL.note_life(),
     ))  # fmt: skip
 
 
-def _answered(dice: Random, method: SessionMethod) -> ev.SessionAnswered:
+def _answered(dice: Random, method: SessionMethod) -> link_calls.Call:
     code = dice.choice((200, 200, 200, 401, 401, 410, 409, 403, 503, 100))
     if code == Code.OK:
         pace = dice.choice((None, None, Rate(2.0, 3), Rate(1000.0, 2000)))
         is_emptied = dice.random() < 0.2
-        return ev.SessionAnswered(method, code, "fresh", is_emptied=is_emptied, pace=pace)
+        return _answer(method, code, "fresh", is_emptied=is_emptied, pace=pace)
     challenge = "sign this" if code == Code.UNAUTHENTICATED and dice.random() < 0.5 else None
     is_lasting = code == Code.CONFLICT and dice.random() < 0.5
     why = dice.choice(("", "no"))
     login = dice.choice(("", "one", "two", "three", "four", "five", "six"))
-    return ev.SessionAnswered(
-        method, code, why=why, challenge=challenge, is_lasting=is_lasting, login=login
-    )
+    return _answer(method, code, why=why, challenge=challenge, is_lasting=is_lasting, login=login)
 
 
 WORDS = {
-    ev.SendAsked: "send", ev.ConnectAsked: "connect", ev.DisconnectAsked: "disconnect",
-    ev.Dialled: "dialled", ev.LinkLost: "lost", ev.SessionAnswered: "answered",
-    ev.StatementGiven: "stated", ev.Renewed: "renewed", ev.Heard: "heard", ev.Written: "written",
-    ev.Unwritable: "unwritable", ev.TimePassed: "time",
-}  # fmt: skip
-DOINGS = {
-    "Step": "step", "Dial": "dial", "HangUp": "hang-up", "Ask": "ask", "Write": "write",
-    "Queued": "queued", "Released": "released", "Refuse": "refuse", "Dropped": "drop",
-    "Ended": "ended",
+    "send": "send", "connect": "connect", "disconnect": "disconnect", "dialled": "dialled",
+    "lose_link": "lost", "take_answer": "answered", "note_statement": "stated",
+    "end_renewal": "renewed", "note_life": "heard", "note_written": "written",
+    "forget": "unwritable", "time_over": "time",
 }  # fmt: skip
 
 
-def _input(happened: ev.Input) -> dict:
-    said = {"on": WORDS[type(happened)]}
-    match happened:
-        case ev.SendAsked(message) | ev.Unwritable(message):
-            said["message"] = _message(message)
-        case ev.SessionAnswered():
-            pace = happened.pace
-            said |= {
-                "method": happened.method.value,
-                "code": happened.code,
-                "token": happened.token,
-                "why": happened.why,
-                "isEmptied": happened.is_emptied,
-                "isLasting": happened.is_lasting,
-                "login": happened.login,
-                "challenge": happened.challenge,
+def _input(call: link_calls.Call) -> dict:
+    told = {"on": WORDS[call.name]}
+    for name, value in call.arguments:
+        if isinstance(value, SessionAnswered):
+            pace = value.pace
+            told |= {
+                "method": value.method.value,
+                "code": value.code,
+                "token": value.token,
+                "why": value.why,
+                "isEmptied": value.is_emptied,
+                "isLasting": value.is_lasting,
+                "login": value.login,
+                "challenge": value.challenge,
                 "rate": pace and {"perSecond": pace.per_second, "burst": pace.burst},
             }
-        case _:
-            said |= attrs.asdict(happened)
-    return said
+        else:
+            told[name] = _message(value) if name == "message" else value
+    return told
 
 
-def _effect(effect: ev.Effect) -> dict:
-    said = {"do": DOINGS[type(effect).__name__]}
-    for field in attrs.fields(type(effect)):
-        value = getattr(effect, field.name)
-        match field.name:
+def _effect(asked: Step | link_calls.Call) -> dict:
+    if isinstance(asked, Step):
+        return {"do": "step", **attrs.asdict(asked), "old": asked.old or "[*]"}
+    told = {"do": asked.name.replace("_", "-")}
+    for name, value in asked.arguments:
+        match name:
             case "message":
-                said["message"] = value.id
+                told["message"] = value.id
             case "retry_after":
-                said["retryAfter"] = value
-            case "old":
-                said["old"] = value or "[*]"
+                told["retryAfter"] = value
             case "method" | "reason":
-                said[field.name] = str(value)
+                told[name] = str(value)
             case _:
-                said[field.name] = value
-    return said
+                told[name] = value
+    return told
 
 
 # ---- tables of direct links

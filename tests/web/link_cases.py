@@ -16,7 +16,7 @@ from fsm.p2p.transfer import Ack, Bye, Numbered, P2PTransferCore, Ping, Pong
 from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.identity import SenderIdentity
 from specs.message import Message, MessageType
-from tests.support.link_calls import Call, ToldEnd, is_asked, tell
+from tests.support.link_calls import Call, is_asked, tell, told_end
 from tests.web.object_cases import Case, Tape, plain
 
 OWN, REMOTE = "hyperty-runtime://a.example/b", "hyperty-runtime://a.example/"
@@ -65,7 +65,7 @@ class _Story:
         self.tape = Tape("LinkEnd", plain(terms), role, PEER_OBJECT)
         self.tape.case["args"][0].pop("do")
         offer = PEER_OBJECT if role == "handler" else ""
-        self.core = ToldEnd(terms, Role(role), POLICY, offer)
+        self.core = told_end(terms, Role(role), POLICY, offer)
         self.negotiation, self.attempt, self.pleas, self.links = 1, 0, 0, 0
         self.link = ""
 

@@ -46,7 +46,7 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.group import membership, rows
 from fsm.group.kinds import Holder, NameRow, SessionRow, name_key, session_key
-from fsm.session.node_session_io import MovedAway, OutboundMessage, Resumed
+from fsm.session.node_session_io import OutboundMessage
 from fsm.session.runtime_names import Change as NameChange
 from fsm.session.runtime_names import NameForgotten
 from specs.limits.group import GROUP_ADDRESS
@@ -225,7 +225,7 @@ class Group(OtherNodes):
         self._lookups.give_up(FENCED)
         self._rows.fenced()
         for session in list(exchange.sessions.values()):
-            exchange.feed(session, MovedAway("the node has lost its lease"))
+            session.move_away("the node has lost its lease")
         for port in list(exchange.ports.values()):
             port.finish(CloseReason.GOING_AWAY)
         exchange.ports.clear()
@@ -283,7 +283,7 @@ class Group(OtherNodes):
             return None
         session = exchange.begin(row.stub, Asker(runtime, row.identity), runtime)
         is_followed = self.homes.node_of(runtime) is not None
-        exchange.feed(session, Resumed(kept, is_of_other=True, is_followed=is_followed))
+        session.restore(kept, is_of_other=True, is_followed=is_followed)
         return session
 
     @override

@@ -43,7 +43,6 @@ from fsm.group.membership import MembershipCore
 from fsm.group.order import SenderOrder
 from fsm.group.policies import PolicyRow
 from fsm.group.rows import Change, Remove, RowsCore
-from fsm.session.node_session_io import MovedAway
 from fsm.session.runtime_names import NameForgotten
 from specs.trace import Op
 
@@ -511,7 +510,7 @@ class DomainRows:
     def give_up(self, gone: moves.GiveUp) -> None:
         """End a session here that another node has, and hand over what waits for it."""
         if (session := self._exchange.sessions.get(gone.runtime)) is not None:
-            self._exchange.feed(session, MovedAway(gone.why))
+            session.move_away(gone.why)
         if gone.to is not None:
             self.carrier.hand_over(gone.runtime)
 

@@ -6,38 +6,64 @@ session itself. What is refused before that leaves nothing behind.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, assert_never, final
 
+import attrs
+import trio
+
+from actors.keys.runtime_key import is_signed
+from actors.keys.signing import SigningKey
+from actors.keys.token import Statement, write_statement
+from actors.kit.counters import Tally
 from actors.node.links.port import Port
 from actors.node.login.provider import Admission, Login
 from actors.node.messages import RuntimeLeft
+from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.opening import (
     Denied,
     Logins,
-    Opening,
     OpenRequest,
     Verdict,
     Vouched,
     open_request,
 )
 from actors.node.session.other_nodes import objection_of
+from actors.node.session.session import Outcome as SessionOutcome
 from actors.node.session.session import Session
-from actors.node.session.statements import Statements
-from fsm.session.node_session_io import CloseAsked, MovedAway, PeerForm
+from fsm.effects import Refused
+from fsm.registry.node_rights import Names
+from fsm.session.assertion import is_login_of
+from fsm.session.node_session_io import Credentials, Granted, PeerForm, SessionRequest
+from fsm.session.possession import Challenges, signed_parts
 from specs.addresses.address import domain_of, is_below, is_node
-from specs.bodies.session import SessionControl
+from specs.bodies.session import (
+    SessionChallenge,
+    SessionControl,
+    SessionGranted,
+    StatementGiven,
+)
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
+from specs.identity import Identity, write_sender
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.node import CHALLENGE_BYTES, STATEMENT_LIFE
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import Code, DropReason
-from transports.bodies import read_body
+from specs.reply_code import Code, DropReason, Ground
+from transports.bodies import read_body, write_body
 
+_TOKEN_BYTES: Final = 32
 _LOGIN: Final = "this node asks for a login, and no token was brought"
+
+
+def key_set(keys: Sequence[SigningKey]) -> JsonObject:
+    """Return the public parts of keys as a JSON Web Key Set."""
+    entries: list[Json] = [key.public() for key in keys]
+    return {"keys": entries}
 
 
 @final
@@ -47,9 +73,10 @@ class Control:
     Args:
         exchange: The sessions.
         gate: Asks the policy.
-        entropy: Source of tokens.
+        entropy: Source of tokens and challenges.
         login: Required logins; None: there is no login.
-        statements: Makes the statements of the domain.
+        keys: The keys of the domain, for its statements about runtimes; the first one signs.
+        clock: Seconds since the epoch, as logins are counted.
     """
 
     def __init__(
@@ -58,14 +85,19 @@ class Control:
         gate: Gate,
         entropy: Callable[[int], bytes],
         login: Login | None,
-        statements: Statements,
+        keys: Sequence[SigningKey],
+        clock: Callable[[], float],
     ) -> None:
         self._exchange = exchange
         self._rights = exchange.tables.rights
         self._gate = gate
-        self._opening = Opening(exchange, gate, entropy, statements, has_login=login is not None)
+        self._entropy = entropy
+        self._challenges = Challenges()
+        self._domain = exchange.tables.addresses.domain
+        self._clock = clock
+        self._key, self._keys = keys[0], key_set(keys)
         self._login = login
-        self._logins = None if login is None else Logins(exchange, login, statements.clock)
+        self._logins = None if login is None else Logins(exchange, login, clock)
 
     def receive(self, message: Message, port: Port) -> None:
         """Do what a link asks for, and answer it.
@@ -79,7 +111,7 @@ class Control:
         """
         session = self._exchange.session_of(port.number)
         if message.is_response and session is not None:
-            self._is_permitted(message, port, session)
+            self._is_permitted(message, port, session.asker)
             return
         if message.type is not MessageType.EXECUTE:
             raise BadMessageError("session control is by execute")
@@ -90,11 +122,11 @@ class Control:
             case SessionMethod.REOPEN:
                 self._reopen(open_request(message, asked, port, self._rights))
             case _ if session is not None:
-                if self._is_permitted(message, port, session):
+                if self._is_permitted(message, port, session.asker):
                     self._do(message, asked, session, port)
             case _:
                 request = OpenRequest(message, port, "")
-                self._opening.refuse(request, Code.UNAUTHENTICATED, "the link has no session")
+                self._refuse(request, Code.UNAUTHENTICATED, "the link has no session")
 
     def claim(self, message: Message, port: Port) -> None:
         """Give a session to a link that knows no tokens, or refuse it.
@@ -109,14 +141,20 @@ class Control:
         request = open_request(message, read_body(message, SessionControl), port, self._rights)
         if is_node(request.runtime):
             why = "a node opens its session by session control"
-            self._opening.refuse(request, Code.UNAUTHENTICATED, why)
+            self._refuse(request, Code.UNAUTHENTICATED, why)
         elif self._is_no_peer(request):
-            self._opening.refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
+            self._refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
         elif self._asks_for_login(request):
-            self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
+            self._refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         elif not self._is_elsewhere(request):
+            asker = Asker(request.runtime)
             with self._at_hand(request.runtime):
-                self._opening.claimed(request)
+                if self._is_permitted(message, port, asker) and not self._refuse_name(
+                    request, None
+                ):
+                    session = self._session(request, asker)
+                    outcome = session.claim(port.number, port.acceptor.liveness)
+                    self._answer_open(request, session, outcome)
 
     def answered(self, answer: Message) -> None:
         """Take an answer of a part of the node to what session control asked it."""
@@ -128,7 +166,7 @@ class Control:
 
     def gone(self, link: int) -> None:
         """Wait for nothing of a link any more."""
-        self._opening.forget(link)
+        self._challenges.forget(link)
         if self._logins is not None:
             self._logins.forget(link)
 
@@ -162,26 +200,24 @@ class Control:
     def _open(self, request: OpenRequest) -> None:
         if self._is_out_of_place(request):
             return
-        if not self._opening.is_proven(request, SessionMethod.OPEN):
+        if not self._is_proven(request, SessionMethod.OPEN):
             return
         with self._at_hand(request.runtime) as session:
             self._open_as(request, session)
 
     def _open_as(self, request: OpenRequest, session: Session | None) -> None:
-        is_own = (
-            session is not None and request.token is not None and session.core.knows(request.token)
-        )
-        if is_own or self._logins is None:
-            self._opening.anonymous(request)
-        elif _brings_credentials(request):
-            known = self._opening.repeated(request, session) or self._logins.unused(request)
-            verdict = known or self._logins.ask(request)
+        token, logins = request.token, self._logins
+        if session is not None and token is not None and session.core.knows(token):
+            self._open_session(request, session.asker, None)
+        elif logins is not None and _brings_credentials(request):
+            known = self._repeated_login(request, session) or logins.unused(request)
+            verdict = known or logins.ask(request)
             if verdict is not None:
                 self._decided(verdict)
         elif self._asks_for_login(request):
-            self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
+            self._refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         else:
-            self._opening.anonymous(request)
+            self._open_session(request, Asker(request.runtime), None)
 
     def _reopen(self, request: OpenRequest) -> None:
         if self._is_out_of_place(request):
@@ -189,24 +225,31 @@ class Control:
         with self._at_hand(request.runtime) as session:
             if session is None:
                 self._exchange.returning.miss()
-                self._opening.refuse(request, Code.GONE, "unknown or expired session")
-            elif self._opening.is_proven(request, SessionMethod.REOPEN):
-                self._opening.again(request, session)
+                self._refuse(request, Code.GONE, "unknown or expired session")
+            elif self._is_proven(request, SessionMethod.REOPEN) and self._is_permitted(
+                request.message, request.port, session.asker
+            ):
+                port = request.port
+                fresh = None if port.acceptor.form is PeerForm.UPSTREAM else self._fresh()
+                asked = SessionRequest(
+                    port.number, request.token, fresh, port.acceptor.liveness, key=request.key
+                )
+                self._answer_open(request, session, session.reopen(asked))
 
     def _is_out_of_place(self, request: OpenRequest) -> bool:
         """Refuse a request that this link, or this sender, may not have."""
         link, sender = request.port.number, request.message.from_
         held = self._exchange.session_of(link)
         if self._is_no_peer(request):
-            self._opening.refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
+            self._refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
         elif not is_below(sender, request.runtime):
             why = f"{sender} is no part of {request.runtime}"
-            self._opening.refuse(request, Code.UNAUTHENTICATED, why)
+            self._refuse(request, Code.UNAUTHENTICATED, why)
         elif held is not None and held.core.runtime != request.runtime:
             why = "the link has a session of another runtime"
-            self._opening.refuse(request, Code.CONFLICT, why)
+            self._refuse(request, Code.CONFLICT, why)
         elif self._logins is not None and self._logins.is_waiting(link):
-            self._opening.refuse(request, Code.CONFLICT, "a login of this link is open")
+            self._refuse(request, Code.CONFLICT, "a login of this link is open")
         else:
             return self._is_elsewhere(request)
         return True
@@ -227,20 +270,17 @@ class Control:
         if session is not None or self._exchange.others is None:
             yield session
             return
-        session = self._exchange.others.take_up(runtime)
-        yield session
-        if (
-            session is not None
-            and session.port is None
-            and self._exchange.sessions.get(runtime) is session
-        ):
-            self._exchange.feed(session, MovedAway("its runtime did not get it here"))
+        taken = self._exchange.others.take_up(runtime)
+        yield taken
+        is_here = self._exchange.sessions.get(runtime) is taken
+        if taken is not None and taken.port is None and is_here:
+            taken.move_away("its runtime did not get it here")
 
     def _is_elsewhere(self, request: OpenRequest) -> bool:
         """Refuse a request for a session that this node of the domain cannot give out now."""
         objection = objection_of(self._exchange.others, request.runtime)
         if objection is not None:
-            self._opening.refuse(request, objection.code, objection.why)
+            self._refuse(request, objection.code, objection.why)
         return objection is not None
 
     def _is_no_peer(self, request: OpenRequest) -> bool:
@@ -250,7 +290,7 @@ class Control:
         """
         runtime = request.runtime
         domain = domain_of(runtime)
-        if domain == self._exchange.tables.addresses.domain:
+        if domain == self._domain:
             return is_node(runtime)
         if is_node(runtime):
             return self._exchange.foreign.keeps_out(runtime)
@@ -263,7 +303,7 @@ class Control:
         """
         if self._login is None:
             return False
-        is_ours = domain_of(request.runtime) == self._exchange.tables.addresses.domain
+        is_ours = domain_of(request.runtime) == self._domain
         return self._login.admission is Admission.VOUCHED or not is_ours
 
     def _decided(self, verdict: Verdict) -> None:
@@ -276,11 +316,11 @@ class Control:
         match verdict:
             case Vouched(request):
                 with self._at_hand(request.runtime):
-                    is_used = self._opening.logged_in(verdict)
+                    is_used = self._open_by_login(verdict)
                 if not is_used:
                     self._keep(verdict)
             case Denied(request, code, why, retry_after):
-                self._opening.refuse(request, code, why, retry_after)
+                self._refuse(request, code, why, retry_after)
                 if code == Code.UNAUTHENTICATED:
                     self._exchange.failed(port)
             case _:
@@ -291,24 +331,229 @@ class Control:
         if self._logins is not None and isinstance(verdict, Vouched):
             self._logins.keep(verdict)
 
+    # ---- sessions for links
+
+    def _is_proven(self, request: OpenRequest, method: SessionMethod) -> bool:
+        """Return whether a link has the key that it shows, if it shows any; else answer it.
+
+        The proof is checked before everything else, so a request whose proof fails uses no token
+        up.
+
+        Args:
+            request: The request.
+            method: Method of the request; a signature is valid for one method only.
+        """
+        shown, link = request.shown, request.port.number
+        if shown is None:
+            return True
+        if shown.proof is None:
+            challenge = self._entropy(CHALLENGE_BYTES).hex()
+            self._challenges.give(link, challenge)
+            value = write_body(SessionChallenge(challenge))
+            answer = refuse(request.message, Code.UNAUTHENTICATED, "prove the key")
+            body = {**answer.body, "value": value}
+            self._exchange.send_to_link(request.port, attrs.evolve(answer, body=body))
+            return False
+        given = self._challenges.use(link)
+        if given is not None:
+            parts = signed_parts(self._domain, request.runtime, given, request.token)
+            if is_signed(shown.public, method.value, parts, shown.proof):
+                return True
+        self._refuse(request, Code.UNAUTHENTICATED, "the proof of the key does not fit")
+        self._exchange.failed(request.port)
+        return False
+
+    def _open_by_login(self, vouched: Vouched) -> bool:
+        """Open the session for a user who has logged in.
+
+        Returns:
+            Whether the login is used up: it is not if the node refuses for a reason of its own.
+        """
+        asker = Asker(vouched.request.runtime, vouched.identity)
+        return (
+            self._open_session(vouched.request, asker, vouched.credentials) is not Code.UNAVAILABLE
+        )
+
+    @staticmethod
+    def _repeated_login(request: OpenRequest, session: Session | None) -> Vouched | None:
+        """Return the login that has opened a session if a link shows its token once more.
+
+        The answer to it was lost.
+        """
+        identity = None if session is None else session.identity
+        if session is None or identity is None or not is_login_of(identity, request.token):
+            return None
+        credentials = session.core.lost_login(request.key, trio.current_time())
+        return None if credentials is None else Vouched(request, identity, credentials)
+
+    def _refuse(
+        self, request: OpenRequest, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        """Refuse a request, for any state of the session.
+
+        Args:
+            request: The request.
+            code: Reply code.
+            why: The reason.
+            retry_after: Seconds after which it may be granted; None: never, or not known.
+        """
+        trace, port = self._exchange.trace, request.port
+        trace.counters.count(Tally.REFUSALS, code)
+        trace.refused(request.message, port.runtime or port.name, code, why, Ground.SESSION)
+        self._exchange.send_to_link(request.port, refuse(request.message, code, why, retry_after))
+
+    def _open_session(
+        self, request: OpenRequest, asker: Asker, credentials: Credentials | None
+    ) -> Code | None:
+        """Open a session, or refuse it; return the code of a refusal by the names of runtimes."""
+        if not self._is_permitted(request.message, request.port, asker):
+            return None
+        refused = self._refuse_name(request, asker.identity)
+        if refused is not None:
+            return refused
+        session = self._session(request, asker)
+        link, liveness = request.port.number, request.port.acceptor.liveness
+        is_upstream = request.port.acceptor.form is PeerForm.UPSTREAM
+        asked = SessionRequest(
+            link,
+            request.token,
+            self._fresh(),
+            liveness,
+            credentials,
+            is_unproved=is_upstream and self._login is None,
+            is_shared=self._exchange.tables.rights.names is Names.LOOSE,
+            is_fixed=is_upstream,
+            key=request.key,
+        )
+        asker = session.asker if credentials is None else asker
+        is_granted = self._answer_open(request, session, session.open(asked), asker)
+        if is_granted and credentials is not None and asker.identity is not None:
+            self._exchange.names.opened(request.runtime, asker.identity, request.port)
+        return None
+
+    def _refuse_name(self, request: OpenRequest, identity: Identity | None) -> Code | None:
+        """Refuse a name of another user; without a login its session does, and counts tokens."""
+        if identity is None and request.runtime in self._exchange.sessions:
+            return None
+        refusal = self._exchange.names.refusal(request.runtime, identity)
+        if refusal is None:
+            return None
+        self._refuse(request, refusal.code, refusal.why)
+        return refusal.code
+
+    def _fresh(self) -> str:
+        return self._entropy(_TOKEN_BYTES).hex()
+
+    def _session(self, request: OpenRequest, asker: Asker) -> Session:
+        session = self._exchange.sessions.get(request.runtime)
+        if session is not None and not self._is_left(session, asker):
+            return session
+        if session is not None:
+            session.leave()
+        return self._exchange.begin(request.message.from_, asker, request.runtime)
+
+    @staticmethod
+    def _is_left(session: Session, asker: Asker) -> bool:
+        """Return whether a session was left by another domain's node that knows of it no more.
+
+        A node that was started again has no token of it. For a runtime that would be a
+        matter of `SESSION_IDLE`; here a whole domain would wait for it.
+        """
+        is_away = session.port is None and is_node(session.core.runtime)
+        return is_away and session.asker.identity is None and asker.identity is None
+
+    def _answer_open(
+        self,
+        request: OpenRequest,
+        session: Session,
+        outcome: SessionOutcome,
+        asker: Asker | None = None,
+    ) -> bool:
+        """Answer the link; return whether it has the session now.
+
+        `asker`: who has it then, if that changes.
+        """
+        match outcome:
+            case Granted():
+                session.stub = request.message.from_
+                session.asker = asker or session.asker
+                request.port.belongs_to(session.asker)
+                if outcome.is_lasting or self._exchange.others is not None:
+                    self._exchange.store(session, request.port)
+                answer = self._granted(request, outcome, session)
+                self._exchange.hand_out(request.port, answer, outcome.waiting)
+            case Refused(code, why):
+                self._refuse(request, code, why)
+                if request.token is not None:
+                    self._exchange.failed(request.port)
+            case None:
+                self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
+        return isinstance(outcome, Granted)
+
+    def _granted(self, request: OpenRequest, granted: Granted, session: Session) -> Message:
+        """Accept a request; a session claimed by its name alone has no token for a resumption."""
+        if not granted.token:
+            return reply_to(request.message, Code.OK)
+        sender = session.asker.sender
+        value = SessionGranted(
+            granted.token,
+            emptied=True if granted.is_emptied else None,
+            recovered=granted.is_recovered,
+            missing=granted.missing or None,
+            identity=None if sender is None else write_sender(sender),
+            statement=self._statement_of(session),
+            domain_keys=None if request.shown is None else self._keys,
+        )
+        pace = self._exchange.pace_of(request.runtime)
+        if math.isfinite(pace.per_second) and request.port.acceptor.form is PeerForm.OWN:
+            value = attrs.evolve(value, rate=pace.per_second, burst=pace.burst)
+        return reply_to(request.message, Code.OK, {"value": write_body(value)})
+
+    def _statement_of(self, session: Session) -> str | None:
+        """Sign what the domain states of the runtime of a session; None: it has proven no key.
+
+        Only runtimes of the domain are spoken for.
+        """
+        thumbprint, runtime = session.core.key, session.core.runtime
+        if thumbprint is None or domain_of(runtime) != self._domain:
+            return None
+        now, identity = self._clock(), session.identity
+        until = now + STATEMENT_LIFE
+        statement = Statement(
+            domain=self._domain,
+            runtime=runtime,
+            thumbprint=thumbprint,
+            issued=now,
+            until=until if identity is None else min(until, identity.until),
+            user=None if identity is None else identity.user,
+            issuer=None if identity is None else identity.issuer,
+        )
+        return write_statement(statement, self._key)
+
     # ---- what a session asks for
 
-    def _is_permitted(self, message: Message, port: Port, session: Session) -> bool:
-        objection = self._gate.objection(message, session.asker)
+    def _is_permitted(self, message: Message, port: Port, asker: Asker) -> bool:
+        objection = self._gate.objection(message, asker)
         if objection is not None:
             self._gate.refuse(message, port, objection)
         return objection is None
 
     def _do(self, message: Message, asked: SessionControl, session: Session, port: Port) -> None:
         if asked.method == SessionMethod.RENEW:
-            self._opening.renew(message, port, session)
+            statement = self._statement_of(session)
+            if statement is None:
+                answer = refuse(message, Code.NOT_FOUND, "no key of this runtime was proven")
+            else:
+                value = StatementGiven(statement, self._keys)
+                answer = reply_to(message, Code.OK, {"value": write_body(value)})
+            self._exchange.send_to_link(port, answer)
             return
         if asked.method == SessionMethod.RELEASE:
             self._release(message, asked.params.runtime_url, session, port)
             return
         self._exchange.send_to_link(port, reply_to(message, Code.OK))
         if asked.method == SessionMethod.CLOSE:
-            self._exchange.feed(session, CloseAsked(port.number))
+            session.close(port.number)
 
     def _release(self, message: Message, named: str | None, session: Session, port: Port) -> None:
         """Release a name of the logged-in user; the answer follows when that is stored."""

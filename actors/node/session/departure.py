@@ -6,7 +6,6 @@ from typing import Final, final
 
 from actors.node.links.port import Port
 from actors.node.session.session import Session
-from fsm.session.node_session_io import LinkLost, NodeLeaves
 from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER
 from specs.limits.node import READ_OUT
 
@@ -20,6 +19,7 @@ class Departure:
 
     Attributes:
         has_begun: Whether the node is going down.
+        is_last: Whether no session can move any more: one whose link is gone is over, too.
         is_over: Whether all sessions have ended.
 
     Args:
@@ -38,7 +38,7 @@ class Departure:
         self._ports: Final = ports
         self._end: Final = end
         self._moving: list[str] = []
-        self._is_last = False
+        self.is_last = False
         self._until = math.inf
         self.has_begun = False
         self.is_over = False
@@ -56,8 +56,8 @@ class Departure:
                 for runtime, session in self._sessions.items()
                 if session.port is not None and session.core.kept is not None
             ]
-        self.has_begun, self._is_last = True, not self._moving
-        self._until = now + (READ_OUT if self._is_last else GROUP_HANDOVER)
+        self.has_begun, self.is_last = True, not self._moving
+        self._until = now + (READ_OUT if self.is_last else GROUP_HANDOVER)
         for port in self._ports.values():
             port.go_away()
 
@@ -67,7 +67,7 @@ class Departure:
         Args:
             now: Seconds on the host's clock.
         """
-        if self._is_last and not self._ports:
+        if self.is_last and not self._ports:
             self._until = now
         while self._moving and self._moving[-1] not in self._sessions:
             self._moving.pop()
@@ -79,15 +79,6 @@ class Departure:
             for port in self._ports.values():
                 port.read_no_more()
             self._end()
-
-    def lost(self, link: int, why: str) -> NodeLeaves | LinkLost:
-        """Return what a session is told whose link is gone: if it cannot move, it is over, too.
-
-        Args:
-            link: Number of the link.
-            why: Why it is gone.
-        """
-        return NodeLeaves() if self._is_last else LinkLost(link, why)
 
     def deadline(self) -> float:
         """Return when `settle` is due."""

@@ -8,9 +8,11 @@ that a runtime has left. Each move of a session is a trace record, a line of the
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, final
 
+import attrs
 import trio
 
 from actors.kit.ids import IdSource
@@ -29,14 +31,20 @@ from actors.node.state.file import SessionForgotten, SessionRow, StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace, ground_of
 from fsm.bus.node_routing import ToRuntimes
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.limits.shares import Share, UserShares
 from fsm.limits.timers import Alarms
 from fsm.machines.session import State
-from fsm.session import node_session_io as inner
 from fsm.session.live_status import LOST, LiveStatuses
 from fsm.session.node_session import NodeSessionCore, waiting_shares
-from fsm.session.node_session_io import OutboundMessage
+from fsm.session.node_session_io import (
+    Granted,
+    KeptSession,
+    Liveness,
+    OutboundMessage,
+    SessionRequest,
+)
 from fsm.session.restart import ReturnTime
 from specs.addresses.address import status_of
 from specs.identity import Identity
@@ -51,11 +59,230 @@ from transports.errors import CloseReason
 
 if TYPE_CHECKING:
     from actors.node.session.other_nodes import DurableMessages, OtherNodes
+    from specs.dialects.dialect import Dialect
 
 
 _log = get_logger("actors.node")
 
+_SLOW: Final = "slow consumer"
 _TOO_MUCH: Final = "too many messages wait in the node"
+
+
+@final
+class HostedSession:
+    """A runtime's session and the link that has it: the host of the core, and its port.
+
+    What can lead to messages for this runtime is done when the core has returned.
+
+    Attributes:
+        asker: What policy may know of the sender over this session.
+        port: The link that has the session; None while detached.
+        dialect: How the runtime spelt over its last link; None while it has one (N3).
+    """
+
+    __slots__ = (
+        "_deferred", "_exchange", "_outcome", "_unsent", "asker", "core", "dialect", "port", "stub",
+    )  # fmt: skip
+
+    def __init__(
+        self, exchange: "Exchange", key: str, stub: str, asker: Asker, runtime: str
+    ) -> None:
+        self.core = NodeSessionCore(key, runtime, self, exchange.budget, exchange.waiting)
+        self.stub = stub
+        self.asker = asker
+        self.port: Port | None = None
+        self.dialect: Dialect | None = None
+        self._exchange = exchange
+        self._outcome: Outcome = None
+        self._unsent: Sequence[OutboundMessage] = ()
+        self._deferred: list[Callable[[], None]] | None = None
+
+    @property
+    def identity(self) -> Identity | None:
+        """The identity of the login that opened it; None: there was none."""
+        return self.asker.identity
+
+    # ---- what happens to it
+
+    def open(self, request: SessionRequest) -> Outcome:
+        self.core.open(request, trio.current_time())
+        return self._settle()
+
+    def reopen(self, request: SessionRequest) -> Outcome:
+        self.core.reopen(request, trio.current_time())
+        return self._settle()
+
+    def claim(self, link: int, liveness: Liveness) -> Outcome:
+        self.core.claim(link, liveness, trio.current_time())
+        return self._settle()
+
+    def restore(
+        self, kept: KeptSession, *, is_of_other: bool = False, is_followed: bool = False
+    ) -> None:
+        now = trio.current_time()
+        self.core.restore(kept, now, is_of_other=is_of_other, is_followed=is_followed)
+        self._settle()
+
+    def lose_link(self, link: int, why: str) -> None:
+        self.detach(link)
+        self.core.lose_link(link, why, trio.current_time())
+        self._settle()
+
+    def close(self, link: int) -> None:
+        self._exchange.fan_outs.settle(self.core.runtime)
+        self.core.close(link)
+        self._settle()
+
+    def leave(self) -> None:
+        self._exchange.fan_outs.settle(self.core.runtime)
+        self.core.leave()
+        self._settle(is_leaving=True)
+
+    def move_away(self, why: str) -> None:
+        self._exchange.fan_outs.settle(self.core.runtime)
+        self.core.move_away(why, trio.current_time())
+        self._settle(is_leaving=True)
+
+    def tick(self) -> None:
+        self.core.time_over(trio.current_time())
+        self._settle()
+
+    def wait(self, entry: OutboundMessage) -> None:
+        self.core.wait(entry)
+        self._settle()
+
+    def shed(self) -> None:
+        self.core.shed()
+        self._settle()
+
+    def detach(self, link: int) -> None:
+        """Forget a link that has the session no longer."""
+        exchange = self._exchange
+        exchange.runtimes.pop(link, None)
+        exchange.ports.pop(link, None)
+        if self.port is not None and self.port.number == link:
+            self.dialect = self.port.acceptor.dialect
+            self.port = None
+            if exchange.durable is not None:
+                exchange.durable.detached(self.core.runtime)
+
+    def _settle(self, *, is_leaving: bool = False) -> Outcome:
+        """Do what was put off until the core has returned."""
+        exchange, runtime = self._exchange, self.core.runtime
+        deferred, unsent, outcome = self._deferred, self._unsent, self._outcome
+        self._deferred, self._unsent, self._outcome = None, (), None
+        for act in deferred or ():
+            act()
+        exchange.alarms.set(runtime, self.core.deadline())
+        if self.core.state is not State.OPEN and not is_leaving:
+            self._notify_lost()
+        if isinstance(outcome, Granted):
+            exchange.trace.queued((entry.message for entry in unsent), runtime)
+            return attrs.evolve(outcome, waiting=(*unsent, *outcome.waiting))
+        exchange.overload.keep(self, unsent)
+        return outcome
+
+    def _notify_lost(self) -> None:
+        """Notify those who follow the status of the runtime that it is gone, once (REG-12)."""
+        exchange, runtime = self._exchange, self.core.runtime
+        if not exchange.statuses.lost(runtime):
+            return
+        number, to, body = exchange.next_id(runtime), status_of(runtime), write_body(LOST)
+        event = identified(
+            Message(number, MessageType.UPDATE, runtime, to, body), self.asker.sender
+        )
+        match exchange.tables.routing.route(event, runtime):
+            case ToRuntimes(runtimes) if len(runtimes) <= exchange.fan_out:
+                exchange.trace.hop(Op.PUBLISH, event, targets=len(runtimes))
+                exchange.hand_out_to(runtimes, OutboundMessage(event, encode(event)))
+            case _:
+                exchange.trace.drop(event, DropReason.NO_TARGET)
+
+    # ---- the port of the core
+
+    def _defer(self, act: Callable[[], None]) -> None:
+        self._deferred = self._deferred or []
+        self._deferred.append(act)
+
+    def step(self, step: Step) -> None:
+        self._exchange.trace.session_step(self.core.runtime, step)
+
+    def grant(self, granted: Granted) -> None:
+        exchange, runtime = self._exchange, self.core.runtime
+        self._outcome = granted
+        port = self.port = exchange.ports[granted.link]
+        exchange.tables.came(runtime, port.acceptor.form)
+        if self.dialect is not None:
+            port.acceptor.recall(self.dialect)
+            self.dialect = None
+        exchange.runtimes[granted.link] = runtime
+        exchange.trace.session(port, exchange.tables.addresses.node, runtime)
+        port.granted(runtime)
+
+    def refuse(self, code: Code, why: str) -> None:
+        self._outcome = Refused(code, why)
+
+    def cut(self, link: int, why: str, end: LinkEnd) -> None:
+        is_taken = why == TAKEN_OVER
+        log = _log.warning if is_taken else _log.info
+        log("session taken over" if is_taken else "link cut", runtime=self.core.runtime, why=why)
+        exchange = self._exchange
+        port = exchange.ports.pop(link, None)
+        self.detach(link)
+        if port is not None:
+            self._unsent = exchange.overload.lasting(port.cut(CloseReason.REFUSED, end))
+
+    def finish(self, link: int) -> None:
+        port = self._exchange.ports.pop(link, None)
+        self.detach(link)
+        if port is not None:
+            port.finish(port.close_reason)
+
+    def queued(self, message: Message) -> None:
+        self._exchange.trace.queued((message,), self.core.runtime)
+
+    def overflow(self, message: Message, why: str) -> None:
+        self._defer(partial(self._refuse_message, message, why))
+
+    def _refuse_message(self, message: Message, why: str) -> None:
+        self._exchange.warn(self.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
+        self._exchange.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
+
+    def ping(self) -> None:
+        self._defer(self._ping)
+
+    def _ping(self) -> None:
+        if self.port is not None:
+            exchange = self._exchange
+            node = exchange.tables.addresses.session
+            number = exchange.next_id(node)
+            ping = Message(number, MessageType.EXECUTE, node, self.stub, {"method": "ping"})
+            exchange.send_to_link(self.port, ping)
+
+    def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
+        exchange, runtime, is_released = self._exchange, self.core.runtime, False
+        if not is_resumable:
+            exchange.state.note(SessionForgotten(runtime))
+            is_released = exchange.names.ended(runtime)
+        exchange.forget(runtime)
+        others = exchange.others
+        with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
+            exchange.tables.release(runtime, why)
+        if others is None or not is_resumable:
+            exchange.left(RuntimeLeft(runtime, why, is_released))
+        shared = (entry.message for entry in exchange.fan_outs.take(runtime))
+        gone = "no session owns address"
+        for message in (*undelivered, *shared):
+            exchange.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
+
+    def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
+        exchange, runtime = self._exchange, self.core.runtime
+        exchange.forget(runtime)
+        exchange.statuses.lost(runtime)
+        exchange.tables.moved_away(runtime)
+        for entry in waiting:
+            exchange.trace.hop(Op.FLUSH, entry.message)
+            exchange.send_elsewhere(runtime, entry)
 
 
 @final
@@ -66,7 +293,7 @@ class Overload:
         self._exchange: Final = exchange
         self._is_shedding = False
 
-    def overrun(self, session: Session, port: Port, entry: OutboundMessage) -> None:
+    def overrun(self, session: HostedSession, port: Port, entry: OutboundMessage) -> None:
         """Close a link whose outbox is full; what waited there waits for the session now.
 
         Args:
@@ -76,10 +303,10 @@ class Overload:
         """
         _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
         unsent = port.cut(CloseReason.SLOW_CONSUMER)
-        self._let_go(session, port)
+        session.lose_link(port.number, _SLOW)
         self.keep(session, [*unsent, entry])
 
-    def lasting(self, unsent: list[OutboundMessage]) -> list[OutboundMessage]:
+    def lasting(self, unsent: Iterable[OutboundMessage]) -> list[OutboundMessage]:
         """Return what a link did not write and its session is to get over the next.
 
         What session control said was that link's own business: over another one a token means the
@@ -92,7 +319,7 @@ class Overload:
             self._exchange.trace.counters.drop(DropReason.SESSION_GONE)
         return kept
 
-    def keep(self, session: Session, entries: list[OutboundMessage]) -> None:
+    def keep(self, session: HostedSession, entries: Sequence[OutboundMessage]) -> None:
         """Have messages wait for a session, in order, while there is room.
 
         Args:
@@ -102,7 +329,7 @@ class Overload:
         exchange, runtime = self._exchange, session.core.runtime
         for entry in self.lasting(entries):
             if exchange.sessions.get(runtime) is session:
-                exchange.feed(session, inner.Wait(entry))
+                session.wait(entry)
             else:
                 exchange.trace.not_written(entry.message, runtime)
                 exchange.send_elsewhere(runtime, entry)
@@ -125,7 +352,7 @@ class Overload:
                 break
         self._is_shedding = False
 
-    def _holders(self) -> "Iterator[tuple[float, Port | Session]]":
+    def _holders(self) -> "Iterator[tuple[float, Port | HostedSession]]":
         """Yield what the user of each answers for; those that share messages stand together.
 
         So the user that holds most gives way first, of its holders the largest.
@@ -134,14 +361,14 @@ class Overload:
         as much, one group after the other goes, not a part of each.
         """
         exchange = self._exchange
-        holders: list[tuple[Iterable[OutboundMessage], int, str, Port | Session]] = [
+        holders: list[tuple[Iterable[OutboundMessage], int, str, Port | HostedSession]] = [
             *(
                 (port.outbox, port.outbox.framed, port.runtime or port.name, port)
                 for port in exchange.ports.values()
             ),
             *((one.core.waiting, 0, runtime, one) for runtime, one in exchange.sessions.items()),
         ]
-        groups: dict[int, list[tuple[float, str, Port | Session]]] = {}
+        groups: dict[int, list[tuple[float, str, Port | HostedSession]]] = {}
         users = defaultdict[str, float](float)
         for held, framed, runtime, holder in holders:
             first = next(iter(held), None)
@@ -153,11 +380,11 @@ class Overload:
         largest = sorted(chain.from_iterable(groups.values()), key=lambda one: -one[0])
         return ((users[user], holder) for _, user, holder in largest)
 
-    def _shed(self, holder: Port | Session) -> None:
+    def _shed(self, holder: Port | HostedSession) -> None:
         exchange = self._exchange
-        if isinstance(holder, Session):
+        if isinstance(holder, HostedSession):
             _log.warning("queue shed", runtime=holder.core.runtime)
-            exchange.feed(holder, inner.Shed())
+            holder.shed()
             return
         _log.warning("link shed", runtime=holder.runtime, link=holder.name)
         session = exchange.session_of(holder.number)
@@ -166,13 +393,9 @@ class Overload:
         exchange.ports.pop(holder.number, None)
         if session is not None:
             session.core.miss(len(unsent))
-            self._let_go(session, holder)
+            session.lose_link(holder.number, _SLOW)
         for entry in unsent:
             exchange.undeliverable(entry.message, Code.UNAVAILABLE, _TOO_MUCH, DropReason.OVERFLOW)
-
-    def _let_go(self, session: Session, port: Port) -> None:
-        self._exchange.let_go(session, port.number)
-        self._exchange.feed(session, inner.LinkLost(port.number, "slow consumer"))
 
 
 @final
@@ -216,7 +439,7 @@ class Exchange:
         ids: IdSource,
         bounds: Bounds,
     ) -> None:
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, HostedSession] = {}
         self.ports: dict[int, Port] = {}
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
@@ -226,13 +449,13 @@ class Exchange:
         self.foreign = ForeignRoutes(addresses.domain, rules.rights.abroad)
         self.trace = trace
         self.budget = bounds.fresh_budget()
-        self._waiting = waiting_shares(self._user_of)
+        self.waiting: Final = waiting_shares(self._user_of)
         self.requests_at_parts = self.fresh_request_shares()
-        self._fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
-        self.turn = TurnWrites(shared=self._fan_outs)
+        self.fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
+        self.turn = TurnWrites(shared=self.fan_outs)
         self.fan_out = bounds.limits.fan_out
         self.pace_of = bounds.pace_of
-        self._warn = bounds.warn
+        self.warn = bounds.warn
         self._failures = bounds.failures
         self.has_login = False
         self.returning = ReturnTime(trio.current_time())
@@ -244,11 +467,11 @@ class Exchange:
         self.names = UserNames(self.state.note, trio.current_time)
         self.statuses = LiveStatuses()
         self._ended = 0
-        self._overload = Overload(self)
+        self.overload: Final = Overload(self)
         self.departure = Departure(self.sessions, self.ports, self.drain)
         self._ids = ids
         self.runtimes: dict[int, str] = {}
-        self._alarms = Alarms[str]()
+        self.alarms = Alarms[str]()
 
     def fresh_request_shares(self) -> UserShares:
         """Return what counts the requests of each user that a part of the node has to answer."""
@@ -263,10 +486,10 @@ class Exchange:
     def _user_of(self, runtime: str) -> str:
         return self.names.user_of(runtime)
 
-    def session_of(self, number: int) -> Session | None:
+    def session_of(self, number: int) -> HostedSession | None:
         """Return the session a link has."""
         runtime = self.runtimes.get(number)
-        return None if runtime is None else self.sessions[runtime]
+        return None if runtime is None else self.sessions.get(runtime)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -274,14 +497,14 @@ class Exchange:
             return trio.current_time()
         if not self.notices.is_settled or not self.state.is_settled:
             return trio.current_time() + MAILBOX_RETRY
-        return self._alarms.deadline()
+        return self.alarms.deadline()
 
     def tick(self) -> None:
         """Look after every session that is due."""
-        for runtime in self._alarms.due(trio.current_time()):
+        for runtime in self.alarms.due(trio.current_time()):
             session = self.sessions.get(runtime)
             if session is not None:
-                self.feed(session, inner.Tick())
+                session.tick()
 
     def heard(self, number: int, now: float) -> Session | None:
         """Note that a link showed a sign of life; return the session it has.
@@ -292,7 +515,7 @@ class Exchange:
         """
         session = self.session_of(number)
         if session is not None:
-            if session.core.heard(now):
+            if session.core.note_life(now):
                 self.store(session)
             if session.port is not None:
                 session.port.belongs_to(session.asker)
@@ -312,9 +535,12 @@ class Exchange:
         if is_misled:
             unsent = [entry for entry in unsent if entry.message.from_ not in self.components]
         if session is not None:
-            self.let_go(session, number)
-            self.feed(session, self.departure.lost(number, why))
-            self._overload.keep(session, unsent)
+            session.detach(number)
+            if self.departure.is_last:
+                session.leave()
+            else:
+                session.lose_link(number, why)
+            self.overload.keep(session, unsent)
 
     # ---- sessions that outlive the node
 
@@ -330,8 +556,7 @@ class Exchange:
         if self._ended:
             # Between two sessions of a runtime one has ended, so its key is a new one.
             key = f"{key}|{self._ended + 1}"
-        core = NodeSessionCore(key, runtime, self.budget, self._waiting)
-        session = self.sessions[runtime] = Session(core, stub, asker)
+        session = self.sessions[runtime] = HostedSession(self, key, stub, asker, runtime)
         return session
 
     def store(self, session: Session, port: Port | None = None) -> None:
@@ -352,11 +577,10 @@ class Exchange:
         if self._failures.try_spend(port.host, trio.current_time()):
             return
         session = self.session_of(port.number)
-        self._fan_outs.settle(port.runtime)
+        self.fan_outs.settle(port.runtime)
         self.ports.pop(port.number, None)
         if session is not None:
-            self.let_go(session, port.number)
-            self.feed(session, inner.LinkLost(port.number, "too many wrong tokens"))
+            session.lose_link(port.number, "too many wrong tokens")
         port.finish(CloseReason.REFUSED)
 
     def next_id(self, from_: str) -> int:
@@ -366,16 +590,13 @@ class Exchange:
     def drain(self) -> None:
         """Close every session; nothing comes over links any more."""
         for session in list(self.sessions.values()):
-            self.feed(session, inner.NodeLeaves())
+            session.leave()
         self.ports.clear()
 
     def rest(self) -> None:
         """Bring every session to rest: the bus has crashed, and no runtime can resume one."""
         for runtime, session in self.sessions.items():
-            if session.core.state is not None:
-                for effect in session.core.feed(inner.NodeLeaves(), trio.current_time()):
-                    if isinstance(effect, Step):
-                        self.trace.step(effect)
+            session.core.rest()
             self.tables.release(runtime, "the bus of the node crashed")
 
     # ---- towards runtimes
@@ -397,17 +618,17 @@ class Exchange:
             entry: The message.
         """
         if len(runtimes) > FAN_OUT_AT_ONCE:
-            self._fan_outs.add(runtimes, entry)
+            self.fan_outs.add(runtimes, entry)
         else:
             for runtime in runtimes:
-                self._fan_outs.settle(runtime)
+                self.fan_outs.settle(runtime)
                 self.put(runtime, entry)
         self.check_budget()
 
     def check_budget(self) -> None:
         """Free a part of the node's budget if it is exceeded."""
         if self.budget.is_exceeded:
-            self._overload.check()
+            self.overload.check()
 
     def put(self, runtime: str, entry: OutboundMessage) -> None:
         """Put an entry into the outbox of the link of a session, behind all that is there.
@@ -426,11 +647,11 @@ class Exchange:
         if session is None:
             self.send_elsewhere(runtime, entry)
         elif (port := session.port) is None or session.core.state is not State.OPEN:
-            self.feed(session, inner.Wait(entry))
+            session.wait(entry)
         elif port.put(entry):
             self.trace.passed(Op.XMIT, message, port.name)
         else:
-            self._overload.overrun(session, port, entry)
+            self.overload.overrun(session, port, entry)
 
     def send_elsewhere(self, runtime: str, entry: OutboundMessage) -> None:
         """Give a message to the node that has the session of a runtime, or count it.
@@ -457,9 +678,9 @@ class Exchange:
             port: Write end of the link.
             message: The message.
         """
-        self._fan_outs.settle(port.runtime)
+        self.fan_outs.settle(port.runtime)
         if not port.put(OutboundMessage(message, encode(message))):
-            self.lost(port.number, "slow consumer")
+            self.lost(port.number, _SLOW)
 
     def hand_out(self, port: Port, answer: Message, waiting: tuple[OutboundMessage, ...]) -> None:
         """Write the answer to an open request, then what waited for it, in order.
@@ -494,156 +715,12 @@ class Exchange:
         self.trace.refused(message, requester, code, why, ground_of(reason))
         self.send(requester, answer)
 
-    # ---- effects of the session core
-
-    def feed(self, session: Session, happened: inner.Input) -> Outcome:
-        """Feed an input to a session and perform its effects.
-
-        Args:
-            session: The session.
-            happened: The input.
-        """
-        core = session.core
-        if isinstance(happened, inner.CloseAsked | inner.Leaving):
-            self._fan_outs.settle(core.runtime)
-        unsent: list[OutboundMessage] = []
-        verdict: inner.Granted | inner.Refused | None = None
-        effects = core.feed(happened, trio.current_time())
-        for effect in effects:
-            match effect:
-                case inner.Granted():
-                    verdict = effect
-                    self._grant(session, effect)
-                case inner.Refused():
-                    verdict = effect
-                case inner.LinkCut(number, why):
-                    end = LinkEnd.SILENT if isinstance(happened, inner.Tick) else LinkEnd.TAKEN_OVER
-                    is_taken = why == TAKEN_OVER
-                    log = _log.warning if is_taken else _log.info
-                    event = "session taken over" if is_taken else "link cut"
-                    log(event, runtime=core.runtime, why=why)
-                    unsent += self._cut(session, number, end)
-                case _:
-                    self._perform(session, effect)
-        self._alarms.set(core.runtime, core.deadline())
-        if core.state is not State.OPEN and not isinstance(happened, inner.Leaving):
-            self._lost(session)
-        if isinstance(verdict, inner.Granted):
-            self.trace.queued((entry.message for entry in unsent), core.runtime)
-            return Outcome(verdict, (*unsent, *verdict.waiting))
-        self._overload.keep(session, unsent)
-        return Outcome(verdict)
-
-    def _perform(self, session: Session, effect: inner.Outcome) -> None:
-        match effect:
-            case Step():
-                self.trace.session_step(session.core.runtime, effect)
-            case inner.LinkDone(number):
-                self._done(session, number)
-            case inner.Queued(message):
-                self.trace.queued((message,), session.core.runtime)
-            case inner.Overflowed(message, why):
-                self._warn(session.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
-                self.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
-            case inner.PingDue():
-                self._ping(session)
-            case inner.Ended():
-                self._end(session, effect)
-            case inner.Moved(waiting):
-                self._moved(session.core.runtime, waiting)
-            case _:
-                assert_never(effect)
-
-    def _lost(self, session: Session) -> None:
-        """Notify those who follow the status of a runtime that it is gone, once (REG-12)."""
-        runtime = session.core.runtime
-        if not self.statuses.lost(runtime):
-            return
-        number, to, body = self._ids.next(runtime), status_of(runtime), write_body(LOST)
-        event = identified(
-            Message(number, MessageType.UPDATE, runtime, to, body), session.asker.sender
-        )
-        match self.tables.routing.route(event, runtime):
-            case ToRuntimes(runtimes) if len(runtimes) <= self.fan_out:
-                self.trace.hop(Op.PUBLISH, event, targets=len(runtimes))
-                self.hand_out_to(runtimes, OutboundMessage(event, encode(event)))
-            case _:
-                self.trace.drop(event, DropReason.NO_TARGET)
-
-    def _grant(self, session: Session, granted: inner.Granted) -> None:
-        port = session.port = self.ports[granted.link]
-        self.tables.came(session.core.runtime, port.acceptor.form)
-        if session.dialect is not None:
-            port.acceptor.recall(session.dialect)
-            session.dialect = None
-        self.runtimes[granted.link] = session.core.runtime
-        self.trace.session(port, self.tables.addresses.node, session.core.runtime)
-        port.granted(session.core.runtime)
-
-    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[OutboundMessage]:
-        port = self.ports.pop(number, None)
-        self.let_go(session, number)
-        return [] if port is None else self._overload.lasting(port.cut(CloseReason.REFUSED, end))
-
-    def _done(self, session: Session, number: int) -> None:
-        port = self.ports.pop(number, None)
-        self.let_go(session, number)
-        if port is not None:
-            port.finish(port.close_reason)
-
-    def let_go(self, session: Session, number: int) -> None:
-        """Note that a link has the session no longer.
-
-        Args:
-            session: The session.
-            number: Number of the link.
-        """
-        self.runtimes.pop(number, None)
-        self.ports.pop(number, None)
-        if session.port is not None and session.port.number == number:
-            session.dialect = session.port.acceptor.dialect
-            session.port = None
-            if self.durable is not None:
-                self.durable.detached(session.core.runtime)
-
-    def _ping(self, session: Session) -> None:
-        if session.port is not None:
-            node = self.tables.addresses.session
-            ping = Message(
-                self._ids.next(node), MessageType.EXECUTE, node, session.stub, {"method": "ping"}
-            )
-            self.send_to_link(session.port, ping)
-
-    def _moved(self, runtime: str, waiting: tuple[OutboundMessage, ...]) -> None:
-        """Note that another node has a session; what waits here follows it."""
+    def forget(self, runtime: str) -> None:
+        """Forget the session of a runtime: it is over here."""
         del self.sessions[runtime]
         self.requests_at_parts.give_back(runtime)
         self._ended += 1
-        self.statuses.lost(runtime)
-        self.tables.moved_away(runtime)
-        for entry in waiting:
-            self.trace.hop(Op.FLUSH, entry.message)
-            self.send_elsewhere(runtime, entry)
 
     def left(self, left: RuntimeLeft) -> None:
         """Notify all parts of the node that a runtime has left."""
         self.notices.notify(self.components.values(), left)
-
-    def _end(self, session: Session, ended: inner.Ended) -> None:
-        runtime, why, is_resumable = session.core.runtime, ended.why, ended.is_resumable
-        is_released = False
-        if not is_resumable:
-            self.state.note(SessionForgotten(runtime))
-            is_released = self.names.ended(runtime)
-        del self.sessions[runtime]
-        self.requests_at_parts.give_back(runtime)
-        self._ended += 1
-        others = self.others
-        with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
-            self.tables.release(runtime, why)
-        if others is None or not is_resumable:
-            self.left(RuntimeLeft(runtime, why, is_released))
-        gone = "no session owns address"
-        left = self._fan_outs.take(runtime)
-        for message in (*ended.undelivered, *(one.message for one in left)):
-            self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

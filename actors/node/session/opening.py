@@ -3,55 +3,36 @@
 POL-18, M-14, M-15, M-55, SC-40.
 """
 
-import math
 from collections.abc import Callable
-from typing import Final, TypeAlias, TypeVar, final
+from typing import TypeAlias, TypeVar, final
 
 import attrs
 import trio
 
 from actors.keys.key_set import BadKeysError
-from actors.keys.runtime_key import is_signed, thumbprint_of
+from actors.keys.runtime_key import thumbprint_of
 from actors.kit.back_ends.requests import Asked
 from actors.kit.counters import Outcome, Tally
 from actors.kit.log import get_logger
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login
-from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
-from actors.node.session.gate import Gate
-from actors.node.session.session import Session
-from actors.node.session.statements import Statements
 from fsm.registry.node_rights import Names, NodeRights
-from fsm.session.assertion import BOUND, digest_of, is_login_of
-from fsm.session.node_session_io import (
-    ClaimAsked,
-    Credentials,
-    Granted,
-    NodeLeaves,
-    OpenAsked,
-    PeerForm,
-    Refused,
-    ReopenAsked,
-)
-from fsm.session.possession import Challenges, signed_parts
+from fsm.session.assertion import BOUND, digest_of
+from fsm.session.node_session_io import Credentials, PeerForm
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_node, parse
 from specs.bodies.session import (
     IdentityCall,
-    SessionChallenge,
     SessionControl,
-    SessionGranted,
     SessionParams,
-    StatementGiven,
 )
-from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, BadUrlError
-from specs.identity import Identity, speaks_for, write_sender
-from specs.limits.node import CHALLENGE_BYTES, LOGINS_PENDING
+from specs.identity import Identity, speaks_for
+from specs.limits.node import LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
-from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import Code, DropReason, Ground
+from specs.message import Message, MessageType
+from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import write_body
 
@@ -137,274 +118,6 @@ def _shown(params: SessionParams) -> ShownKey | None:
         return ShownKey(params.key, thumbprint_of(params.key), params.proof)
     except BadKeysError as exc:
         raise BadMessageError(f"params.key: {exc.reason}") from exc
-
-
-_TOKEN_BYTES: Final = 32
-
-
-@final
-class Opening:
-    """Asks policy about each request exactly once, then the session; part of the bus's task.
-
-    Args:
-        exchange: The sessions.
-        gate: Asks the policy.
-        entropy: Source of tokens and challenges.
-        statements: Makes the statements of the domain.
-        has_login: Whether runtimes can log in.
-    """
-
-    def __init__(
-        self,
-        exchange: Exchange,
-        gate: Gate,
-        entropy: Callable[[int], bytes],
-        statements: Statements,
-        *,
-        has_login: bool,
-    ) -> None:
-        self._exchange = exchange
-        self._gate = gate
-        self._entropy = entropy
-        self._statements = statements
-        self._has_login = has_login
-        self._challenges = Challenges()
-
-    def is_proven(self, request: OpenRequest, method: SessionMethod) -> bool:
-        """Return whether a link has the key that it shows, if it shows any; else answer it.
-
-        The proof is checked before everything else, so a request whose proof fails uses no token
-        up.
-
-        Args:
-            request: The request.
-            method: Method of the request; a signature is valid for one method only.
-        """
-        shown, link = request.shown, request.port.number
-        if shown is None:
-            return True
-        if shown.proof is None:
-            challenge = self._entropy(CHALLENGE_BYTES).hex()
-            self._challenges.give(link, challenge)
-            value = write_body(SessionChallenge(challenge))
-            answer = refuse(request.message, Code.UNAUTHENTICATED, "prove the key")
-            body = {**answer.body, "value": value}
-            self._exchange.send_to_link(request.port, attrs.evolve(answer, body=body))
-            return False
-        given = self._challenges.use(link)
-        domain = self._exchange.tables.addresses.domain
-        if given is not None:
-            parts = signed_parts(domain, request.runtime, given, request.token)
-            if is_signed(shown.public, method.value, parts, shown.proof):
-                return True
-        self.refuse(request, Code.UNAUTHENTICATED, "the proof of the key does not fit")
-        self._exchange.failed(request.port)
-        return False
-
-    def forget(self, link: int) -> None:
-        """Note that a link is gone."""
-        self._challenges.forget(link)
-
-    def renew(self, message: Message, port: Port, session: Session) -> None:
-        """Answer a request for a newer statement about the key of a session.
-
-        Args:
-            message: The request.
-            port: Write end of the link.
-            session: The session that the link has.
-        """
-        stated = self._statements.about(session)
-        if stated is None:
-            answer = refuse(message, Code.NOT_FOUND, "no key of this runtime was proven")
-        else:
-            value = StatementGiven(stated, self._statements.keys)
-            answer = reply_to(message, Code.OK, {"value": write_body(value)})
-        self._exchange.send_to_link(port, answer)
-
-    def logged_in(self, vouched: "Vouched") -> bool:
-        """Open the session for a user who has logged in.
-
-        Returns:
-            Whether the login is used up: it is not if the node refuses for a reason of its own.
-        """
-        asker = Asker(vouched.request.runtime, vouched.identity)
-        return self._opened(vouched.request, asker, vouched.credentials) is not Code.UNAVAILABLE
-
-    @staticmethod
-    def repeated(request: OpenRequest, session: Session | None) -> "Vouched | None":
-        """Return the login that has opened a session if a link shows its token once more.
-
-        The answer to it was lost.
-        """
-        identity = None if session is None else session.identity
-        if session is None or identity is None or not is_login_of(identity, request.token):
-            return None
-        credentials = session.core.lost_login(request.key, trio.current_time())
-        return None if credentials is None else Vouched(request, identity, credentials)
-
-    def anonymous(self, request: OpenRequest) -> None:
-        """Open the session for a peer with the session's token, or with no credentials."""
-        session = self._exchange.sessions.get(request.runtime)
-        is_own = (
-            session is not None and request.token is not None and session.core.knows(request.token)
-        )
-        asker = session.asker if session is not None and is_own else Asker(request.runtime)
-        self._opened(request, asker, None)
-
-    def again(self, request: OpenRequest, session: Session) -> None:
-        """Give a session back to a holder of its token.
-
-        Args:
-            request: The request.
-            session: The session.
-        """
-        if self._is_permitted(request, session.asker):
-            acceptor = request.port.acceptor
-            fresh = None if acceptor.form is PeerForm.UPSTREAM else self._fresh()
-            asked = ReopenAsked(
-                request.port.number, request.token, acceptor.liveness, fresh, request.key
-            )
-            self._ask(request, session, asked)
-
-    def claimed(self, request: OpenRequest) -> None:
-        """Give a session to a link of a kind that knows no tokens."""
-        asker = Asker(request.runtime)
-        if self._is_permitted(request, asker) and self._is_anothers(request, None) is None:
-            session = self._session(request, asker)
-            self._ask(
-                request, session, ClaimAsked(request.port.number, request.port.acceptor.liveness)
-            )
-
-    def refuse(
-        self, request: OpenRequest, code: Code, why: str, retry_after: float | None = None
-    ) -> None:
-        """Refuse a request, for any state of the session.
-
-        Args:
-            request: The request.
-            code: Reply code.
-            why: The reason.
-            retry_after: Seconds after which it may be granted; None: never, or not known.
-        """
-        trace, port = self._exchange.trace, request.port
-        trace.counters.count(Tally.REFUSALS, code)
-        trace.refused(request.message, port.runtime or port.name, code, why, Ground.SESSION)
-        self._exchange.send_to_link(request.port, refuse(request.message, code, why, retry_after))
-
-    def _opened(
-        self, request: OpenRequest, asker: Asker, credentials: Credentials | None
-    ) -> Code | None:
-        """Open a session, or refuse it; return the code of a refusal by the names of runtimes."""
-        if not self._is_permitted(request, asker):
-            return None
-        refused = self._is_anothers(request, asker.identity)
-        if refused is not None:
-            return refused
-        session = self._session(request, asker)
-        link, liveness = request.port.number, request.port.acceptor.liveness
-        is_upstream = request.port.acceptor.form is PeerForm.UPSTREAM
-        asked = OpenAsked(
-            link,
-            request.token,
-            self._fresh(),
-            liveness,
-            credentials,
-            is_unproved=is_upstream and not self._has_login,
-            is_shared=self._exchange.tables.rights.names is Names.LOOSE,
-            is_fixed=is_upstream,
-            key=request.key,
-        )
-        is_granted = self._ask(
-            request, session, asked, session.asker if credentials is None else asker
-        )
-        if is_granted and credentials is not None and asker.identity is not None:
-            self._exchange.names.opened(request.runtime, asker.identity, request.port)
-        return None
-
-    def _is_anothers(self, request: OpenRequest, identity: Identity | None) -> Code | None:
-        """Refuse a name of another user; without a login its session does, and counts tokens."""
-        if identity is None and request.runtime in self._exchange.sessions:
-            return None
-        refusal = self._exchange.names.refusal(request.runtime, identity)
-        if refusal is None:
-            return None
-        self.refuse(request, refusal.code, refusal.why)
-        return refusal.code
-
-    def _fresh(self) -> str:
-        return self._entropy(_TOKEN_BYTES).hex()
-
-    def _is_permitted(self, request: OpenRequest, asker: Asker) -> bool:
-        objection = self._gate.objection(request.message, asker)
-        if objection is not None:
-            self._gate.refuse(request.message, request.port, objection)
-        return objection is None
-
-    def _session(self, request: OpenRequest, asker: Asker) -> Session:
-        session = self._exchange.sessions.get(request.runtime)
-        if session is not None and not self._is_left(session, asker):
-            return session
-        if session is not None:
-            self._exchange.feed(session, NodeLeaves())
-        return self._exchange.begin(request.message.from_, asker, request.runtime)
-
-    @staticmethod
-    def _is_left(session: Session, asker: Asker) -> bool:
-        """Return whether a session was left by another domain's node that knows of it no more.
-
-        A node that was started again has no token of it. For a runtime that would be a
-        matter of `SESSION_IDLE`; here a whole domain would wait for it.
-        """
-        is_away = session.port is None and is_node(session.core.runtime)
-        return is_away and session.asker.identity is None and asker.identity is None
-
-    def _ask(
-        self,
-        request: OpenRequest,
-        session: Session,
-        asked: OpenAsked | ReopenAsked | ClaimAsked,
-        asker: Asker | None = None,
-    ) -> bool:
-        """Ask the session and answer the link; return whether the link has it now.
-
-        `asker`: who has it then, if that changes.
-        """
-        outcome = self._exchange.feed(session, asked)
-        match outcome.verdict:
-            case Granted() as granted:
-                session.stub = request.message.from_
-                session.asker = asker or session.asker
-                request.port.belongs_to(session.asker)
-                if granted.is_lasting or self._exchange.others is not None:
-                    self._exchange.store(session, request.port)
-                answer = self._granted(request, granted, session)
-                self._exchange.hand_out(request.port, answer, outcome.waiting)
-            case Refused(_, code, why):
-                self.refuse(request, code, why)
-                if request.token is not None:
-                    self._exchange.failed(request.port)
-            case None:
-                self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
-        return isinstance(outcome.verdict, Granted)
-
-    def _granted(self, request: OpenRequest, granted: Granted, session: Session) -> Message:
-        """Accept a request; a session claimed by its name alone has no token for a resumption."""
-        if not granted.token:
-            return reply_to(request.message, Code.OK)
-        sender = session.asker.sender
-        value = SessionGranted(
-            granted.token,
-            emptied=True if granted.is_emptied else None,
-            recovered=granted.is_recovered,
-            missing=granted.missing or None,
-            identity=None if sender is None else write_sender(sender),
-            statement=self._statements.about(session),
-            domain_keys=None if request.shown is None else self._statements.keys,
-        )
-        pace = self._exchange.pace_of(request.runtime)
-        if math.isfinite(pace.per_second) and request.port.acceptor.form is PeerForm.OWN:
-            value = attrs.evolve(value, rate=pace.per_second, burst=pace.burst)
-        return reply_to(request.message, Code.OK, {"value": write_body(value)})
 
 
 _log = get_logger("actors.node")

@@ -11,7 +11,7 @@ from actors.node.session.exchange import Exchange
 from actors.node.state.file import Stored
 from fsm.machines.registration import State
 from fsm.registry.records import Row
-from fsm.session.node_session_io import Credentials, PeerForm, Resumed
+from fsm.session.node_session_io import Credentials, PeerForm
 
 _IN_USE: Final = frozenset({State.LIVE, State.LASTING})
 
@@ -37,7 +37,7 @@ def resume(exchange: Exchange, stored: Stored, records: Sequence[Row]) -> None:
                 kept, credentials=Credentials(identity.user, identity.issuer, until)
             )
         session = exchange.begin(row.stub, Asker(row.runtime, identity), row.runtime)
-        exchange.feed(session, Resumed(kept))
+        session.restore(kept)
         exchange.tables.came(row.runtime, PeerForm.OWN)
         exchange.returning.miss()
     for record in records:

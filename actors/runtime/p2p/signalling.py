@@ -9,8 +9,8 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial, update_wrapper
-from typing import Concatenate, Final, ParamSpec, Protocol, TypeVarTuple, final
+from functools import partial
+from typing import Final, Protocol, TypeVarTuple, final
 
 import attrs
 import trio
@@ -23,7 +23,7 @@ from actors.runtime.link_guard import Bond
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import LinkUse, P2PLink
 from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
-from actors.runtime.stubs.stub import StubContext
+from actors.runtime.stubs.stub import PortHost, StubContext, deferred
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
@@ -66,20 +66,7 @@ _MID: Final = "0"
 """Name of the only media section of a session description."""
 _CHANGES: Final = "changes"
 
-_P = ParamSpec("_P")
 _Ts = TypeVarTuple("_Ts")
-
-
-def _queued(
-    act: Callable[Concatenate["EndHost", _P], Awaitable[None] | None],
-) -> Callable[Concatenate["EndHost", _P], None]:
-    """Queue the calls of a method until `perform`."""
-
-    def put(self: "EndHost", /, *args: _P.args, **named: _P.kwargs) -> None:
-        self.queue.append(partial(act, self, *args, **named))
-
-    update_wrapper(put, act)
-    return put
 
 
 class EndStub(Protocol):
@@ -127,7 +114,7 @@ def shown_object(message: Message, runtime: str) -> str | None:
 
 
 @final
-class EndHost(LinkPort):
+class EndHost(PortHost, LinkPort):
     """One end of one link.
 
     Attributes:
@@ -143,7 +130,6 @@ class EndHost(LinkPort):
         own_object: The Connection object this end reports.
         peer_object: The one it observes.
         seen: The newest value of that; None: there is none.
-        queue: What the core has asked for and is not done yet.
     """
 
     def __init__(self, stub: EndStub, terms: LinkTerms, role: Role, offer: str = "") -> None:
@@ -160,7 +146,7 @@ class EndHost(LinkPort):
         self.own_object: str | None = None
         self.peer_object: str | None = None
         self.seen: ConnectionData | None = None
-        self.queue = deque[partial[Awaitable[None] | None] | partial[None]]()
+        self.queue = deque()
         self._stub = stub
         self._context = context
         self._guard = context.guard()
@@ -196,13 +182,6 @@ class EndHost(LinkPort):
             if self._copy.state is CopyState.DELETED:
                 self.core.observe_refused("no snapshot came in time")
         self.core.time_over(now)
-
-    async def perform(self) -> None:
-        """Do what the core has asked for, in order."""
-        while self.queue:
-            done = self.queue.popleft()()
-            if done is not None:
-                await done
 
     def crash(self) -> None:
         """Bring every entity to its end, and trace that; nothing else is done."""
@@ -244,21 +223,21 @@ class EndHost(LinkPort):
         self._context.tracer.step(self._context.url, step)
 
     @override
-    @_queued
+    @deferred
     async def announce(self, state: State, why: str = "") -> None:
         kind = MessageType.CREATE if state is State.CREATED else MessageType.UPDATE
         body = LinkStatus(state.value, self.remote, why or None, self.name)
         await self._context.bus.post(self._message(kind, status_of(self._context.url), body))
 
     @override
-    @_queued
+    @deferred
     def answer_command(self, code: Code, why: str = "") -> None:
         command, self.command = self.command, None
         if command is not None:
             self._stub.spawn(self._stub.answer_when_clean, command, code, why)
 
     @override
-    @_queued
+    @deferred
     async def ask_row(self) -> None:
         registry = f"{self.core.terms.own}/registry"
         request = self._message(MessageType.READ, registry, ObjectName(self.remote))
@@ -275,7 +254,7 @@ class EndHost(LinkPort):
         self.core.row_reported(has_own_request=row.role == "requester" and is_at_work)
 
     @override
-    @_queued
+    @deferred
     async def create_object(self) -> None:
         url, runtime = self._context.url, self.core.terms.own
         value = NewObject(url, self._value(""), runtime, name=_NAME, resources=("data",))
@@ -291,7 +270,7 @@ class EndHost(LinkPort):
             self.core.object_created(trio.current_time())
 
     @override
-    @_queued
+    @deferred
     async def invite(self) -> None:
         if self.own_object is not None:
             runtime, url = self.core.terms.own, self._context.url
@@ -306,7 +285,7 @@ class EndHost(LinkPort):
         )
 
     @override
-    @_queued
+    @deferred
     async def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
         invitation, self.invitation = self.invitation, None
         if invitation is not None:
@@ -315,7 +294,7 @@ class EndHost(LinkPort):
     # --- the own object -----------------------------------------------------------------------
 
     @override
-    @_queued
+    @deferred
     async def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
         url = self.own_object
         if url is None:
@@ -333,7 +312,7 @@ class EndHost(LinkPort):
         await self._write(*changes, ChangeObject(url, "security", write_body(signed)))
 
     @override
-    @_queued
+    @deferred
     async def trickle(self, candidate: str, host: str | None = None) -> None:
         url = self.own_object
         if url is not None and self._own_sdp is not None:
@@ -343,13 +322,13 @@ class EndHost(LinkPort):
             await self._write(ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
 
     @override
-    @_queued
+    @deferred
     async def request_dial(self, status: str) -> None:
         if self.own_object is not None:
             await self._write(ChangeObject(self.own_object, "status", status))
 
     @override
-    @_queued
+    @deferred
     async def renew(self, negotiation: int, status: str) -> None:
         self._work.cancel()
         self._work = self._new_work()
@@ -369,7 +348,7 @@ class EndHost(LinkPort):
         )
 
     @override
-    @_queued
+    @deferred
     async def withdraw(self) -> None:
         own, self.own_object = self.own_object, None
         peer = self.peer_object
@@ -383,7 +362,7 @@ class EndHost(LinkPort):
             await self._stub.ask_withdrawal(self, request)
 
     @override
-    @_queued
+    @deferred
     async def end(self) -> None:
         self._work.cancel()
         await self._stub.end_removed(self.name)
@@ -391,7 +370,7 @@ class EndHost(LinkPort):
     # --- the peer's object --------------------------------------------------------------------
 
     @override
-    @_queued
+    @deferred
     async def observe(self, url: str) -> None:
         stub = self._context.url
         port = _CopyPort(self, self._context.tracer, stub)
@@ -403,7 +382,7 @@ class EndHost(LinkPort):
         request = self._to_manager(MessageType.SUBSCRIBE, Observe(url, self._schema))
         await self._stub.ask(self, request, self._observed)
 
-    @_queued
+    @deferred
     async def read(self, number: int) -> None:
         """Read the peer's object after a gap (M-41)."""
         own, url = self._context.url, self.peer_object
@@ -527,29 +506,29 @@ class EndHost(LinkPort):
     # --- links --------------------------------------------------------------------------------
 
     @override
-    @_queued
+    @deferred
     def pin(self, peer: Believed) -> None:
         if peer.certificate:
             self.tls.pin(read_base64url(peer.certificate))
         self.identity = peer.identity
 
     @override
-    @_queued
+    @deferred
     def listen(self, offer: str | None = None) -> None:
         self._work.listen(offer)
 
     @override
-    @_queued
+    @deferred
     def hear_ice(self, candidate: str) -> None:
         self._work.hear_ice(candidate)
 
     @override
-    @_queued
+    @deferred
     def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
         self._work.dial(candidate, attempt)
 
     @override
-    @_queued
+    @deferred
     def use_link(self, link: str) -> None:
         self._trace_link(Op.OPEN, link)
         context = self._context
@@ -577,7 +556,7 @@ class EndHost(LinkPort):
             await self._stub.report(EndEvent(self.name, tell))
 
     @override
-    @_queued
+    @deferred
     async def close_link(self, link: str) -> None:
         if link in self.proven:
             await self.proven.pop(link).pipe.aclose(CloseReason.GOING_AWAY)
@@ -587,7 +566,7 @@ class EndHost(LinkPort):
         await self._release()
 
     @override
-    @_queued
+    @deferred
     async def release_link(self, link: str) -> None:
         await self._release()
 

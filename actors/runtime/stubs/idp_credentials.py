@@ -13,7 +13,7 @@ from typing_extensions import override
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.credentials import (
-    AskingCredentials,
+    Credentials,
     CredentialsError,
     excess,
     is_word,
@@ -33,7 +33,7 @@ _REFUSALS = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 
 @final
-class IdpCredentials(AskingCredentials):
+class IdpCredentials(Credentials):
     """Requests an assertion from the identity provider of a user for each login.
 
     The provider gets `contents` (the domain whose node is shown the token), `origin` (the runtime),
@@ -41,6 +41,9 @@ class IdpCredentials(AskingCredentials):
     answers with the token, alone or as `assertion` of an object; or with `loginUrl`, a page that
     the `IdentityGui` of the runtime shows. What the page ends with is the `usernameHint` of a
     second request.
+
+    Attributes:
+        patience: Seconds that a token may take.
 
     Args:
         user: Address of the user; its domain is that of the provider.
@@ -58,6 +61,7 @@ class IdpCredentials(AskingCredentials):
         self._port: MiniBusPort | None = None
         self._ids = IdSource()
         self._key = ""
+        self.patience = TOKEN_TIMEOUT
 
     @override
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 The tasks of its link dial, read and write, and report to the stub.
 """
 
+from collections import deque
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -13,22 +14,21 @@ from typing_extensions import override
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.stubs import node_link
 from actors.runtime.stubs.credentials import (
     NO_CREDENTIALS,
     CredentialsError,
     GivenToken,
     obtained,
 )
-from actors.runtime.stubs.node_link import (
-    LinkEvents,
-    NodeLink,
-    Obtained,
-    Opened,
-    Read,
-    Unavailable,
-    Wrote,
+from actors.runtime.stubs.node_link import LinkEvents, NodeLink
+from actors.runtime.stubs.stub import (
+    PortHost,
+    StubContext,
+    deferred,
+    session_name,
+    status_event,
 )
-from actors.runtime.stubs.stub import StubContext, session_name, status_event
 from actors.runtime.stubs.wire import (
     Item,
     OwnWire,
@@ -38,13 +38,11 @@ from actors.runtime.stubs.wire import (
     WireMaker,
     read_options,
 )
-from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines.stub_connection import STUB_CONNECTION, State
-from fsm.session import stub_client_io as ev
 from fsm.session.assertion import digest_of
-from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client import SessionAnswered, StubClientCore
 from specs.addresses.address import domain_of, is_node
 from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
@@ -74,7 +72,7 @@ def activate(context: StubContext) -> Actor[NodeStubMessage]:
 
 
 @final
-class NodeStub(Actor[NodeStubMessage]):
+class NodeStub(Actor[NodeStubMessage], PortHost):
     """Hosts a `StubClientCore` over one link at a time.
 
     Args:
@@ -83,6 +81,7 @@ class NodeStub(Actor[NodeStubMessage]):
     """
 
     def __init__(self, context: StubContext, make_wire: WireMaker) -> None:
+        self.queue = deque()
         self._context = context
         self._make_wire = make_wire
         self._url = context.url
@@ -100,13 +99,10 @@ class NodeStub(Actor[NodeStubMessage]):
         self._identity = context.identity
         self._is_own = domain_of(context.config.runtime) == context.config.domain
         is_owner = self._is_own and not self._is_of_node
+        config, again = context.config, context.config.is_again
+        owner = config.runtime if is_owner else None
         self._core = StubClientCore(
-            context.url,
-            self._jitter,
-            context.config.session,
-            context.config.runtime if is_owner else None,
-            may_end=is_owner,
-            is_again=context.config.is_again,
+            self._url, self, self._jitter, config.session, owner, may_end=is_owner, is_again=again
         )
 
     def _jitter(self) -> float:
@@ -115,7 +111,8 @@ class NodeStub(Actor[NodeStubMessage]):
 
     @override
     async def start(self) -> None:
-        await self._perform(self._core.begin())
+        self._core.begin()
+        await self.perform()
         await self._context.bus.room(STUB_WINDOW, is_first=True)
 
     @override
@@ -126,8 +123,9 @@ class NodeStub(Actor[NodeStubMessage]):
     async def timed_out(self) -> None:
         sign = None if self._link is None else self._link.sign_of_life()
         if sign is not None:
-            await self._perform(self._core.feed(ev.Heard(), sign))
-        await self._feed(ev.TimePassed())
+            self._core.note_life(sign)
+        self._core.time_over(trio.current_time())
+        await self.perform()
 
     @override
     async def drained(self) -> None:
@@ -142,11 +140,13 @@ class NodeStub(Actor[NodeStubMessage]):
     async def stop(self) -> None:
         # Stopped without a close reason: the machine comes to rest, waiting requests fail.
         now = trio.current_time()
-        effects = self._core.feed(ev.DisconnectAsked(), now)
-        effects += self._core.feed(ev.LinkLost("the stub was stopped"), now)
-        for effect in effects:
-            if isinstance(effect, Step):
-                self._hops.step(effect)
+        self._core.disconnect(now)
+        self._core.lose_link("the stub was stopped", now)
+        for act in self.queue:
+            for step in act.args:
+                if isinstance(step, Step):
+                    self._hops.step(step)
+        self.queue.clear()
 
     @override
     async def handle(self, message: NodeStubMessage) -> None:
@@ -158,34 +158,35 @@ class NodeStub(Actor[NodeStubMessage]):
                 await self._command(outbound)
             case Delivery(outbound):
                 self._held += 1
-                await self._feed(ev.SendAsked(outbound))
-            case Opened() | Unavailable() | Read() | Wrote() | Obtained():
+                self._core.send(outbound, trio.current_time())
+            case _:
                 if self._link is not None and message.attempt == self._link.attempt:
                     await self._link_changed(message, self._link)
+        await self.perform()
 
     async def _link_changed(self, happened: LinkEvents, link: NodeLink) -> None:
+        now = trio.current_time()
         match happened:
-            case Opened():
-                await self._feed(ev.Dialled())
-            case Unavailable(_, why, is_left, is_too_large):
+            case node_link.Opened():
+                self._core.dialled(now)
+            case node_link.Unavailable(_, why, is_left, is_too_large):
                 self._link = None
                 if is_too_large:
                     self._context.counters.drop(DropReason.MALFORMED)
                     _log.warning("frame too large", domain=self._context.config.domain, why=why)
                 if self._core.state is State.LIVE:  # else it is an attempt in vain
                     self._is_left = is_left
-                await self._feed(ev.LinkLost(why))
-            case Wrote(_, messages):
-                await self._feed(ev.Written(messages))
-            case Obtained(_, login):
-                await self._open(link, login)
-            case Read(_, frame):
-                await self._feed(ev.Heard())
+                self._core.lose_link(why, now)
+            case node_link.Wrote(_, messages):
+                self._core.note_written(messages)
+            case node_link.Obtained(_, login):
+                self._open(link, login)
+            case node_link.Read(_, frame):
+                self._core.note_life(now)
+                await self.perform()
                 for item in link.wire.read(frame):
-                    await self._heard(item, link)
-
-    async def _feed(self, happened: ev.Input) -> None:
-        await self._perform(self._core.feed(happened, trio.current_time()))
+                    await self._take_item(item, link)
+                    await self.perform()
 
     # ---- commands of the runtime
 
@@ -199,22 +200,24 @@ class NodeStub(Actor[NodeStubMessage]):
             return
         sessions = self._core.sessions
         if command.method == StubMethod.CONNECT:
-            await self._feed(ev.ConnectAsked())
+            self._core.connect(trio.current_time())
+            await self.perform()
             await self._post(reply_to(message, Code.ACCEPTED))
         elif command.method == StubMethod.RENEWED:
             if command.link == session_name(self._url, sessions):
-                await self._feed(ev.Renewed(sessions))
+                self._core.end_renewal(sessions, trio.current_time())
+                await self.perform()
             await self._post(reply_to(message, Code.OK))
         else:
             self._leave_asked.append(message)
-            await self._feed(ev.DisconnectAsked())
+            self._core.disconnect(trio.current_time())
 
     async def _post(self, message: Message) -> None:
         await self._context.bus.post(message)
 
     # ---- what came over the link
 
-    async def _heard(self, item: Item, link: NodeLink) -> None:
+    async def _take_item(self, item: Item, link: NodeLink) -> None:
         match item:
             case Message():
                 await self._inbound(item)
@@ -222,16 +225,16 @@ class NodeStub(Actor[NodeStubMessage]):
                 self._context.counters.drop(DropReason.MALFORMED)
                 if answer is not None:
                     link.control(link.wire.write(answer))
-            case ev.SessionAnswered():
-                await self._answered(item, link)
+            case SessionAnswered():
+                await self._take_answer(item, link)
             case Stated():
-                await self._stated(item)
+                self._keep_statement(item)
             case Reply(line):
                 link.control(line)
             case Stray(message):
                 self._hops.dropped(message, DropReason.UNMATCHED)
 
-    async def _answered(self, answer: ev.SessionAnswered, link: NodeLink) -> None:
+    async def _take_answer(self, answer: SessionAnswered, link: NodeLink) -> None:
         if answer.token is not None:
             self._context.keep(answer.token, answer.is_anew)
             await self._context.remember(answer.token)
@@ -243,7 +246,7 @@ class NodeStub(Actor[NodeStubMessage]):
             login = digest_of(shown) if shown else ""
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
                 self._context.own.logged_in(shown)
-                from actors.keys.token import is_bound_to  # noqa: PLC0415 - see `_stated`
+                from actors.keys.token import is_bound_to  # noqa: PLC0415 - see `_keep_statement`
 
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None
@@ -259,9 +262,10 @@ class NodeStub(Actor[NodeStubMessage]):
             answer.code == Code.CONFLICT
             or (answer.code == Code.UNAUTHENTICATED and bool(login) and is_single)
         )
-        await self._feed(attrs.evolve(answer, is_lasting=is_lasting, login=login))
+        answer = attrs.evolve(answer, is_lasting=is_lasting, login=login)
+        self._core.take_answer(answer, trio.current_time())
 
-    async def _stated(self, stated: Stated) -> None:
+    def _keep_statement(self, stated: Stated) -> None:
         """Keep the keys of the domain, and what the own one states, once it is verified."""
         config, identity = self._context.config, self._identity
         if identity is None:
@@ -279,7 +283,7 @@ class NodeStub(Actor[NodeStubMessage]):
         except (BadKeysError, BadStatementError) as exc:
             _log.warning("statement refused", domain=config.domain, why=exc.reason)
             return
-        await self._feed(ev.StatementGiven(life))
+        self._core.note_statement(life, trio.current_time())
 
     async def _inbound(self, message: Message) -> None:
         if self._url in message.via:
@@ -293,7 +297,8 @@ class NodeStub(Actor[NodeStubMessage]):
                 self._link.control(self._link.wire.write(answer))
             return
         arrived = stamped(message, self._url, self._context.sender_of(message))
-        self._hops.crossed(Op.RCV, arrived, self._url, self._link_name())
+        name = "" if self._link is None else self._link.name
+        self._hops.crossed(Op.RCV, arrived, self._url, name)
         await self._post(arrived)
 
     def _may_bring(self, message: Message) -> bool:
@@ -306,125 +311,139 @@ class NodeStub(Actor[NodeStubMessage]):
         is_its = domain in {domain_of(message.from_), domain_of(message.to)}
         return is_its or self._is_own or self._is_of_node
 
-    def _link_name(self) -> str:
-        return "" if self._link is None else self._link.name
+    # ---- the port of the core
 
-    # ---- effects
-
-    async def _perform(self, effects: list[ev.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Step():
-                    await self._stepped(effect)
-                case ev.Refuse(message, code, why, retry_after):
-                    await self._refuse(message, code, why, retry_after)
-                case ev.Queued(message):
-                    self._hops.say(Op.QUEUE, message)
-                    self._warn()
-                case ev.Released(message):
-                    self._hops.say(Op.FLUSH, message)
-                case Dropped(message, reason):
-                    self._hops.dropped(message, reason)
-                case ev.Ended():
-                    await self._ended()
-                case _:
-                    await self._on_link(effect)
-
-    async def _on_link(self, effect: ev.Dial | ev.HangUp | ev.Ask | ev.Write) -> None:
-        match effect:
-            case ev.Dial():
-                self._attempts += 1
-                login = None if self._core.has_session or not self._logs_in else self._login
-                fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me, login)
-                fresh.token, self._token = self._token, None
-                self.spawn(fresh.run)
-            case ev.HangUp():
-                link, self._link = self._link, None
-                if link is not None:
-                    link.hang_up()
-            case ev.Ask(method, token, challenge):
-                await self._ask(method, token, challenge)
-            case ev.Write(message):
-                await self._write(message)
-
-    def _warn(self) -> None:
-        """Log that messages wait for the rate of the node, once a minute of a session."""
-        pace = self._core.pace
-        if pace is not None and self._warned.try_spend("message-rate", trio.current_time()):
-            _log.warning(
-                "messages wait: more come than the node accepts",
-                domain=self._context.config.domain,
-                limit="message-rate",
-                value=pace.per_second,
-            )
-
-    async def _stepped(self, step: Step) -> None:
+    @deferred
+    async def step(self, step: Step) -> None:
         self._hops.step(step)
         if step.new == State.FAILED and step.old == State.DISCONNECTED:
             _log.warning("session over", domain=self._context.config.domain, why=step.why)
         if step.machine == STUB_CONNECTION.name:
             await self._post(status_event(self._context, step, self._core.sessions))
 
-    async def _refuse(
-        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    @deferred
+    def dial(self) -> None:
+        self._attempts += 1
+        login = None if self._core.has_session or not self._logs_in else self._login
+        fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me, login)
+        fresh.token, self._token = self._token, None
+        self.spawn(fresh.run)
+
+    @deferred
+    def hang_up(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.hang_up()
+
+    @deferred
+    def ask(
+        self, method: SessionMethod, token: str | None = None, challenge: str | None = None
     ) -> None:
-        self._hops.synthesised(response := refuse(message, code, why, retry_after))
-        await self._post(response)
-
-    async def _ended(self) -> None:
-        asked, self._leave_asked = self._leave_asked, []
-        for message in asked:
-            await self._post(reply_to(message, Code.OK))
-
-    async def _ask(self, method: SessionMethod, token: str | None, challenge: str | None) -> None:
         link = self._link
         if link is None:
             return
         if method is not SessionMethod.OPEN:
-            await self._control(link, method, token, challenge)
+            self._control(link, method, token, challenge)
         elif challenge is not None:
-            await self._control(link, method, link.shown, challenge)
+            self._control(link, method, link.shown, challenge)
         elif not self._logs_in:
-            await self._control(link, method, None)
+            self._control(link, method, None)
         elif link.token is None:
             self.spawn(link.login, self._login)
         else:
             login, link.token = link.token, None
-            await self._open(link, login)
+            self._open(link, login)
 
     async def _login(self) -> str | CredentialsError:
         config = self._context.config
         return await obtained(config.credentials, config.domain)
 
-    async def _open(self, link: NodeLink, login: str | CredentialsError) -> None:
+    def _open(self, link: NodeLink, login: str | CredentialsError) -> None:
         if isinstance(login, CredentialsError):
-            refusal = ev.SessionAnswered(
-                SessionMethod.OPEN,
-                login.code,
-                why=str(login),
-                is_lasting=login.code == Code.UNAUTHENTICATED,
+            is_lasting = login.code == Code.UNAUTHENTICATED
+            refusal = SessionAnswered(
+                SessionMethod.OPEN, login.code, why=str(login), is_lasting=is_lasting
             )
-            await self._feed(refusal)
+            self._core.take_answer(refusal, trio.current_time())
         else:
             link.shown = login or None
-            await self._control(link, SessionMethod.OPEN, link.shown)
+            self._control(link, SessionMethod.OPEN, link.shown)
 
-    async def _control(
-        self,
-        link: NodeLink,
-        method: SessionMethod,
-        token: str | None,
-        challenge: str | None = None,
+    def _control(
+        self, link: NodeLink, method: SessionMethod, token: str | None, challenge: str | None = None
     ) -> None:
         match link.wire.ask(method, token, challenge):
             case None:
                 link.ping()
-            case ev.SessionAnswered() as answer:
-                await self._feed(answer)
+            case SessionAnswered() as answer:
+                self._core.take_answer(answer, trio.current_time())
             case line:
                 link.control(line)
 
-    def _log_refusal(self, answer: ev.SessionAnswered) -> None:
+    @deferred
+    def write(self, message: Message) -> None:
+        if self._link is None:
+            return
+        if self._url in message.via:
+            self._hops.dropped(message, DropReason.LOOP)
+            self._core.forget(message)
+            return
+        # A runtime is known to its node; a node says of which runtime it passes a message on.
+        stamp = stamped(message, self._url, message.identity if self._is_of_node else None)
+        try:
+            line = self._link.wire.write(stamp)
+        except BadMessageError as error:
+            self._give_up(message, error.code, error.reason)
+            return
+        if len(line) > MAX_MESSAGE_BYTES:
+            why = f"larger than {MAX_MESSAGE_BYTES} bytes"
+            self._give_up(message, Code.TOO_LARGE, why)
+            return
+        self._hops.crossed(Op.XMIT, stamp, self._url, self._link.name)
+        self._link.message(line)
+
+    def _give_up(self, message: Message, code: Code, why: str) -> None:
+        """Give up a message that cannot be written."""
+        self._core.forget(message)
+        if message.is_request:
+            self.refuse(message, code, why)
+        else:
+            self._hops.dropped(message, DropReason.MALFORMED)
+            if message.is_final:
+                self._core.send(malformed_answer(message, why), trio.current_time())
+
+    @deferred
+    def queued(self, message: Message) -> None:
+        self._hops.say(Op.QUEUE, message)
+        pace = self._core.pace
+        if pace is not None and self._warned.try_spend("message-rate", trio.current_time()):
+            # Once a minute of a session.
+            event = "messages wait: more come than the node accepts"
+            domain = self._context.config.domain
+            _log.warning(event, domain=domain, limit="message-rate", value=pace.per_second)
+
+    @deferred
+    def released(self, message: Message) -> None:
+        self._hops.say(Op.FLUSH, message)
+
+    @deferred
+    async def refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        self._hops.synthesised(response := refuse(message, code, why, retry_after))
+        await self._post(response)
+
+    @deferred
+    def drop(self, message: Message, reason: DropReason) -> None:
+        self._hops.dropped(message, reason)
+
+    @deferred
+    async def ended(self) -> None:
+        asked, self._leave_asked = self._leave_asked, []
+        for message in asked:
+            await self._post(reply_to(message, Code.OK))
+
+    def _log_refusal(self, answer: SessionAnswered) -> None:
         """Log that the node refuses to open a session, once for each reason."""
         if answer.code <= LAST_SUCCESS:
             self._refusal = None
@@ -437,33 +456,3 @@ class NodeStub(Actor[NodeStubMessage]):
             # A first refusal is the answer to who asks; later ones are told nobody else.
             log = _log.warning if self._core.sessions else _log.info
             log(event, domain=domain, code=answer.code, why=answer.reason)
-
-    async def _write(self, message: Message) -> None:
-        if self._link is None:
-            return
-        if self._url in message.via:
-            self._hops.dropped(message, DropReason.LOOP)
-            await self._feed(ev.Unwritable(message))
-            return
-        # A runtime is known to its node; a node says of which runtime it passes a message on.
-        stamp = stamped(message, self._url, message.identity if self._is_of_node else None)
-        try:
-            line = self._link.wire.write(stamp)
-        except BadMessageError as error:
-            await self._unwritable(message, error.code, error.reason)
-            return
-        if len(line) > MAX_MESSAGE_BYTES:
-            why = f"larger than {MAX_MESSAGE_BYTES} bytes"
-            await self._unwritable(message, Code.TOO_LARGE, why)
-            return
-        self._hops.crossed(Op.XMIT, stamp, self._url, self._link.name)
-        self._link.message(line)
-
-    async def _unwritable(self, message: Message, code: Code, why: str) -> None:
-        await self._feed(ev.Unwritable(message))
-        if message.is_request:
-            await self._refuse(message, code, why)
-        else:
-            self._hops.dropped(message, DropReason.MALFORMED)
-            if message.is_final:
-                await self._feed(ev.SendAsked(malformed_answer(message, why)))

@@ -29,9 +29,19 @@ A P2P stub keeps to this, too:
 A stub's connection as its runtime sees it: each step is traced, then reported, once (STB-05).
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import cache
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, final
+from functools import cache, partial, update_wrapper
+from typing import (
+    TYPE_CHECKING,
+    Concatenate,
+    Final,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    final,
+)
 
 import attrs
 
@@ -185,6 +195,39 @@ StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 The actor may take more message classes than `Delivery`, for its own tasks.
 """
+
+
+class PortHost:
+    """A host that does what a core has asked of it in order, once the core has returned.
+
+    Attributes:
+        queue: What was asked for and is not done yet.
+    """
+
+    queue: deque[partial[Awaitable[None] | None] | partial[None]]
+
+    async def perform(self) -> None:
+        """Do what the core has asked for."""
+        while self.queue:
+            done = self.queue.popleft()()
+            if done is not None:
+                await done
+
+
+_Host = TypeVar("_Host", bound=PortHost)
+_P = ParamSpec("_P")
+
+
+def deferred(
+    act: Callable[Concatenate[_Host, _P], Awaitable[None] | None],
+) -> Callable[Concatenate[_Host, _P], None]:
+    """Queue the calls of a method of a port until `perform`."""
+
+    def put(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
+        self.queue.append(partial(act, self, *args, **named))
+
+    update_wrapper(put, act)
+    return put
 
 
 def session_name(stub: str, number: int) -> str:

@@ -30,7 +30,7 @@ from typing_extensions import override
 
 from actors.runtime.stubs.stub import StubContext
 from actors.runtime.stubs.wire import Asked, Item, NodeWire, read_options
-from fsm.session.stub_client_io import SessionAnswered
+from fsm.session.stub_client import SessionAnswered
 from specs.addresses.address import session_manager
 from specs.bodies.word import SessionMethod
 from specs.dialects.dialect import Dialect, meant, spell

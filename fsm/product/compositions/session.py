@@ -15,7 +15,7 @@ Left out, and why that is no loss:
 * A node challenges the key of the runtime in a composition of its own, without a restart.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from functools import partial
 from typing import Final, final
 
@@ -42,17 +42,16 @@ from fsm.product.composition import (
     Wire,
 )
 from fsm.registry.allocation import AllocationCore
-from fsm.session import node_session_io as at_node
-from fsm.session import stub_client_io as at_stub
 from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session_io import Granted, SessionRequest
 from fsm.session.possession import Challenges
-from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client import SessionAnswered, StubClientCore
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.bodies.word import SessionMethod
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import PING_PERIOD, RECONNECT_BASE
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import LAST_SUCCESS, Code, LinkEnd
 
 STUB: Final = "stub"
 NODE: Final = "node"
@@ -112,14 +111,15 @@ class StubPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = StubClientCore(_S, _half)
+        self._written = 0
+        self.core: StubClientCore = StubClientCore(_S, self, _half)
         self.is_leaving = False
-        self.link = 0
-        self.is_up = False
-        self.is_dialling = False
+        self.link: int = 0
+        self.is_up: bool = False
+        self.is_dialling: bool = False
         self.is_pinging = False
         self.token: str | None = None
-        self._do(self.core.begin())
+        self.core.begin()
         self.out.clear()
 
     @override
@@ -128,7 +128,8 @@ class StubPlace(Host):
 
     @override
     def time_over(self) -> None:
-        self._feed(at_stub.TimePassed())
+        self.core.time_over(self.now)
+        self._settle()
 
     @property
     def is_live(self) -> bool:
@@ -146,25 +147,26 @@ class StubPlace(Host):
             case Sent():
                 self._hear(happened)
             case "connect":
-                self._feed(at_stub.SendAsked(_FIRST))
+                self.core.send(_FIRST, self.now)
             case "disconnect":
                 self.is_leaving = True
-                self._feed(at_stub.DisconnectAsked())
+                self.core.disconnect(self.now)
             case "cut":
                 self._lose("cut")
             case "stands":
                 self.link, self.is_up, self.is_dialling = self.link + 1, True, False
-                self._feed(at_stub.Dialled())
+                self.core.dialled(self.now)
             case "nobody":
                 self.is_dialling = False
-                self._feed(at_stub.DialFailed("no node is there"))
+                self.core.lose_link("no node is there", self.now)
             case _:
                 raise TypeError(happened)
+        self._settle()
 
     def _lose(self, why: str) -> None:
         self.send(TO_NODE, Sent("gone", self.link))
         self._hung_up()
-        self._feed(at_stub.LinkLost(why))
+        self.core.lose_link(why, self.now)
 
     def _hung_up(self) -> None:
         self.is_up = self.is_pinging = False
@@ -175,10 +177,10 @@ class StubPlace(Host):
         match said.what:
             case "cut":
                 self._hung_up()
-                self._feed(at_stub.LinkLost("cut by the node"))
+                self.core.lose_link("cut by the node", self.now)
             case "ping" if not said.code:
                 self.send(TO_NODE, Sent("pong", self.link))
-                self._feed(at_stub.Heard())
+                self.core.note_life(self.now)
             case what:
                 self._answered(SessionMethod(what), said)
 
@@ -187,7 +189,8 @@ class StubPlace(Host):
             self.token = said.token or self.token
         elif method is SessionMethod.REOPEN and not self.is_live and not self._is_asked(said):
             self.token = None
-        self._feed(at_stub.SessionAnswered(method, said.code, said.token, challenge=said.challenge))
+        answer = SessionAnswered(method, said.code, said.token, challenge=said.challenge)
+        self.core.take_answer(answer, self.now)
         if method is SessionMethod.PING and self.is_live and not self.is_leaving:
             self.is_pinging = False
             if self.deadline() < self.now + PING_PERIOD:
@@ -197,8 +200,9 @@ class StubPlace(Host):
         """Return whether an answer asks for a proof; a second one is a refusal."""
         return said.challenge is not None and self.core.link is LinkState.OPENING
 
-    def _feed(self, happened: at_stub.Input) -> None:
-        self._do(self.core.feed(happened, self.now))
+    def _settle(self) -> None:
+        self.core.note_written(self._written)
+        self._written = 0
         self.core.sessions = 0
 
     def _look_at(self, method: SessionMethod, token: str | None) -> None:
@@ -209,24 +213,39 @@ class StubPlace(Host):
         if is_opening and self.is_leaving:
             raise UnsafeError("a stub goes on after the order to disconnect (I-S10)")
 
-    def _do(self, effects: Iterable[at_stub.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case at_stub.Ask(method, token, challenge):
-                    self._look_at(method, token)
-                    asked = Sent(method.value, self.link, token, challenge=challenge)
-                    self.send(TO_NODE, asked)
-                case at_stub.Dial():
-                    self.is_dialling = True
-                case at_stub.HangUp():
-                    self.is_dialling = False
-                    if self.is_up:
-                        self.send(TO_NODE, Sent("gone", self.link))
-                    self._hung_up()
-                case at_stub.Write():
-                    self._feed(at_stub.Written(1))
-                case _:
-                    self.moved([effect])
+    # --- the port of the core
+
+    def _nothing(self, *_: object, **__: object) -> None:
+        """Nobody looks at that."""
+
+    queued = released = refuse = drop = ended = _nothing
+
+    def step(self, step: Step) -> None:
+        """Note a step."""
+        self.moved([step])
+
+    def dial(self) -> None:
+        """Have a link dialled."""
+        self.is_dialling = True
+
+    def hang_up(self) -> None:
+        """Leave the link."""
+        self.is_dialling = False
+        if self.is_up:
+            self.send(TO_NODE, Sent("gone", self.link))
+        self._hung_up()
+
+    def ask(
+        self, method: SessionMethod, token: str | None = None, challenge: str | None = None
+    ) -> None:
+        """Send a session control."""
+        self._look_at(method, token)
+        self.send(TO_NODE, Sent(method.value, self.link, token, challenge=challenge))
+
+    def write(self, message: Message) -> None:
+        """Write a message, which nobody looks at."""
+        del message
+        self._written += 1
 
 
 @final
@@ -246,6 +265,7 @@ class NodePlace(Host):
         self.is_pinging = False
         self.has_key = has_key
         self._challenges = Challenges()
+        self._asked: tuple[str, int] | None = None
         self._cut: set[int] = set()
         self._addresses = AllocationCore()
         self._paths = SubscriptionCore(self)
@@ -271,7 +291,8 @@ class NodePlace(Host):
 
     @override
     def time_over(self) -> None:
-        self._feed(at_node.Tick())
+        if self.session is not None:
+            self.session.time_over(self.now)
 
     @override
     def take(self, happened: Hashable) -> None:
@@ -281,7 +302,7 @@ class NodePlace(Host):
                     self._hear(what, link, token)
             case "restart" if self.session is not None:
                 held = self.session.link
-                self._feed(at_node.NodeLeaves())
+                self.session.leave()
                 if held is not None:
                     self._hang_up(held)
             case str(wanted):
@@ -307,51 +328,35 @@ class NodePlace(Host):
         is_holder = self.session is not None and self.session.link == link
         if is_holder and self.session is not None and what != "gone":
             self.is_pinging = self.is_pinging and what != "pong"
-            self.session.heard(self.now)
+            self.session.note_life(self.now)
         match what:
             case "open":
                 self._open(link)
             case "re-open" if self.session is None:
                 self.send(TO_STUB, Sent(what, link, code=Code.GONE))
-            case "re-open":
-                self._feed(at_node.ReopenAsked(link, token, key=self._key))
+            case "re-open" if self.session is not None:
+                self._asked = what, link
+                self.session.reopen(SessionRequest(link, token, None, key=self._key), self.now)
+                self._asked = None
             case "close" | "ping":
                 if what == "close" and self.session is not None:
-                    self._feed(at_node.CloseAsked(link))
+                    self.session.close(link)
                 self.send(TO_STUB, Sent(what, link, code=Code.OK))
             case "gone" if self.session is not None:
-                self._feed(at_node.LinkLost(link, "gone"))
+                self.session.lose_link(link, "gone", self.now)
             case _:
                 pass
 
     def _open(self, link: int) -> None:
         if self.session is None:
-            self.session = NodeSessionCore(f"MN|{_R}|{link}", _R)
-        self._feed(at_node.OpenAsked(link, None, f"token {link}", key=self._key), "open")
+            self.session = NodeSessionCore(f"MN|{_R}|{link}", _R, self)
+        self._asked = "open", link
+        self.session.open(SessionRequest(link, None, f"token {link}", key=self._key), self.now)
+        self._asked = None
 
     @property
     def _key(self) -> str | None:
         return "k" if self.has_key else None
-
-    def _feed(self, happened: at_node.Input, asked: str = "re-open") -> None:
-        assert self.session is not None  # noqa: S101 - for the type checker
-        for effect in self.session.feed(happened, self.now):
-            match effect:
-                case at_node.Granted(link, token, _):
-                    self.token, self.is_pinging = token, False
-                    self.send(TO_STUB, Sent(asked, link, token, Code.OK))
-                case at_node.Refused(link, code, _):
-                    self.send(TO_STUB, Sent(asked, link, code=code))
-                case at_node.LinkCut(link, _):
-                    self.is_pinging = False
-                    self._hang_up(link)
-                case at_node.PingDue(link):
-                    self.is_pinging = True
-                    self.send(TO_STUB, Sent("ping", link))
-                case at_node.Ended():
-                    self._release()
-                case _:
-                    self.moved([effect])
 
     def _hang_up(self, link: int) -> None:
         self._cut.add(link)
@@ -376,11 +381,50 @@ class NodePlace(Host):
             case _:
                 raise TypeError(wanted)
 
-    # --- the port of the paths
+    # --- the port of the session
+
+    def _nothing(self, *_: object, **__: object) -> None:
+        """No message waits here, and it is the only node."""
+
+    finish = queued = overflow = move = _nothing
 
     def step(self, step: Step) -> None:
-        """Note a step."""
+        """Note a step of the session, or of the paths."""
         self.moved([step])
+
+    def grant(self, granted: Granted) -> None:
+        """Answer the link that asks."""
+        self.token, self.is_pinging = granted.token, False
+        self._answer(Code.OK, granted.token)
+
+    def refuse(self, code: Code, why: str) -> None:
+        """Answer the link that asks."""
+        del why
+        self._answer(code)
+
+    def _answer(self, code: Code, token: str | None = None) -> None:
+        if self._asked is not None:
+            what, link = self._asked
+            self.send(TO_STUB, Sent(what, link, token, code))
+
+    def cut(self, link: int, why: str, end: LinkEnd) -> None:
+        """Leave a link."""
+        del why, end
+        self.is_pinging = False
+        self._hang_up(link)
+
+    def ping(self) -> None:
+        """Ask the stub for a sign of life."""
+        if self.session is not None and self.session.link is not None:
+            self.is_pinging = True
+            self.send(TO_STUB, Sent("ping", self.session.link))
+
+    def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
+        """Release what the session owned."""
+        del why, undelivered, is_resumable
+        self._release()
+
+    # --- the port of the paths
 
     def path_changed(self, row: RowChanged) -> None:
         """Trace nothing."""

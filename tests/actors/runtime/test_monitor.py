@@ -109,7 +109,7 @@ async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monke
         neighbour = await world.runtime.deploy("neighbour", Misstep)
         (stub,) = (await world.runtime.registry.view()).node_stubs
         with monkeypatch.context() as broken:
-            broken.setattr(StubClientCore, "_heard", built_again)
+            broken.setattr(StubClientCore, "note_life", built_again)
             await world.caller.request("hyperty://a.ex/nobody", 1)
             await trio.testing.wait_all_tasks_blocked()
 
@@ -127,7 +127,7 @@ HELD = "the session of this runtime has another token"
 
 
 def built_again(core, now):
-    return [core._entity.step(Trigger.CONSTRUCTED)]
+    core._step(Trigger.CONSTRUCTED)
 
 
 async def test_a_core_part_that_missteps_ends_the_runtime_and_the_trace_says_why(

@@ -8,9 +8,10 @@ from fsm.bus.transactions import Steps, TransactionsCore
 from fsm.engine import Entity
 from fsm.machine_list import MACHINES
 from fsm.machines.stub_connection import Trigger
-from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client import StubClientCore, StubPort
 from fsm.static_check import TakenStep, read_census, write_census
 from fsm.table import CensusError
+from tests.support.link_calls import RecordingPort
 from tests.support.trace.census import counted
 from tests.support.wire.wire import ask
 
@@ -45,7 +46,7 @@ def test_a_line_that_is_none_is_reported_by_its_number(case):
 
 def test_a_step_that_a_core_takes_counts():
     with counted() as times:
-        StubClientCore("stub", lambda: 0.5).begin()
+        StubClientCore("stub", RecordingPort(StubPort), lambda: 0.5).begin()
 
     assert times() == {TakenStep("stub_connection", "[*]", "constructed", "created"): 1}
 

@@ -9,7 +9,7 @@ from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy, LinkPolicy, P2
 from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
-from tests.support.link_calls import ToldEnd, asks, is_asked, tell
+from tests.support.link_calls import asks, is_asked, tell, told_end
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -46,13 +46,13 @@ def fed(core, *inputs):
 
 
 def requester(policy=POLICY):
-    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, policy)
+    core = told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, policy)
     fed(core, tell.start(), tell.object_created(), tell.peer_invited(C2, PH))
     return core
 
 
 def handler():
-    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    core = told_end(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
     fed(core, tell.start(), tell.row_reported(has_own_request=False))
     return core
 
@@ -65,7 +65,7 @@ def live_requester(*candidates):
 
 
 def test_a_requester_offers_a_channel_and_a_handler_answers_what_is_offered():
-    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    core = told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
     assert fed(core, tell.start(), tell.object_created())[0] == asks.listen()
     assert fed(core, tell.candidates_ready((TCP,), sdp="offer 1")) == [
         asks.offer((TCP,), "offer 1")

@@ -9,7 +9,7 @@ from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
-from tests.support.link_calls import ToldEnd, asks, is_asked, tell
+from tests.support.link_calls import asks, is_asked, tell, told_end
 from tests.support.p2p_objects import believed
 from tests.support.trace.table_edges import declared, edges, states
 
@@ -42,7 +42,7 @@ class Handler:
         requester, link = f"{self.remote}/p2prequester/1", f"{self.url}/conn/{number}"
         terms = LinkTerms(self.own, self.remote, link, requester)
         offer = f"{requester}/offer"
-        self.ends[number] = ToldEnd(terms, Role.HANDLER, DialPolicy(("tcp",)), offer)
+        self.ends[number] = told_end(terms, Role.HANDLER, DialPolicy(("tcp",)), offer)
         return self.feed(tell.start(), link=number)
 
     def feed(self, *inputs, link=1):

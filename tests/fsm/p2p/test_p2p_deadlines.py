@@ -13,7 +13,7 @@ from fsm.p2p.link_end import LinkTerms, Role
 from fsm.p2p.transfer import P2PTransferCore
 from specs.bodies.object import ConnectionData
 from specs.limits import protocol as limits
-from tests.support.link_calls import ToldEnd, tell
+from tests.support.link_calls import tell, told_end
 from tests.support.p2p_objects import believed
 from tests.support.runtime.registry_core import (
     HB,
@@ -41,11 +41,11 @@ def end(core, *inputs):
 
 
 def requester(*inputs):
-    return end(ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY), *inputs)
+    return end(told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY), *inputs)
 
 
 def controller(*inputs):
-    return end(ToldEnd(LinkTerms(RA, RB, PC, PQ), Role.HANDLER, POLICY, "offer"), *inputs)
+    return end(told_end(LinkTerms(RA, RB, PC, PQ), Role.HANDLER, POLICY, "offer"), *inputs)
 
 
 def pinged():
@@ -166,7 +166,7 @@ def test_later_steps_prolong_no_deadline():
 
 
 def test_an_object_that_comes_late_prolongs_nothing():
-    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    core = told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
     core.tell(tell.start(), START)
     core.tell(OWN, START + 1.0)
     assert core.deadline() == START + limits.P2P_TIMEOUT

@@ -11,7 +11,7 @@ from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import Candidate, ConnectionData
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
-from tests.support.link_calls import ToldEnd, asks, is_asked, tell
+from tests.support.link_calls import asks, is_asked, tell, told_end
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -28,11 +28,11 @@ OFFER = believed(ConnectionData(PQ))
 
 
 def requester():
-    return ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    return told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
 
 
 def controller():
-    return ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    return told_end(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
 
 
 def fed(core, *inputs, now=0.0):

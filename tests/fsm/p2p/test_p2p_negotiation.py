@@ -18,7 +18,7 @@ from fsm.p2p.link_end import (
 from specs.bodies.object import Candidate, ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES, P2P_TIMEOUT, RECONNECT_TRIES, SESSION_IDLE
 from specs.reply_code import Code
-from tests.support.link_calls import ToldEnd, asks, is_asked, tell
+from tests.support.link_calls import asks, is_asked, tell, told_end
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -55,7 +55,7 @@ def announced(effects):
 
 
 def live_requester():
-    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    core = told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
     fed(core, tell.start(), tell.object_created(), tell.peer_invited(C2, PH))
     fed(core, of_handler("", OLD), tell.link_opened("L1", DIALLED))
     assert core.state is State.LIVE
@@ -63,7 +63,7 @@ def live_requester():
 
 
 def live_handler():
-    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    core = told_end(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
     fed(core, tell.start(), tell.row_reported(has_own_request=False), of_requester("", OLD))
     fed(core, tell.object_created(), tell.link_opened("L1", ACCEPTED))
     assert core.state is State.LIVE
@@ -162,7 +162,7 @@ def test_a_handler_that_believes_in_its_link_leaves_it_first():
 
 
 def test_a_handler_that_is_still_setting_up_takes_the_new_offer_without_more_time():
-    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    core = told_end(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
     fed(core, tell.start(), tell.row_reported(has_own_request=False), of_requester("", OLD))
     fed(core, tell.object_created())
     assert fed(core, of_requester("negotiation-2", NEW), now=5.0) == RENEW
@@ -171,7 +171,7 @@ def test_a_handler_that_is_still_setting_up_takes_the_new_offer_without_more_tim
 
 def test_an_offer_that_is_void_before_it_was_answered_is_refused():
     """No requester does that: it had a link before, and so an answer."""
-    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    core = told_end(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
     fed(core, tell.start(), tell.row_reported(has_own_request=False))
     fed(core, of_requester("negotiation-2"))
     assert core.state is State.FAILED

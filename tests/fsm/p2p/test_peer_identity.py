@@ -17,7 +17,7 @@ from fsm.p2p.peer_identity import (
 from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.protocol import P2P_TIMEOUT
-from tests.support.link_calls import ToldEnd, asks, is_asked, tell
+from tests.support.link_calls import asks, is_asked, tell, told_end
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -100,12 +100,12 @@ def test_the_reason_says_who_has_to_vouch_and_why_that_fails():
 
 
 def requester():
-    core = ToldEnd(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
+    core = told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
     return core, [tell.start(), tell.object_created(), tell.peer_invited(C2, PH)], PH
 
 
 def controller():
-    core = ToldEnd(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
+    core = told_end(LinkTerms(RB, RA, PC, PQ), Role.HANDLER, POLICY, C1)
     return core, [tell.start(), tell.row_reported(has_own_request=False)], PQ
 
 

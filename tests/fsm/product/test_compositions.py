@@ -161,7 +161,7 @@ def test_a_controller_that_is_open_too_early_is_found():
 
 
 def test_an_answered_ping_that_is_not_noted_is_found(monkeypatch):
-    monkeypatch.setattr(StubClientCore, "_heard", lambda _, now: [])
+    monkeypatch.setattr(StubClientCore, "note_life", lambda _, now: None)
 
     assert is_found({Fault.UNSAFE}, "session", most=200_000)
 

@@ -4,19 +4,28 @@ import hashlib
 
 import pytest
 
-from fsm.session import stub_client_io as ev
 from fsm.session.possession import Challenges, signed_parts
-from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client import StubClientCore, StubPort
 from specs.bodies.word import SessionMethod
 from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import OPEN_TIMEOUT, PING_PERIOD
-from tests.fsm.session.test_stub_client import OPENED, Stub, connecting, live, lost
+from tests.fsm.session.test_stub_client import (
+    OPENED,
+    Stub,
+    answered,
+    asks,
+    connecting,
+    live,
+    lost,
+    tell,
+)
+from tests.support.link_calls import RecordingPort, is_asked
 
 R = "hyperty-runtime://a.ex/ra"
 
 
 def challenged(method, challenge="c"):
-    return ev.SessionAnswered(method, 401, why="prove the key", challenge=challenge)
+    return answered(method, 401, why="prove the key", challenge=challenge)
 
 
 # ---- the node's side
@@ -53,7 +62,7 @@ def test_what_is_signed_holds_no_token():
 
 def test_a_challenged_open_is_asked_again_with_the_proof():
     stub = connecting()
-    assert stub.feed(challenged(SessionMethod.OPEN)) == [ev.Ask(SessionMethod.OPEN, None, "c")]
+    assert stub.feed(challenged(SessionMethod.OPEN)) == [asks.ask(SessionMethod.OPEN, None, "c")]
     stub.feed(OPENED)
     assert stub.links() == ["dialling", "opening", "proving", "open"]
     assert stub.steps()[-1] == "live"
@@ -62,8 +71,8 @@ def test_a_challenged_open_is_asked_again_with_the_proof():
 def test_a_challenged_reopen_shows_the_same_token_again():
     stub = lost()
     stub.wait()
-    stub.feed(ev.Dialled())
-    again = ev.Ask(SessionMethod.REOPEN, "token-1", "c")
+    stub.feed(tell.dialled())
+    again = asks.ask(SessionMethod.REOPEN, "token-1", "c")
     assert stub.feed(challenged(SessionMethod.REOPEN)) == [again]
 
 
@@ -72,17 +81,17 @@ def test_a_second_challenge_is_a_refusal():
     stub = connecting()
     stub.feed(challenged(SessionMethod.OPEN))
     effects = stub.feed(challenged(SessionMethod.OPEN, "c2"))
-    assert effects[0] == ev.HangUp()
+    assert effects[0] == asks.hang_up()
     assert stub.steps()[-1] == "failed"
 
 
 def test_a_session_that_is_refused_with_the_proof_is_opened_anew():
     stub = lost()
     stub.wait()
-    stub.feed(ev.Dialled(), challenged(SessionMethod.REOPEN))
-    refused = ev.SessionAnswered(SessionMethod.REOPEN, 401)
-    assert stub.feed(refused) == [ev.Ask(SessionMethod.OPEN)]
-    assert stub.feed(challenged(SessionMethod.OPEN)) == [ev.Ask(SessionMethod.OPEN, None, "c")]
+    stub.feed(tell.dialled(), challenged(SessionMethod.REOPEN))
+    refused = answered(SessionMethod.REOPEN, 401)
+    assert stub.feed(refused) == [asks.ask(SessionMethod.OPEN)]
+    assert stub.feed(challenged(SessionMethod.OPEN)) == [asks.ask(SessionMethod.OPEN, None, "c")]
     stub.feed(OPENED)
     assert stub.core.sessions == 2
     assert stub.links()[-5:] == ["opening", "proving", "opening", "proving", "open"]
@@ -97,9 +106,9 @@ def test_a_challenge_to_anything_else_is_let_be(method):
 def test_a_node_that_is_silent_after_the_proof_is_given_up():
     stub = lost()
     stub.wait()
-    stub.feed(ev.Dialled(), challenged(SessionMethod.REOPEN))
+    stub.feed(tell.dialled(), challenged(SessionMethod.REOPEN))
     before = stub.now
-    assert stub.wait()[0] == ev.HangUp()
+    assert stub.wait()[0] == asks.hang_up()
     assert stub.now - before == OPEN_TIMEOUT
     assert stub.links()[-2:] == ["proving", "paused"]
 
@@ -107,7 +116,7 @@ def test_a_node_that_is_silent_after_the_proof_is_given_up():
 def test_a_stub_that_leaves_while_it_proves_is_done():
     stub = connecting()
     stub.feed(challenged(SessionMethod.OPEN))
-    assert stub.feed(ev.DisconnectAsked())[-1] == ev.Ended()
+    assert stub.feed(tell.disconnect())[-1] == asks.ended()
     assert stub.links()[-2:] == ["proving", "ended"]
 
 
@@ -116,7 +125,7 @@ def test_a_stub_that_leaves_while_it_proves_is_done():
 
 def stated(life):
     stub = connecting()
-    stub.feed(ev.StatementGiven(life), OPENED)
+    stub.feed(tell.note_statement(life), OPENED)
     return stub
 
 
@@ -127,8 +136,8 @@ def busy_until(stub, moment):
         stub.now = min(stub.now + PING_PERIOD / 2, max(stub.now, stub.core.deadline()))
         asked += [
             (stub.now, one.method)
-            for one in stub.feed(ev.TimePassed(), ev.Heard())
-            if isinstance(one, ev.Ask)
+            for one in stub.feed(tell.time_over(), tell.note_life())
+            if is_asked(one, "ask")
         ]
     return asked
 
@@ -152,14 +161,14 @@ def test_a_statement_that_is_nearly_over_is_not_asked_for_in_a_hurry():
 
 def test_a_stub_without_a_link_renews_nothing():
     stub = stated(1000.0)
-    stub.feed(ev.LinkLost("cut"))
+    stub.feed(tell.lose_link("cut"))
     core = stub.core
     while stub.now < 1000.0:
         stub.now = max(stub.now + 1.0, core.deadline())
-        effects = stub.feed(ev.TimePassed(), ev.DialFailed("nobody"))
-        assert not [one for one in effects if isinstance(one, ev.Ask)]
+        effects = stub.feed(tell.time_over(), tell.lose_link("nobody"))
+        assert not [one for one in effects if is_asked(one, "ask")]
 
 
 def test_a_stub_is_made_without_a_statement():
-    assert StubClientCore("S", lambda: 0.0).deadline() == float("inf")
+    assert StubClientCore("S", RecordingPort(StubPort), lambda: 0.0).deadline() == float("inf")
     assert isinstance(Stub().core.deadline(), float)

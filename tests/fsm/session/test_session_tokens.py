@@ -2,29 +2,17 @@
 
 import pytest
 
-from fsm.session.node_session import NodeSessionCore
-from fsm.session.node_session_io import (
-    CloseAsked,
-    Credentials,
-    Granted,
-    LinkLost,
-    NodeLeaves,
-    OpenAsked,
-    Refused,
-    ReopenAsked,
-    Resumed,
-    Tick,
-)
+from fsm.session.node_session_io import Credentials, Granted
 from specs.limits.protocol import SESSION_IDLE
+from tests.fsm.session.test_node_session import asked, kind, lone_session
 
-R = "hyperty-runtime://a.ex/ra"
 T0, T1, T2, T3 = "t0", "t1", "t2", "t3"
 
 
 def opened(**more):
-    core = NodeSessionCore("k", R)
-    core.feed(OpenAsked(1, None, T0, **more), 0.0)
-    core.heard(0.0)
+    core = lone_session()
+    core.open(asked(1, None, T0, **more), 0.0)
+    core.note_life(0.0)
     return core
 
 
@@ -32,8 +20,8 @@ def reopened(core, link, token, fresh):
     """Return the token that a re-open was given; None: it was refused."""
     [verdict] = [
         one
-        for one in core.feed(ReopenAsked(link, token, fresh=fresh), float(link))
-        if isinstance(one, Granted | Refused)
+        for one in core.reopen(asked(link, token, fresh=fresh), float(link))
+        if kind(one) in {"grant", "refuse"}
     ]
     return verdict.token if isinstance(verdict, Granted) else None
 
@@ -43,7 +31,7 @@ def test_a_reopen_replaces_the_token():
     core = opened()
     assert reopened(core, 2, T0, T1) == T1
 
-    core.heard(2.5)
+    core.note_life(2.5)
     assert reopened(core, 3, T0, T2) is None
     assert reopened(core, 4, T1, T2) == T2
 
@@ -51,7 +39,7 @@ def test_a_reopen_replaces_the_token():
 def test_an_older_token_is_good_while_the_answer_may_have_been_lost():
     core = opened()
     reopened(core, 2, T0, T1)
-    core.feed(LinkLost(2, "lost"), 2.0)
+    core.lose_link(2, "lost", 2.0)
 
     assert reopened(core, 3, T0, T2) == T2
     assert reopened(core, 4, T0, T3) == T3
@@ -71,7 +59,7 @@ def test_the_use_of_the_newer_token_voids_the_older_one():
 def test_a_void_token_ends_no_session():
     core = opened()
     reopened(core, 2, T0, T1)
-    core.heard(2.0)
+    core.note_life(2.0)
     reopened(core, 3, T0, T2)
 
     assert core.link == 2
@@ -82,7 +70,7 @@ def test_a_new_login_voids_both_tokens():
     alice = Credentials("user://a.ex/alice", "a.ex", 999.0)
     core = opened(credentials=alice)
     reopened(core, 2, T0, T1)
-    core.feed(OpenAsked(3, None, T2, credentials=alice), 3.0)
+    core.open(asked(3, None, T2, credentials=alice), 3.0)
 
     assert [core.knows(one) for one in (T0, T1, T2)] == [False, False, True]
 
@@ -92,15 +80,15 @@ def test_upstreams_form_keeps_its_token_and_ends_with_the_node():
     assert reopened(core, 2, T0, None) == T0
     assert reopened(core, 3, T0, T1) == T0
     assert core.kept is None
-    assert not core.feed(NodeLeaves(), 4.0)[1].is_resumable
+    assert not core.leave()[1].is_resumable
 
 
 # ---- a node that starts again
 
 
 def resumed(core):
-    again = NodeSessionCore("k2", R)
-    again.feed(Resumed(core.kept), 100.0)
+    again = lone_session("k2")
+    again.restore(core.kept, 100.0)
     return again
 
 
@@ -108,17 +96,17 @@ def test_a_later_process_resumes_a_session_and_says_that_it_owns_nothing():
     again = resumed(opened())
     assert again.state == "detached"
 
-    granted = again.feed(ReopenAsked(1, T0, fresh=T1), 101.0)[-1]
+    granted = again.reopen(asked(1, T0, fresh=T1), 101.0)[-1]
     assert granted == Granted(1, T1, (), is_lasting=True, is_emptied=True, is_recovered=False)
 
 
 def test_it_says_so_again_if_the_answer_was_lost():
     again = resumed(opened())
     reopened(again, 1, T0, T1)
-    assert again.feed(ReopenAsked(2, T0, fresh=T2), 101.0)[-1].is_emptied
+    assert again.reopen(asked(2, T0, fresh=T2), 101.0)[-1].is_emptied
 
-    again.heard(102.0)
-    assert not again.feed(ReopenAsked(3, T2, fresh=T3), 103.0)[-1].is_emptied
+    again.note_life(102.0)
+    assert not again.reopen(asked(3, T2, fresh=T3), 103.0)[-1].is_emptied
 
 
 @pytest.mark.parametrize("lost", [T0, T1])
@@ -134,40 +122,40 @@ def test_what_is_stored_is_no_token():
 
 
 def test_a_session_whose_token_came_to_nobody_is_opened_anew_by_a_later_process():
-    core = NodeSessionCore("k", R)
-    core.feed(OpenAsked(1, None, T0), 0.0)
+    core = lone_session()
+    core.open(asked(1, None, T0), 0.0)
     again = resumed(core)
-    assert again.feed(OpenAsked(1, None, T1), 101.0)[-1].token == T1
+    assert again.open(asked(1, None, T1), 101.0)[-1].token == T1
 
 
 def test_nobody_else_opens_a_resumed_session():
     again = resumed(opened())
-    [refused] = again.feed(OpenAsked(1, None, T1), 101.0)
+    [refused] = again.open(asked(1, None, T1), 101.0)
     assert refused.code == 409
 
 
 def test_credentials_end_a_resumed_session_when_they_would_have():
     core = opened(credentials=Credentials("user://a.ex/alice", "a.ex", 150.0))
     again = resumed(core)
-    [refused] = again.feed(ReopenAsked(1, T0, fresh=T1), 151.0)
+    [refused] = again.reopen(asked(1, T0, fresh=T1), 151.0)
     assert refused.code == 401
 
 
 def test_a_resumed_session_waits_for_its_runtime_as_long_as_any():
     again = resumed(opened())
     assert again.deadline() == 100.0 + SESSION_IDLE
-    step, ended = again.feed(Tick(), again.deadline())
+    step, ended = again.time_over(again.deadline())
     assert (step.new, ended.is_resumable) == ("expired", False)
 
 
 def test_a_node_that_leaves_keeps_sessions_and_a_goodbye_does_not():
-    assert opened().feed(NodeLeaves(), 1.0)[1].is_resumable
-    assert not opened().feed(CloseAsked(1), 1.0)[1].is_resumable
+    assert opened().leave()[1].is_resumable
+    assert not opened().close(1)[1].is_resumable
 
 
 def test_a_sign_of_life_changes_what_is_stored_once():
-    core = NodeSessionCore("k", R)
-    core.feed(OpenAsked(1, None, T0), 0.0)
-    assert [core.heard(1.0), core.heard(2.0)] == [True, False]
+    core = lone_session()
+    core.open(asked(1, None, T0), 0.0)
+    assert [core.note_life(1.0), core.note_life(2.0)] == [True, False]
     reopened(core, 2, T0, T1)
-    assert [core.heard(3.0), core.heard(4.0)] == [True, False]
+    assert [core.note_life(3.0), core.note_life(4.0)] == [True, False]

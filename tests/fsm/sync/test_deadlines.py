@@ -6,21 +6,12 @@ from fsm.bus.transactions import TransactionsCore
 from fsm.machine_list import MACHINES
 from fsm.registry.records import Create, Leave
 from fsm.registry.registration import RegistrationCore
-from fsm.session.node_session import NodeSessionCore
-from fsm.session.node_session_io import LinkLost, OpenAsked, Tick
-from fsm.session.stub_client import StubClientCore
-from fsm.session.stub_client_io import (
-    ConnectAsked,
-    Dialled,
-    DisconnectAsked,
-    SessionAnswered,
-    TimePassed,
-)
-from fsm.session.stub_client_io import LinkLost as StubLinkLost
 from fsm.sync.invitations import InvitationsCore
 from specs.bodies.object import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
+from tests.fsm.session.test_node_session import asked, lone_session
+from tests.fsm.session.test_stub_client import Stub, answered, tell
 from tests.fsm.sync.observers.test_invitations import Port
 from tests.support.lone_copy import lone_copy
 from tests.support.lone_report import lone_report, said, told
@@ -31,65 +22,58 @@ URL = "comm://a.ex/o1"
 
 
 def session():
-    core = NodeSessionCore(f"mn|{R}", R)
-    core.feed(OpenAsked(1, None, "token"), 0.0)
+    core = lone_session()
+    core.open(asked(1, None, "token"), 0.0)
     return core
 
 
 def pinged_session():
     core = session()
     now = core.deadline()
-    core.feed(Tick(), now)
+    core.time_over(now)
     return core.deadline() - now
 
 
 def detached_session():
     core = session()
-    core.feed(LinkLost(1, "lost"), 5.0)
+    core.lose_link(1, "lost", 5.0)
     return core.deadline() - 5.0
 
 
-def stub(*inputs):
-    core = StubClientCore("S", lambda: 0.0)
-    core.begin()
-    for happened in (ConnectAsked(), *inputs):
-        core.feed(happened, 0.0)
-    return core
+def stub(*calls, **more):
+    stub = Stub(**more)
+    stub.feed(tell.connect(), *calls)
+    return stub
 
 
-def open_stub(*inputs):
-    return stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"), *inputs)
+def open_stub(*calls, **more):
+    opened = answered(SessionMethod.OPEN, 200, "token")
+    return stub(tell.dialled(), opened, *calls, **more)
+
+
+def deadline(stub):
+    return stub.core.deadline()
 
 
 def proving_stub():
-    core = stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 401, challenge="c"))
-    return core.deadline()
+    challenged = answered(SessionMethod.OPEN, 401, challenge="c")
+    return stub(tell.dialled(), challenged).core.deadline()
 
 
 def pinged_stub():
-    core = open_stub()
-    now = core.deadline()
-    core.feed(TimePassed(), now)
-    return core.deadline() - now
+    stub = open_stub()
+    stub.wait()
+    return stub.core.deadline() - stub.now
 
 
 def reopening_stub():
-    core = open_stub(StubLinkLost("cut"))
-    core.feed(TimePassed(), 0.0)
-    core.feed(Dialled(), 0.0)
-    return core.deadline()
+    return open_stub(tell.lose_link("cut"), tell.time_over(), tell.dialled()).core.deadline()
 
 
 def renewing_stub():
-    core = StubClientCore("S", lambda: 0.0, owner="hyperty-runtime://a.ex/ra")
-    core.begin()
-    opened = SessionAnswered(SessionMethod.OPEN, 200, "token")
-    emptied = SessionAnswered(SessionMethod.REOPEN, 200, "token", is_emptied=True)
-    for happened in (ConnectAsked(), Dialled(), opened, StubLinkLost("cut"), TimePassed()):
-        core.feed(happened, 0.0)
-    core.feed(Dialled(), 0.0)
-    core.feed(emptied, 0.0)
-    return core.deadline()
+    emptied = answered(SessionMethod.REOPEN, 200, "token", is_emptied=True)
+    calls = tell.lose_link("cut"), tell.time_over(), tell.dialled(), emptied
+    return open_stub(*calls, owner="hyperty-runtime://a.ex/ra").core.deadline()
 
 
 def record(status="live"):
@@ -159,16 +143,16 @@ WAITS = [
     ("transaction",     "pending",      tried_request),
     ("session",         "open",         pinged_session),
     ("session",         "detached",     detached_session),
-    ("stub_connection", "in-progress",  lambda: stub().deadline()),
-    ("stub_connection", "in-progress",  lambda: stub(Dialled()).deadline()),
+    ("stub_connection", "in-progress",  lambda: deadline(stub())),
+    ("stub_connection", "in-progress",  lambda: deadline(stub(tell.dialled()))),
     ("stub_connection", "live",         pinged_stub),
-    ("node_link",       "opening",      lambda: stub(Dialled()).deadline()),
+    ("node_link",       "opening",      lambda: deadline(stub(tell.dialled()))),
     ("node_link",       "opening",      reopening_stub),
     ("node_link",       "proving",      proving_stub),
     ("node_link",       "renewing",     renewing_stub),
-    ("node_link",       "open",         lambda: open_stub().deadline()),
+    ("node_link",       "open",         lambda: deadline(open_stub())),
     ("node_link",       "pinging",      pinged_stub),
-    ("node_link",       "closing",      lambda: open_stub(DisconnectAsked()).deadline()),
+    ("node_link",       "closing",      lambda: deadline(open_stub(tell.disconnect()))),
     ("registration",    "created",      lambda: record("created").deadline() - 2.0),
     ("registration",    "live",         lambda: record().row(HB).due - 2.0),
     ("registration",    "live",         lambda: record().deadline() - 2.0),

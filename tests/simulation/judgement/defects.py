@@ -98,9 +98,8 @@ def _never_again(pause):
     """A stub that has lost its link waits for better days."""
 
     def wait(self, why, now):
-        effects = pause(self, why, now)
+        pause(self, why, now)
         self._until = self._give_up = math.inf
-        return effects
 
     return wait
 

@@ -19,7 +19,6 @@ from fsm.bus.node_routing import NodeRouting, ToRuntimes
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from fsm.session import node_session
-from fsm.session.node_session_io import Granted
 from fsm.sync.subscriptions import SubscriptionCore
 from specs import message
 from specs.dialects.dialect import PLAIN
@@ -104,15 +103,8 @@ def circles_go_on() -> None:
 
 
 def queued_messages_are_reversed() -> None:
-    plain = node_session.NodeSessionCore.feed
-
-    def feed(self, happened, now):
-        return [
-            attrs.evolve(one, waiting=one.waiting[::-1]) if isinstance(one, Granted) else one
-            for one in plain(self, happened, now)
-        ]
-
-    PUT.setattr(node_session.NodeSessionCore, "feed", feed)
+    plain = node_session.NodeSessionCore._emptied
+    PUT.setattr(node_session.NodeSessionCore, "_emptied", lambda self: plain(self)[::-1])
 
 
 def one_wire_form_for_all_peers() -> None:

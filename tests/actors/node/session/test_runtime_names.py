@@ -222,7 +222,7 @@ def sizes(exchange):
         for name, value in vars(holder).items()
         if hasattr(value, "__len__")
     }
-    return {**tables, "when": len(exchange._alarms._when), "due": len(exchange._alarms._heap)}
+    return {**tables, "when": len(exchange.alarms._when), "due": len(exchange.alarms._heap)}
 
 
 class Passing:

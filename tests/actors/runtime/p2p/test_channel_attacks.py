@@ -18,7 +18,7 @@ from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.object import ConnectionData, ConnectionDescription, IceCandidate
 from specs.bodies.sdp import Description, read_description, write_description
 from specs.limits.webrtc import MAX_ICE_CANDIDATES, MAX_SDP
-from tests.support.link_calls import ToldEnd, is_asked, tell
+from tests.support.link_calls import is_asked, tell, told_end
 from tests.support.malicious_node import Attack, victims
 from tests.support.p2p_objects import believed
 from tests.support.runtime.domain import DOMAIN
@@ -203,7 +203,7 @@ def tried(*candidates: str) -> list[str]:
     """Return the candidates of a peer that are tried by a runtime that names nobody."""
     terms = LinkTerms(BOB, ALICE, f"{BOB}/p2phandler/1/conn/1", f"{ALICE}/p2prequester/1")
     policy = DialPolicy(("webrtc",), b"of this machine")
-    end = ToldEnd(terms, Role.HANDLER, policy, "connection://b.example/c1")
+    end = told_end(terms, Role.HANDLER, policy, "connection://b.example/c1")
     end.tell(tell.start(), 0.0)
     end.tell(tell.row_reported(has_own_request=False), 0.0)
     seen = believed(ConnectionData(f"{ALICE}/p2prequester/1"))

@@ -15,7 +15,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.node.session import statements
+from actors.node.session import control
 from actors.runtime.app import own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.own_identity import OwnIdentity
@@ -153,7 +153,7 @@ async def test_a_link_that_is_cut_is_proven_again(autojump_clock):
 
 
 async def test_a_statement_is_renewed_before_it_is_over(autojump_clock, monkeypatch):
-    monkeypatch.setattr(statements, "STATEMENT_LIFE", life := 600.0)
+    monkeypatch.setattr(control, "STATEMENT_LIFE", life := 600.0)
     async with open_place() as place, place.stub() as port:
         await wait_live(port)
         await trio.sleep(3 * life)
