@@ -1,6 +1,6 @@
 """Groups of commands: they know names and summaries, and import the command that is called."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, final
@@ -68,24 +68,19 @@ SUMMARIES: Final = MappingProxyType(
 )
 """Commands and what `--help` says of them."""
 
-_FOLDERS: Final = frozenset({"node", "stub", "token"})
-"""Commands that have a folder: it holds `command.py`. The module of any other has its name."""
-
-_PROGRAMS: Final = MappingProxyType(
-    {"fsm": ("fsm.__main__", "cli"), "spark": ("spark.__main__", "main")}
+_ELSEWHERE: Final = MappingProxyType(
+    {
+        "fsm": ("fsm.__main__", "cli"),
+        "node": ("actors.commands.node.command", "command"),
+        "spark": ("spark.__main__", "main"),
+    }
 )
-"""Commands that are programs of their own, too: `python -m fsm`, `python -m spark`."""
+"""Commands that are not the `command` of the module with their name; two are programs, too."""
 
 
 def command_of(name: str) -> click.Command:
     """Import a command that there is."""
-    if name in _PROGRAMS:
-        return _imported(*_PROGRAMS[name])
-    module = f"actors.commands.{name}"
-    return _imported(f"{module}.command" if name in _FOLDERS else module)
-
-
-def _imported(module: str, name: str = "command") -> click.Command:
+    module, name = _ELSEWHERE.get(name, (f"actors.commands.{name}", "command"))
     command = imported(module, name)
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}:{name} is no command")
@@ -105,53 +100,38 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-class CommandGroup(click.Group):
-    """Finds a command by its name, in the module that `command_of` imports."""
-
-    summaries: Mapping[str, str] = SUMMARIES
+class OrderedGroup(click.Group):
+    """Lists its commands in the order of their declaration, and suggests one for a wrong name."""
 
     @override
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name in self.summaries or name.startswith("-"):
+        name, known = args[0], self.list_commands(ctx)
+        if name in known or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        asked = did_you_mean(name, self.summaries)
+        asked = did_you_mean(name, known)
         why = f"No such command {name!r}. {asked[:1].upper()}{asked[1:]}"
         raise click.UsageError(why.rstrip(), ctx)
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.summaries)
+        return list(self.commands)
+
+
+@final
+class CommandGroup(OrderedGroup):
+    """Finds a command by its name, in the module that `command_of` imports."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUMMARIES)
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return command_of(cmd_name) if cmd_name in self.summaries else None
+        return command_of(cmd_name) if cmd_name in SUMMARIES else None
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries.items()))
-
-
-class _Subgroup(CommandGroup):
-    """Finds a command in `actors.commands.<group>.<name>`, where it is called `command`."""
-
-    @override
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        is_known = cmd_name in self.summaries
-        return _imported(f"actors.commands.{self.name}.{cmd_name}") if is_known else None
-
-
-def subgroup(name: str, summaries: Mapping[str, str], text: str) -> click.Group:
-    """Make a group of commands from their summaries; `text` is the help text of the group.
-
-    Args:
-        name: Name of the group.
-        summaries: Summary of each command, by name.
-        text: The text.
-    """
-    group = _Subgroup(name, help=text)
-    group.summaries = summaries
-    return group
+            formatter.write_dl(list(SUMMARIES.items()))

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import actors
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from fsm.__main__ import cli
 from fsm.judge.trace_files import Reading, parts_in
 from specs.trace import Kind, Op

@@ -4,9 +4,8 @@ import pytest
 
 from actors.cli.group import ExitCode
 from actors.commands.node.command import command as node
-from actors.commands.stub.revoke import command as revoke
-from actors.commands.stub.sign import command as sign
-from actors.commands.token.issue import command as issue
+from actors.commands.stub import revoke, sign
+from actors.commands.token import issue
 from tests.support.command import called
 
 SIGN = ("d.json", "--domain", "b.example", "--key", "k", "--out", "o")

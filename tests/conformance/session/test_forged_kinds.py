@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import attrs
 import pytest
 
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from tests.conformance.test_operations import metrics
 from tests.support.command import called
 from tests.support.node.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process

@@ -3,10 +3,8 @@
 import json
 
 from actors.cli.group import ExitCode
-from actors.commands.stub.publish import command as publish
-from actors.commands.stub.sign import command as sign
-from actors.commands.stub.verify import command as verify
-from actors.commands.token.keys import command as keys
+from actors.commands.stub import publish, sign, verify
+from actors.commands.token import make_keys as keys
 from tests.support.catalogues import ENTRY_POINT, sources
 from tests.support.command import called
 

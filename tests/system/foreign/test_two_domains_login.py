@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from tests.support.command import Serving, call, called, serving
 from tests.system.foreign.test_two_domains import RELAY, children_of, free_place, gone
 

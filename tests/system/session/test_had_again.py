@@ -15,8 +15,8 @@ import trio
 import trio.testing
 
 import actors
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from actors.runtime.config import RuntimeConfig
 from tests.support.command import called
 from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 import actors
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import given
 from tests.support.command import called

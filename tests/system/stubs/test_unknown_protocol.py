@@ -21,9 +21,7 @@ from typing_extensions import override
 from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.source import read_places
 from actors.catalogue.trust_file import read_trust
-from actors.commands.stub import publish as stub_publish
-from actors.commands.stub import sign as stub_sign
-from actors.commands.token import keys as token_keys
+from actors.commands import stub, token
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -84,7 +82,7 @@ def run(command, *arguments):
 
 
 def make_key(folder, who):
-    run(token_keys.command, "--out", folder / who)
+    run(token.make_keys, "--out", folder / who)
 
 
 def private_of(folder, who):
@@ -124,8 +122,8 @@ def folder(tmp_path_factory, place):
     for who in ("chat", "acme"):
         make_key(folder, who)
     signed = folder / "signed.jws"
-    run(stub_sign.command, *signing(folder, signed))
-    run(stub_publish.command, *publishing(folder, signed, folder / "catalogue"))
+    run(stub.sign, *signing(folder, signed))
+    run(stub.publish, *publishing(folder, signed, folder / "catalogue"))
     (folder / "trust.toml").write_text(TRUST)
     return folder
 

@@ -8,9 +8,9 @@ import jwt
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.key import command as key_command
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
+from actors.commands.token import show_key as key_command
 from tests.support.command import call, called, serving, typed
 from tests.support.node.web import get
 

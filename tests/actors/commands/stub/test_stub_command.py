@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.stub.list import command as list_
+from actors.commands.stub import list_entries as list_
 from tests.support.command import called, typed
 from tests.support.runtime.stub_publisher import ENTRY, checks, refused
 

@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.stub.sign import command as sign
+from actors.commands.stub import sign
 from specs.limits.group import GROUP_FILE_BYTES
 from tests.support.catalogues import noise, sources
 from tests.support.command import called

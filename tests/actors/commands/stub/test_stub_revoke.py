@@ -5,8 +5,8 @@ import json
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.stub.list import command as list_
-from actors.commands.stub.revoke import command as revoke
+from actors.commands.stub import list_entries as list_
+from actors.commands.stub import revoke
 from tests.support.command import called
 from tests.support.runtime.stub_publisher import refused
 

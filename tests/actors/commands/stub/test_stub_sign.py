@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.token.keys import command as keys
+from actors.commands.token import make_keys as keys
 from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
 from tests.support.catalogues import ENTRY_POINT, sources

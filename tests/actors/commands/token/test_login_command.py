@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from tests.support.command import PYTHON, ROOT, call, called, serving, typed
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.issuer import encoded

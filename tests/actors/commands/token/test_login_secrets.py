@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from actors.kit.http_client import HttpClient, ServerUrl
 from tests.support.command import call, called, serving
 from tests.support.node.node_peer import Peer

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.key import command as key_command
-from actors.commands.token.keys import command as keys
-from actors.commands.token.show import command as show
+from actors.commands.token import issue, show
+from actors.commands.token import make_keys as keys
+from actors.commands.token import show_key as key_command
 from actors.keys.key_file import open_key_file
 from actors.keys.key_set import ALGORITHMS
 from actors.keys.signing import read_key

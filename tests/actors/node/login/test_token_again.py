@@ -9,8 +9,8 @@ import trio
 from typing_extensions import override
 
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from actors.node.group.records import EngineTokens
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import IdentityProvider, Login, UsedTokensError

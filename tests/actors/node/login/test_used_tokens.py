@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 from actors.cli.group import ExitCode
-from actors.commands.token.issue import command as issue
-from actors.commands.token.keys import command as keys
+from actors.commands.token import issue
+from actors.commands.token import make_keys as keys
 from actors.keys.key_source import KeyFile
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import (

@@ -1,0 +1,765 @@
+"""`python -m actors stub`: descriptors by which other domains reach this one."""
+
+import ast
+import io
+import re
+import symtable
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from symtable import Symbol, SymbolTable
+from typing import Final, final
+
+import attrs
+import click
+import orjson
+
+from actors.catalogue.archive import pack
+from actors.catalogue.errors import (
+    BadArchiveError,
+    BadDescriptorError,
+    BadSealError,
+    CatalogueFileError,
+    NotServedError,
+    RefusedDescriptorError,
+    SourceAwayError,
+    TrustFileError,
+)
+from actors.catalogue.inspection import Believed, Inspection, inspect
+from actors.catalogue.memory import write_whole
+from actors.catalogue.publishing import (
+    CatalogueFolder,
+    Offer,
+    Publisher,
+    WrongKeyError,
+    adopted,
+    packaged,
+    signed_draft,
+)
+from actors.catalogue.seal import (
+    SealType,
+    entry_of,
+    read_descriptor,
+    read_listing,
+    read_seal,
+    signed_revocations,
+    verified,
+)
+from actors.catalogue.source import (
+    LISTING,
+    BadPlaceError,
+    MemorySource,
+    Source,
+    package_path,
+    source_at,
+)
+from actors.catalogue.trust_file import read_trust
+from actors.cli.failure import Meanings, meant, run, say
+from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
+from actors.cli.options import FILE, Count, Quantity, check_domain, if_given
+from actors.commands.config import read_signer
+from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.runtime.catalogue import what_runs_here
+from fsm.catalogue.descriptor import (
+    Facts,
+    HypertyFacts,
+    Memory,
+    Refused,
+    judge_entry,
+    judge_hyperty_offer,
+    judge_offer,
+)
+from fsm.machine_list import MACHINES, fingerprint
+from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN, CatalogueType, Entry, entry_at
+from specs.descriptor import (
+    LANGUAGE,
+    Described,
+    HypertyDescriptor,
+    Revocations,
+    Revoked,
+    StubDescriptor,
+)
+from specs.errors import ProtoflyError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.foreign_code import (
+    DESCRIPTOR_BYTES,
+    DESCRIPTOR_LIFE,
+    LISTING_BYTES,
+    PACKAGE_BYTES,
+    REVOCATIONS_BYTES,
+)
+from specs.limits.group import GROUP_FILE_BYTES
+from specs.limits.node import JWKS_BYTES
+from specs.limits.protocol import MAX_ID
+from transports.bodies import write_body
+
+
+@click.group("stub", cls=OrderedGroup)
+def command() -> None:
+    """Publish how other domains reach this one, and look at what others publish.
+
+    Keys are made with `token keys`.
+    """
+
+
+_MEANING: Final[Meanings] = (
+    (RefusedDescriptorError, ExitCode.REFUSED, ""),
+    (SourceAwayError, ExitCode.CANNOT_CONNECT, "name another catalogue, or try again later"),
+    (NotServedError, ExitCode.FAILED, "name something that is published there"),
+    (BadPlaceError, ExitCode.CONFIGURATION, "name a directory or an http URL"),
+    (TrustFileError, ExitCode.CONFIGURATION, "correct it"),
+    (CatalogueFileError, ExitCode.CONFIGURATION, "mend it, or name another with --into"),
+    (BadArchiveError, ExitCode.CONFIGURATION, "correct the package"),
+    (BadDescriptorError, ExitCode.CONFIGURATION, "correct it"),
+    (BadKeysError, ExitCode.CONFIGURATION, "make keys with `token keys`"),
+    (WrongKeyError, ExitCode.CONFIGURATION, "make one with `token keys`"),
+)
+"""Exit status and advice for errors of catalogues."""
+
+_DAY: Final = 86_400
+
+_into_option: Final = click.option(
+    "--into",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the catalogue; made if it does not exist.",
+)
+
+
+@contextmanager
+def explained_errors() -> Iterator[None]:
+    """Turn what goes wrong with catalogues into a sentence and an exit status."""
+    try:
+        yield
+    except ProtoflyError as exc:
+        known = meant(exc, _MEANING)
+        if known is None:
+            raise
+        raise known from exc
+
+
+def read_bytes(path: Path, limit: int, option: str) -> bytes:
+    """Read a file that was named.
+
+    Raises:
+        CommandError: It cannot be read, or is larger than any runtime accepts.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read {path}: {exc.strerror}; name another file with {option}"
+        ) from exc
+    if len(content) > limit:
+        raise CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
+    return content
+
+
+def read_json(path: Path, limit: int, option: str) -> JsonObject:
+    """Read a file that holds a JSON object.
+
+    Raises:
+        CommandError: It cannot be read, or holds none.
+    """
+    try:
+        content: Json = orjson.loads(read_bytes(path, limit, option))
+    except orjson.JSONDecodeError as exc:
+        raise CommandError(f"{path} is no JSON: {exc}; correct it") from exc
+    if not isinstance(content, dict):
+        raise CommandError(f"{path} holds no JSON object; correct it")
+    return content
+
+
+def check_entry(_: click.Context, __: click.Parameter, value: str) -> tuple[CatalogueType, str]:
+    """Return type and name of an entry; refuse what is no `TYPE/NAME`."""
+    kind, _slash, name = value.partition("/")
+    entry: Entry | None = entry_at("a.example", kind, name)
+    if entry is None:
+        known = ", ".join(CatalogueType)
+        raise click.BadParameter(
+            f"{value!r} is no TYPE/NAME such as protocolstub/default; types are {known}"
+        )
+    return entry.type, entry.name
+
+
+def seconds(days: float) -> int:
+    """Return days in seconds, at least one."""
+    return max(1, int(days * _DAY))
+
+
+# Whether a package defines its entry point, as its sources say; nothing of it is run.
+
+_UNREADABLE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def check_entry_point(archive: bytes, entry_point: str, *, is_class: bool) -> None:
+    """Refuse a package whose module does not define what the entry point names.
+
+    What the module assigns or imports may be anything, and a name may come by `import *` or by
+    `global`: whether that is of use shows in the sandbox only.
+
+    Args:
+        archive: Bytes of the package, which has the module.
+        entry_point: `module:name`.
+        is_class: Whether it must be a class.
+
+    Raises:
+        BadArchiveError: The module cannot be compiled, or it does not define the name, or
+            defines a function where a class is needed.
+    """
+    module, _, name = entry_point.partition(":")
+    path, source = _source(archive, module.replace(".", "/"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source, path)
+            table = symtable.symtable(source.decode("utf-8-sig"), path, "exec")
+    except _UNREADABLE as exc:
+        raise BadArchiveError(f"has a file {path!r} that Python cannot compile: {exc}") from exc
+    symbol = _bound(table, name)
+    if symbol is None and not _may_come(tree, name):
+        raise BadArchiveError(f"has no {name!r} in its module {module!r} for its entry point")
+    if symbol is not None and is_class and _is_function(symbol, tree):
+        raise BadArchiveError(f"has a function as its entry point {entry_point!r}, and no class")
+
+
+def _source(archive: bytes, base: str) -> tuple[str, bytes]:
+    """Return the file of a module that is there; a folder hides a file, as in a sandbox."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        names = opened.namelist()
+        path = next(one for one in (f"{base}/__init__.py", f"{base}.py") if one in names)
+        return path, opened.read(path)
+
+
+def _bound(table: SymbolTable, name: str) -> Symbol | None:
+    symbol = table.lookup(name) if name in table.get_identifiers() else None
+    return symbol if symbol and (symbol.is_assigned() or symbol.is_imported()) else None
+
+
+def _may_come(tree: ast.Module, name: str) -> bool:
+    """Return whether a name may be bound when the module runs: by `import *`, or a function."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names))
+        or (isinstance(node, ast.Global) and name in node.names)
+        for node in ast.walk(tree)
+    )
+
+
+def _is_function(symbol: Symbol, tree: ast.Module) -> bool:
+    """Return whether a name is of a function and of nothing else; decorators make anything."""
+    name = symbol.get_name()
+    if symbol.is_imported() or any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(tree)
+    ):
+        return False
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name]
+    return bool(found) and not any(
+        isinstance(node, ast.ClassDef) or node.decorator_list for node in found
+    )
+
+
+_DAYS: Final = 30.0
+"""Default validity of a descriptor, in days."""
+
+
+def _code(
+    folder: Path | None, entry_point: str | None, publisher: str | None, key: Path | None
+) -> tuple[Path, str, str, Path] | None:
+    """Return all options about a package; None: there is no package."""
+    if folder is None:
+        if (entry_point, publisher, key) == (None, None, None):
+            return None
+        raise click.UsageError("--entry-point, --publisher and --publisher-key need --package")
+    if entry_point is None or publisher is None or key is None:
+        raise click.UsageError("--package needs --entry-point, --publisher, --publisher-key")
+    return folder, entry_point, publisher, key
+
+
+@command.command("sign", short_help="Sign a descriptor, with a package of code or without.")
+@click.argument("draft", type=FILE)
+@click.option("--domain", required=True, callback=check_domain, help="Domain of the descriptor.")
+@click.option("--key", required=True, metavar="FILE", type=FILE, help="Private key of the domain.")
+@click.option(
+    "--out", required=True, metavar="FILE", type=FILE, help="File for the signed descriptor."
+)
+@click.option(
+    "--entry",
+    metavar="TYPE/NAME",
+    default="protocolstub/default",
+    show_default=True,
+    callback=check_entry,
+    help="Place in the catalogue; other domains fetch protocolstub/default.",
+)
+@click.option(
+    "--counter",
+    metavar="N",
+    type=Count(1, MAX_ID),
+    help="Counter, greater than the last one [default: seconds since 1970].",
+)
+@click.option(
+    "--days",
+    metavar="N",
+    type=Quantity(min=0, max=DESCRIPTOR_LIFE / 86_400, min_open=True),
+    help=f"How long it is good [default: {_DAYS:.0f}].",
+)
+@click.option(
+    "--machine",
+    metavar="NAME",
+    type=click.Choice(sorted(MACHINES)),
+    help="State machine that the stub follows; required for the code of stubs.",
+)
+@click.option(
+    "--package",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory of the code; it is packed beside the descriptor.",
+)
+@click.option(
+    "--entry-point",
+    metavar="module:NAME",
+    help="Function that makes the stub, or class of the hyperty.",
+)
+@click.option(
+    "--domain-keys",
+    metavar="FILE",
+    type=FILE,
+    help="Public keys of `node --domain-key`, as a JSON Web Key Set; by them other domains "
+    "verify what the domain states of its runtimes.",
+)
+@click.option("--publisher", metavar="NAME", help="Publisher of the code.")
+@click.option("--publisher-key", metavar="FILE", type=FILE, help="Private key of the publisher.")
+def sign(  # noqa: PLR0913 - one for each option
+    *,
+    draft: Path,
+    domain: str,
+    key: Path,
+    out: Path,
+    entry: tuple[CatalogueType, str],
+    counter: int | None,
+    days: float | None,
+    machine: str | None,
+    package: Path | None,
+    entry_point: str | None,
+    domain_keys: Path | None,
+    publisher: str | None,
+    publisher_key: Path | None,
+) -> None:
+    """Sign the descriptor in the JSON file DRAFT.
+
+    Counter, expiry and the names of its place are filled in where DRAFT does not say them;
+    an option says more than DRAFT does. A file of upstream's catalogue is a draft, too, if it
+    describes a data schema, or a stub or hyperty without its code.
+    A package is written beside the descriptor, with .zip as its ending.
+    """
+    place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
+    with explained_errors():
+        said = adopted(place, said)
+    fields = _dated(said, counter, days, machine)
+    code = _code(package, entry_point, publisher, publisher_key)
+    with explained_errors():
+        promise, archive = ({}, b"") if code is None else _promised(place, code)
+        stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
+        content = {"version": str(fields["counter"]), **said, **fields, **stated, **promise}
+        text = signed_draft(place, content, read_signer(key))
+        _check_use(place, text, draft)
+    files = {out: text.encode() + b"\n"}
+    if archive:
+        files[out.with_suffix(".zip")] = archive
+    for path, written in files.items():
+        _write(path, written)
+    say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
+
+
+def _key_set(path: Path) -> JsonObject:
+    """Read a set of public keys.
+
+    Raises:
+        CommandError: It cannot be read.
+        BadKeysError: It is none.
+    """
+    said = read_json(path, JWKS_BYTES, "--domain-keys")
+    read_keys(orjson.dumps(said))
+    return said
+
+
+def _dated(
+    said: JsonObject, counter: int | None, days: float | None, machine: str | None
+) -> JsonObject:
+    """Return counter and expiry from the options, else from the draft, else the defaults."""
+    now = int(time.time_ns() // 1_000_000_000)
+    fields: JsonObject = {
+        "counter": counter or said.get("counter", now),
+        "expires": said.get("expires", now + seconds(_DAYS)),
+    }
+    if days is not None:
+        fields["expires"] = now + seconds(days)
+    return fields if machine is None else {**fields, "machine": fingerprint(MACHINES[machine])}
+
+
+def _check_use(place: Entry, text: str, draft: Path) -> None:
+    """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
+    seal = read_seal(text.encode(), SealType.DESCRIPTOR)
+    made, here = read_descriptor(seal.content), what_runs_here()
+    refused: Refused | None = None
+    if isinstance(made, StubDescriptor):
+        refused = judge_offer(Facts(place, made, seal.digest), here)
+    elif isinstance(made, HypertyDescriptor):
+        refused = judge_hyperty_offer(HypertyFacts(place, made, seal.digest), here)
+    if refused is not None:
+        raise CommandError(
+            f"no runtime could use this: {refused.why}; correct {draft} or the options"
+        )
+
+
+def _promised(place: Entry, code: tuple[Path, str, str, Path]) -> tuple[JsonObject, bytes]:
+    """Pack code; return what the descriptor says of the package, and the package."""
+    folder, entry_point, name, key = code
+    archive = _packed(folder)
+    publisher = Publisher(name, read_signer(key))
+    promise = packaged(place, archive, entry_point, publisher)
+    check_entry_point(archive, entry_point, is_class=place.type is CatalogueType.HYPERTY)
+    return {"language": LANGUAGE, **promise}, archive
+
+
+def _packed(folder: Path) -> bytes:
+    try:
+        return pack(folder)
+    except OSError as exc:
+        raise CommandError(
+            f"cannot pack {folder}: {exc.strerror}; name another directory with --package"
+        ) from exc
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as exc:
+        raise CommandError(
+            f"cannot write {path}: {exc.strerror}; name another file with --out"
+        ) from exc
+
+
+@command.command("publish", short_help="Put a signed descriptor into the directory of a catalogue.")
+@click.argument("file", type=FILE)
+@_into_option
+@click.option(
+    "--keys",
+    metavar="FILE",
+    type=FILE,
+    help="Public keys of the domain, published as well; required the first time.",
+)
+@click.option(
+    "--package",
+    metavar="FILE",
+    type=FILE,
+    help="Package [default: the file with the same name and .zip, if it exists].",
+)
+def publish(*, file: Path, into: Path, keys: Path | None, package: Path | None) -> None:
+    """Copy the signed descriptor FILE and its package into a catalogue directory.
+
+    Refused (exit status 4) if runtimes would refuse it: not signed by the published
+    keys, an older counter than what is published, expired, or with a package that is not
+    the one it promises.
+    """
+    folder, text = CatalogueFolder(into), read_bytes(file, DESCRIPTOR_BYTES, "FILE")
+    archive = package or file.with_suffix(".zip")
+    content = None
+    if package is not None or (archive != file and archive.exists()):
+        content = read_bytes(archive, PACKAGE_BYTES, "--package")
+    public = None if keys is None else read_bytes(keys, JWKS_BYTES, "--keys")
+    with explained_errors():
+        entry, descriptor = folder.publish(Offer(text, content, public), time.time_ns() / 1e9)
+    promised = descriptor.source_package
+    if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
+        why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
+        echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
+    say(
+        "stub-published",
+        address=entry.address,
+        counter=descriptor.counter,
+        expires=descriptor.expires,
+        file=str(into / entry.path),
+    )
+
+
+_HEADS: Final = ("entry", "version", "counter", "expires", "how", "state")
+
+
+@final
+@attrs.frozen
+class _Line:
+    """One entry of a catalogue.
+
+    Attributes:
+        descriptor: What it says; None: that cannot be read.
+        state: Whether it is good by what the catalogue itself publishes, or why not.
+    """
+
+    entry: str
+    descriptor: Described | None
+    state: str
+
+    def fields(self) -> dict[str, object]:
+        """Return the shown fields, in the order of the table."""
+        said = self.descriptor
+        if said is None:
+            return {"entry": self.entry, "state": self.state}
+        return {
+            "entry": self.entry,
+            "version": said.version,
+            "counter": said.counter,
+            "expires": datetime.fromtimestamp(min(said.expires, _LATEST), UTC).isoformat(),
+            "how": _how(said),
+            "state": self.state,
+        }
+
+
+_LATEST: Final = 253_402_300_799
+"""The last second that a date can be written for."""
+
+
+@command.command("list", short_help="Show what a catalogue offers.")
+@click.argument("where")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def list_entries(*, where: str, as_json: bool) -> int:
+    """List the entries of the catalogue at WHERE, a directory or http URL.
+
+    `signed` means: by a key that the catalogue itself publishes, and neither expired nor
+    revoked. Whether that is the domain's is for `stub verify --trust` to say.
+    """
+    lines: list[_Line] = []
+    with explained_errors():
+        source = source_at(where)
+    run(partial(_listed, source, lines))
+    fields = [line.fields() for line in lines]
+    if as_json:
+        for one in fields:
+            say("stub", **one)
+    else:
+        _table(fields)
+    return ExitCode.OK
+
+
+async def _listed(source: Source, lines: list[_Line]) -> ExitCode:
+    try:
+        with explained_errors():
+            listing = read_listing(await source.read(LISTING, LISTING_BYTES))
+            keys = await _keys(source)
+            places = [f"{one.type}/{one.name}" for one in listing.entries]
+            memory = Memory(revocations=await _revocations(source, keys))
+            lines.extend([await _line(source, place, keys, memory) for place in places])
+    finally:
+        await source.aclose()
+    return ExitCode.OK
+
+
+async def _keys(source: Source) -> Keys:
+    try:
+        return read_keys(await source.read(DOMAIN_KEYS, JWKS_BYTES))
+    except (NotServedError, BadKeysError):
+        return {}
+
+
+async def _revocations(source: Source, keys: Keys) -> Revocations | None:
+    """Return what is revoked; None: there is no list that counts."""
+    try:
+        text = await source.read(REVOKED, REVOCATIONS_BYTES)
+        return signed_revocations(text, keys)
+    except (NotServedError, BadSealError, BadDescriptorError):
+        return None
+
+
+async def _line(source: Source, entry: str, keys: Keys, memory: Memory) -> _Line:
+    descriptor: Described | None = None
+    try:
+        seal = read_seal(
+            await source.read(f"{WELL_KNOWN}/{entry}", DESCRIPTOR_BYTES), SealType.DESCRIPTOR
+        )
+        descriptor = read_descriptor(seal.content)
+        verified(seal, keys)
+        place, now = entry_of(descriptor), time.time_ns() / 1e9
+        refused = judge_entry(place, descriptor, memory, seal.digest, now)
+    except BadSealError as exc:
+        return _Line(entry, descriptor, exc.why)
+    except (BadDescriptorError, NotServedError, SourceAwayError) as exc:
+        return _Line(entry, descriptor, str(exc))
+    return _Line(entry, descriptor, "signed" if refused is None else str(refused.reason))
+
+
+def _how(descriptor: Described) -> str:
+    if descriptor.source_package is not None:
+        return f"code of {descriptor.source_package.publisher}"
+    if isinstance(descriptor, StubDescriptor) and descriptor.profile is not None:
+        return " ".join(filter(None, (descriptor.profile.stub, descriptor.profile.endpoint)))
+    return ""
+
+
+def _table(fields: Sequence[dict[str, object]]) -> None:
+    rows = [_HEADS, *(tuple(str(one.get(head, "")) for head in _HEADS) for one in fields)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        echo("  ".join(cells).rstrip())
+
+
+_MARK: Final = f"/{WELL_KNOWN}/"
+_WORDS: Final = {True: "ok", False: "refused", None: "unknown"}
+
+
+@command.command("verify", short_help="Show a descriptor, and why a runtime would refuse it.")
+@click.argument("where")
+@click.option("--trust", metavar="FILE", type=FILE, help="Trust file, as for runtimes.")
+@click.option("--keys", metavar="FILE", type=FILE, help="Public keys of the domain.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def verify(*, where: str, trust: Path | None, keys: Path | None, as_json: bool) -> int:
+    """Show the descriptor at WHERE, and each check that a runtime makes.
+
+    WHERE is a file, whose package is the file with the same name and .zip, or a place in a
+    catalogue such as https://catalogue.b.example/.well-known/protocolstub/default or the
+    same in a directory. Exit status 4: it would be refused. Without --trust or --keys no
+    signature is verified.
+    """
+    with explained_errors():
+        believed = Believed(
+            None if trust is None else read_trust(trust),
+            None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys")),
+        )
+        source, path = _located(where)
+    seen: list[Inspection] = []
+    run(partial(_inspect, source, path, believed, seen))
+    [inspection] = seen
+    (_print_json if as_json else _print)(inspection)
+    if inspection.refused is not None:
+        why = f"{inspection.refused.why}; {inspection.refused.advice}"
+        raise CommandError(f"a runtime would refuse it: {why}", ExitCode.REFUSED)
+    return ExitCode.OK
+
+
+def _located(where: str) -> tuple[Source, str]:
+    """Return the catalogue that WHERE stands in, and the path there."""
+    base, mark, path = where.rpartition(_MARK)
+    if mark:
+        return source_at(base), f"{WELL_KNOWN}/{path}"
+    file = Path(where)
+    files = {file.name: read_bytes(file, DESCRIPTOR_BYTES, "WHERE")}
+    package = file.with_suffix(".zip")
+    if package != file and package.exists():
+        content = read_bytes(package, PACKAGE_BYTES, "WHERE")
+        files[package_path(sha256(content).hexdigest())] = content
+    return MemorySource(where, files), file.name
+
+
+async def _inspect(
+    source: Source, path: str, believed: Believed, seen: list[Inspection]
+) -> ExitCode:
+    here = what_runs_here()
+    try:
+        with explained_errors():
+            seen.append(await inspect(source, path, believed, here, time.time_ns() / 1e9))
+    finally:
+        await source.aclose()
+    return ExitCode.OK
+
+
+def _print_json(inspection: Inspection) -> None:
+    for check in inspection.checks:
+        say("stub-check", check=check.name, passed=check.passed, text=check.text)
+    if inspection.descriptor is not None:
+        say("stub-descriptor", descriptor=write_body(inspection.descriptor))
+
+
+def _print(inspection: Inspection) -> None:
+    for check in inspection.checks:
+        echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
+
+
+_LIST_DAYS: Final = 7.0
+"""Default validity of a list, in days."""
+
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not _HASH.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no SHA-256 of 64 hexadecimal digits")
+    return value
+
+
+@command.command("revoke", short_help="Revoke descriptors or packages, or renew the list of those.")
+@_into_option
+@click.option("--domain", required=True, callback=check_domain, help="Domain of the list.")
+@click.option(
+    "--key",
+    required=True,
+    metavar="FILE",
+    type=FILE,
+    help="Private key of the domain.",
+)
+@click.option(
+    "--entry",
+    metavar="TYPE/NAME",
+    callback=if_given(check_entry),
+    help="Place whose descriptors are revoked.",
+)
+@click.option(
+    "--up-to",
+    metavar="N",
+    type=Count(1, MAX_ID),
+    help="Last counter that is revoked [default: all, also later ones].",
+)
+@click.option(
+    "--package", metavar="SHA256", callback=_check_hash, help="Hash of a revoked package."
+)
+@click.option("--why", metavar="TEXT", default="", help="Reason, for runtimes.")
+@click.option(
+    "--days",
+    metavar="N",
+    type=Quantity(min=0, max=365, min_open=True),
+    default=_LIST_DAYS,
+    show_default=True,
+    help="Validity of the list; later nothing of the domain is accepted until it is renewed.",
+)
+def revoke(
+    *,
+    into: Path,
+    domain: str,
+    key: Path,
+    entry: tuple[CatalogueType, str] | None,
+    up_to: int | None,
+    package: str | None,
+    why: str,
+    days: float,
+) -> None:
+    """Add an entry to the domain's signed revocation list; without one, renew the list.
+
+    Once there is a list, renew it before it expires.
+    """
+    if up_to is not None and entry is None:
+        raise click.UsageError("--up-to counts descriptors of a place; name it with --entry")
+    now = int(time.time_ns() // 1_000_000_000)
+    added: list[Revoked] = []
+    if entry is not None:
+        address = Entry(domain, *entry).address
+        added.append(Revoked(cguid=address, counter=up_to or MAX_ID, why=why))
+    if package is not None:
+        added.append(Revoked(sha256=package, why=why))
+    with explained_errors():
+        times = now, now + seconds(days)
+        made = CatalogueFolder(into).revoke(domain, tuple(added), read_signer(key), times)
+    say(
+        "stub-revocations",
+        domain=made.domain,
+        counter=made.counter,
+        expires=made.expires,
+        entries=len(made.revoked),
+    )

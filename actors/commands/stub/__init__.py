@@ -1,1 +1,0 @@
-"""The commands `stub ...`: descriptors by which other domains reach this one."""

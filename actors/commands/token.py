@@ -1,0 +1,376 @@
+"""`python -m actors token`: keys and login tokens, for development."""
+
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+import orjson
+
+from actors.cli.failure import run, say
+from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
+from actors.cli.options import FILE, Quantity, check_address, check_domain, if_given
+from actors.commands.config import read_signer
+from actors.keys.key_file import KeyFileError, open_key_file
+from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
+from actors.keys.key_source import KeysAwayError, KeySource
+from actors.keys.runtime_key import read_runtime_key
+from actors.keys.signing import make_key
+from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
+from actors.node.login.key_provider import terms_of
+from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
+from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.node import JWKS_BYTES, TOKEN_CHARS, TOKEN_LIFE
+
+
+@click.group("token", cls=OrderedGroup)
+def command() -> None:
+    """Make keys and login tokens for development.
+
+    A node started with --jwks takes such tokens; in production an identity provider
+    makes them. Keys for EdDSA sign catalogues, too.
+    """
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PRIVATE: Final = 0o600
+_PUBLIC: Final = 0o644
+_PRIVATE_FOLDER: Final = 0o700
+"""Mode of the public set: only its owner may add keys, since a key lets its holder in."""
+
+_SET: Final = "jwks.json"
+
+
+def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not _NAME.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no name such as 2026-11 of at most 64 characters")
+    return value
+
+
+@command.command("keys", short_help="Make a key that signs, and the set of public keys.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the files; made if it does not exist.",
+)
+@click.option(
+    "--alg",
+    type=click.Choice(ALGORITHMS),
+    default="EdDSA",
+    show_default=True,
+    help="Algorithm of the key.",
+)
+@click.option(
+    "--kid",
+    metavar="NAME",
+    callback=_check_name,
+    help="Name of the key in tokens [default: made from the key].",
+)
+def make_keys(*, out: Path, alg: str, kid: str | None) -> None:
+    """Make a key that signs tokens, and put its public part into DIR/jwks.json.
+
+    The private key goes into a file of its own that only you can read; no file is
+    overwritten. Called again it adds another key to the set: tokens of both are good
+    until you take the old one out of the set.
+    """
+    key = make_key(alg, kid)
+    private, public = out / f"{key.name}.key.json", out / _SET
+    try:
+        out.mkdir(_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        entries = _entries(public, key.name)
+        _write(private, orjson.dumps(key.private()), _PRIVATE)
+        _replace(public, orjson.dumps({"keys": [*entries, key.public()]}))
+    except FileExistsError as exc:
+        raise CommandError(
+            f"{exc.filename} is there already; choose another --kid or directory"
+        ) from exc
+    except OSError as exc:
+        raise CommandError(
+            f"cannot write {exc.filename}: {exc.strerror}; choose another directory with --out"
+        ) from exc
+    say("token-keys", kid=key.name, alg=alg, key=str(private), jwks=str(public))
+
+
+def _entries(public: Path, name: str) -> list[Json]:
+    """Return the keys that are in the set already."""
+    if not public.exists():
+        return []
+    text = public.read_bytes()
+    try:
+        known = read_keys(text)
+    except BadKeysError as exc:
+        raise CommandError(
+            f"cannot add to {public}: {exc.reason}; mend it or choose another directory"
+        ) from exc
+    if name in known:
+        raise CommandError(f"{public} has a key {name!r} already; choose another --kid")
+    content: JsonObject = orjson.loads(text)
+    entries = content["keys"]
+    return entries if isinstance(entries, list) else []
+
+
+def _write(path: Path, text: bytes, mode: int) -> None:
+    """Write a file that has its rights from its first moment, and never an existing one."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text)
+
+
+def _replace(path: Path, text: bytes) -> None:
+    """Write a file so that a reader finds the old one or the new one, whole."""
+    fresh = path.with_suffix(f".{os.getpid()}.new")
+    _write(fresh, text, _PUBLIC)
+    fresh.replace(path)
+
+
+@command.command(
+    "key", short_help="Show the thumbprint of a runtime's key, made if it is not there."
+)
+@click.argument("file", type=FILE)
+def show_key(*, file: Path) -> None:
+    """Show the thumbprint of the key in FILE, which `runtime --identity FILE` uses.
+
+    A file that does not exist is made, with a new key, and only you can read it. A token that is
+    bound to the thumbprint, by `token issue --for-key`, opens sessions for the holder of the key
+    only.
+    """
+    try:
+        echo(open_key_file(file).thumbprint)
+    except KeyFileError as exc:
+        raise CommandError(f"{exc}; name another FILE") from exc
+
+
+_LIFE: Final = 300.0
+"""Default validity of a token, in seconds."""
+
+_NAME_BYTES: Final = 16
+
+
+def _check_user(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    url = parse(check_address(ctx, parameter, value))
+    if url.scheme != "user" or not url.path:
+        raise click.BadParameter(f"{value!r} is no user such as user://a.example/alice")
+    return url.text
+
+
+def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    url = parse(check_address(ctx, parameter, value))
+    if not is_node(url.text) and (url.scheme != RUNTIME_SCHEME or len(url.path) != 1):
+        raise click.BadParameter(
+            f"{value!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra, and no node such as "
+            f"{message_node('a.example')}"
+        )
+    return url.text
+
+
+def _check_addresses(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(check_address(ctx, parameter, value) for value in values)
+
+
+_THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
+
+
+def _check_key(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the thumbprint of a key that is given by it, or by its file."""
+    path = Path(value)
+    if not path.exists() and _THUMBPRINT.fullmatch(value):
+        return value
+    try:
+        with path.open("rb") as file:
+            return read_runtime_key(file.read(JWKS_BYTES)).thumbprint
+    except OSError as exc:
+        raise click.BadParameter(
+            f"{value!r} is no thumbprint and no file of a key; see `token key`"
+        ) from exc
+    except BadKeysError as exc:
+        raise click.BadParameter(f"{value} holds no key of a runtime: {exc.reason}") from exc
+
+
+@command.command("issue", short_help="Make a token and print it.")
+@click.option(
+    "--key",
+    required=True,
+    metavar="FILE",
+    type=FILE,
+    help="Private key, made by `token keys`.",
+)
+@click.option("--user", required=True, callback=_check_user, help="User of the token.")
+@click.option(
+    "--domain", required=True, callback=check_domain, help="Domain whose node accepts it."
+)
+@click.option("--issuer", metavar="TEXT", help="Issuer [default: the user's domain].")
+@click.option("--role", metavar="NAME", multiple=True, help="Role of the user; repeatable.")
+@click.option(
+    "--runtime",
+    metavar="URL",
+    callback=_check_runtime,
+    help="Only runtime that may use it, or the node of another domain, which needs a token that "
+    "names it.",
+)
+@click.option(
+    "--address",
+    metavar="URL",
+    multiple=True,
+    callback=_check_addresses,
+    help="Address of the runtime, and all below it, at the node of another domain than its own; "
+    "repeatable.",
+)
+@click.option(
+    "--for-key",
+    metavar="THUMBPRINT|FILE",
+    callback=if_given(_check_key),
+    help="Only holder of this key may use it: the thumbprint that `token key` shows, or the file.",
+)
+@click.option(
+    "--life",
+    metavar="SECONDS",
+    type=Quantity(min=1, max=TOKEN_LIFE),
+    default=_LIFE,
+    show_default=True,
+    help="Validity of the token.",
+)
+@click.option(
+    "--not-before",
+    metavar="SECONDS",
+    type=Quantity(min=0),
+    help="Seconds until it becomes valid [default: 0].",
+)
+def issue(  # noqa: PLR0913 - one for each option
+    *,
+    key: Path,
+    user: str,
+    domain: str,
+    issuer: str | None,
+    role: tuple[str, ...],
+    runtime: str | None,
+    address: tuple[str, ...],
+    for_key: str | None,
+    life: float,
+    not_before: float | None,
+) -> None:
+    """Make a login token and print it.
+
+    It opens one session, once.
+    """
+    signer, now = read_signer(key), time.time_ns() // 1_000_000_000
+    claims = _given(
+        iss=issuer or host_of(user),
+        sub=user,
+        aud=domain,
+        iat=now,
+        nbf=None if not_before is None else now + int(not_before),
+        exp=now + int(life),
+        jti=secrets.token_urlsafe(_NAME_BYTES),
+        roles=[*role] or None,
+        runtime=runtime,
+        addresses=[*address] or None,
+        cnf=None if for_key is None else {"jkt": for_key},
+    )
+    echo(signer.signed(claims))
+
+
+def _given(**claims: Json) -> JsonObject:
+    """Return the claims that there are; None: there is none."""
+    return {name: value for name, value in claims.items() if value is not None}
+
+
+_STDIN: Final = "-"
+
+
+def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    if value is not None and ctx.params.get("domain") is None:
+        raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")
+    return value
+
+
+@command.command("show", short_help="Show what a token claims, and why a node would refuse it.")
+@click.argument("token", metavar="TOKEN|-")
+@click.option(
+    "--domain",
+    is_eager=True,
+    callback=if_given(check_domain),
+    help="Domain whose node would receive it.",
+)
+@click.option(
+    "--jwks",
+    metavar="FILE|URL",
+    callback=_check_both,
+    help="Public keys to verify it, as that node does.",
+)
+@click.option(
+    "--client",
+    metavar="TEXT",
+    multiple=True,
+    help="As of the node: a client whose tokens it accepts; repeatable.",
+)
+@click.option(
+    "--max-token-life",
+    metavar="SECONDS",
+    type=Quantity(min=1),
+    default=TOKEN_LIFE,
+    show_default=True,
+    help="As of the node: it refuses tokens that live longer.",
+)
+def show(
+    *,
+    token: str,
+    domain: str | None,
+    jwks: str | None,
+    client: tuple[str, ...],
+    max_token_life: float,
+) -> int:
+    """Show the claims of a token; - reads it from standard input.
+
+    Without --jwks nothing is verified: anyone can have written it. With --jwks and
+    --domain it exits with 4 if a node of that domain would refuse it, and says why. Of a
+    token that is bound to a key (claim cnf), the holder is assumed to show it.
+    """
+    text = sys.stdin.read(TOKEN_CHARS + 2) if token == _STDIN else token
+    try:
+        read = read_token(text.strip())
+    except BadTokenError as exc:
+        raise CommandError(
+            f"{exc}; copy it whole, or have a file read by `token show - < FILE`", ExitCode.FAILED
+        ) from exc
+    if jwks is None:
+        _show(read, {"verified": False})
+        echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
+        return ExitCode.OK
+    from actors.commands.node.command import key_source  # noqa: PLC0415 - slow to import
+
+    terms = terms_of(domain or "", clients=client, life=max_token_life)
+    return run(partial(_verify, read, key_source(jwks), terms))
+
+
+async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) -> ExitCode:
+    try:
+        claims = verified(token, await source.fetch())
+    except KeysAwayError as exc:
+        raise CommandError(f"{exc}; correct --jwks", ExitCode.CANNOT_CONNECT) from exc
+    except BadTokenError as exc:
+        raise CommandError(f"a node would refuse it: {exc.reason}", ExitCode.REFUSED) from exc
+    finally:
+        await source.aclose()
+    bound = key_of(claims)
+    verdict = AssertionCore(terms).judge(claims, token.digest, time.time_ns() / 1e9, bound)
+    _show(token, {"verified": True})
+    if isinstance(verdict, Unacceptable):
+        raise CommandError(f"a node would refuse it: {verdict.why}", ExitCode.REFUSED)
+    return ExitCode.OK
+
+
+def _show(token: SignedToken, verdict: Mapping[str, Json]) -> None:
+    say("token", **verdict, kid=token.key_name, alg=token.algorithm, claims=token.claims)

@@ -1,1 +1,0 @@
-"""The commands `token ...`: keys and login tokens for development."""
