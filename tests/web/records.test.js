@@ -63,6 +63,20 @@ test("an address that is another's by now, or given back, is claimed no more", a
   assert.deepEqual([first, second, next].map(({ url }, at) => about("subscribe", PATHS, url) - before[at]), [0, 0, 1]);
 });
 
+test("an address that is given back while it is claimed again is claimed no more", async () => {
+  const { given, about, forget, deploy, done, node } = await opened();
+  const hyperty = await deploy();
+  given[`subscribe ${PATHS} ${hyperty.url}`] = { code: 503, retryAfter: 1 };
+  await forget(4);
+  const closed = hyperty.close();
+  await node.clock.turn(60);
+  await closed;
+  const last = about("subscribe", PATHS, hyperty.url);
+  assert.ok(last >= 3, `claimed ${last} times`);
+  await node.clock.turn(60);
+  assert.equal(about("subscribe", PATHS, hyperty.url), last);
+});
+
 test("a record that could not be kept alive is kept alive soon after", async () => {
   const { node, given, about, deploy } = await opened();
   const { url } = await deploy();

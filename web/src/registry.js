@@ -737,12 +737,12 @@ export class Registry {
   }
 
   /**
-   * Claim an address, as often as it takes to be answered.
+   * Claim an address, as often as it takes to be answered, but none that is given back meanwhile.
    *
    * @param {string} url
    */
   async #claimed(url) {
-    for (;;) {
+    while (this.#owned.has(url) || this.#kept.has(url)) {
       const code = codeOf(await this.claim(url));
       if ((code !== CODES.TIMEOUT && code !== CODES.UNAVAILABLE) || !this.#stub) return;
       await sleep(this.#tools.clock, RETRY_AFTER);

@@ -151,15 +151,19 @@ class AddressAllocation:
                     await self._claim((address,))
 
     async def _claim(self, addresses: tuple[str, ...]) -> bool:
-        """Claim addresses, as often as it takes to be answered; return whether they are ours."""
+        """Claim addresses, as often as it takes to be answered; return whether they are ours.
+
+        An address that is given back meanwhile is not claimed again.
+        """
         pause = RETRY_AFTER
-        body = Path(addresses, self._port.url)
-        while True:
+        while owned := tuple(address for address in addresses if address in self._owned):
+            body = Path(owned, self._port.url)
             answer = await self._request(MessageType.SUBSCRIBE, self._paths, body)
             if answer.code not in {Code.TIMEOUT, Code.UNAVAILABLE}:
                 return answer.code <= LAST_SUCCESS
             await trio.sleep(pause)
             pause = min(2 * pause, RENEW_TIMEOUT)
+        return True
 
     async def _allocate(self, reply: Reply[tuple[str, ...]], scheme: str, number: int) -> None:
         body = Allocate(scheme, AllocationRequest(number))

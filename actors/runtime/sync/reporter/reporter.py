@@ -607,8 +607,10 @@ class ReportedObjects:
     async def _call_back(self, url: str, manager: str) -> None:
         """Notify a sync manager that an object is back; it lists its observers."""
         async with self._restores:
-            pause = READ_PAUSE
-            for _ in range(RESTORE_TRIES):
+            pause, tries = READ_PAUSE, 0
+            # An object that is deleted meanwhile has neither observers nor an address.
+            while url in self._objects and tries < RESTORE_TRIES:
+                tries += 1
                 body, sender = write_body(ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
                 answer = await self.out.bus.request(
                     self.out.request(MessageType.SUBSCRIBE, manager, body, sender)

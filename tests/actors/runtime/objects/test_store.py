@@ -15,6 +15,8 @@ from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import SESSION_IDLE
 from specs.message import MessageType
+from specs.trace import Op
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 NODE = "ws://127.0.0.1:4000/link"
@@ -78,11 +80,11 @@ class World:
         config = NodeConfig(domain="a.ex", listen="127.0.0.1:4000", ids=ids)
         return await self._live(actors.open_node(config, network=self.network))
 
-    async def runtime(self, name, *, store=True):
+    async def runtime(self, name, *, store=True, trace=None):
         ids = IdSource(int(trio.current_time() * 1000))
         place = self.folder / f"{name}.sqlite" if store else None
         config = RuntimeConfig(domain="a.ex", name=name, node=NODE, ids=ids, store=place)
-        life = await self._live(actors.open_runtime(config, network=self.network))
+        life = await self._live(actors.open_runtime(config, network=self.network, trace=trace))
         life.hyperty = await life.thing.deploy(Open, "todo")
         return life
 
@@ -272,6 +274,28 @@ async def test_an_object_that_was_deleted_meanwhile_ends_the_copy(tmp_path, auto
             async with rb.hyperty.observe(thing.url, store=True):
                 pass
         assert refused.value.code == 404
+
+
+async def test_a_stored_object_that_is_deleted_calls_no_observer_back(tmp_path, autojump_clock):
+    """SYN-25, I-T7, I-T12: its address is nobody's any more, and nothing is sent from there."""
+    tracer = MemoryTracer()
+    async with world(tmp_path) as there:
+        await there.node()
+        ra, rb = await there.runtime("ra"), await there.runtime("rb", store=False)
+        async with ra.hyperty.report("comm", {}, name="todo", store=True) as thing:
+            async with AsyncExitStack() as observing:
+                await observing.enter_async_context(rb.hyperty.observe(thing.url))
+                await ra.stop()
+                await rb.stop()
+        ra = await there.runtime("ra", trace=tracer)
+        async with ra.hyperty.report("comm", {}, name="todo", store=True) as again:
+            assert again.resumed
+            await again.delete()
+        await trio.sleep(60)
+    sender = f"{thing.url}/subscription"
+    calls = [fact.op for fact in tracer.facts if fact.from_ == sender and fact.ref is None]
+    assert Op.SUBMIT in calls
+    assert Op.DENY not in calls
 
 
 async def test_nothing_is_said_before_it_is_on_disk(tmp_path, autojump_clock, monkeypatch):

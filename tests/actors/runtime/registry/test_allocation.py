@@ -7,7 +7,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from fsm.registry.addresses import Purpose
-from specs.addresses.address import address_allocation
+from specs.addresses.address import address_allocation, subscription_manager
 from specs.bodies.registry import Allocated
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_LIST
@@ -172,6 +172,25 @@ async def test_who_waits_when_the_runtime_closes_gets_an_error_and_who_calls_lat
         await call(ends, allocation.parts.allocate, "hyperty", 1)
         await call(ends, allocation.parts.free, (A,))
     assert ends == [ActorStoppedError] * 5
+
+
+async def test_an_address_that_is_given_back_meanwhile_is_not_claimed_again(autojump_clock):
+    async with open_bus() as world, trio.open_nursery() as nursery:
+        allocation = await open_allocation(world)
+        paths = subscription_manager("a.ex")
+        claims = await world.component(paths)
+        for address in (A, B):
+            allocation.parts.keep(address, PURPOSE)
+        nursery.start_soon(allocation.parts.claim_all)
+        await world.settle()
+        nursery.start_soon(allocation.parts.free, (A,))
+        await world.settle()
+        await allocation.answer()
+        with trio.fail_after(60):
+            while len(claims) == 1:
+                await trio.sleep(1)
+        await world.port(paths).post(reply_to(claims[-1].message, Code.OK))
+    assert [one.message.body["resources"] for one in claims] == [[A, B], [B]]
 
 
 async def test_the_address_of_the_allocation_takes_no_requests(autojump_clock):
