@@ -21,7 +21,7 @@ from actors.node.group.link import HeldLinks, ReadOut, RowRefusals
 from actors.node.group.messages import StoreRef, WriteRows
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import CatalogueRead, PoliciesReread
-from actors.node.policy.engine import DomainPolicies
+from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
 from fsm.effects import Refused, RowChanged

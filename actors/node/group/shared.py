@@ -26,7 +26,7 @@ from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.rows import Agreed
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import BusMessage
-from actors.node.policy.engine import DomainPolicies
+from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.trace import ComponentTrace
 from actors.policy.store import PolicyConfig, PolicyStore

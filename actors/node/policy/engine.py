@@ -3,13 +3,11 @@
 Messages to `MN(d)/policy` manage the policies; only administrators may send them.
 """
 
-from collections.abc import Callable, Mapping
-from enum import IntEnum, StrEnum
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
-import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
@@ -31,8 +29,6 @@ from actors.policy.store import (
     say_reread,
 )
 from fsm.effects import Refused
-from fsm.group import policies
-from fsm.group.rows import THE_NODE, Change
 from fsm.policy.attributes import Place, Request, domain
 from fsm.policy.model import Book
 from fsm.registry.node_rights import Ownership
@@ -41,152 +37,11 @@ from specs.identity import Identity
 from specs.message import Message, refuse
 from specs.reply_code import Code
 
-# The policies of the domain, as the engine has them: all nodes judge by the same version.
+if TYPE_CHECKING:
+    from actors.node.policy.domain import DomainPolicies
+
 
 _log = get_logger("actors.policy")
-
-Answer: TypeAlias = Callable[[Book | Refused], None]
-"""Takes the policies that are in effect after a change, or why it was not made."""
-
-_Write: TypeAlias = Callable[[Change], None]
-
-
-@final
-class DomainPolicies:
-    """Host of the core that decides by which policies a node judges.
-
-    It outlives a bus that crashes; `begin` connects it with the next one.
-
-    Args:
-        store: The policies by which the node judges; at first, those of its files.
-
-    Attributes:
-        wall: Returns the seconds since the epoch; a node that joins a group sets it.
-    """
-
-    def __init__(self, store: PolicyStore) -> None:
-        self._store: Final = store
-        self._core: Final = policies.PoliciesCore(store.book)
-        self._write: _Write = _nowhere
-        self._objection: Callable[[], Refused | None] = _no_objection
-        self._answer: Answer = _to_nobody
-        self.wall: Callable[[], float] = trio.current_time
-
-    def begin(self, write: _Write, objection: Callable[[], Refused | None]) -> None:
-        """Work with a bus, which knows nothing of the engine yet.
-
-        Args:
-            write: Writes a row.
-            objection: Returns why nothing can be written now; None: it can.
-        """
-        self.fenced()
-        self._write, self._objection = write, objection
-
-    @property
-    def versions(self) -> Mapping[StrEnum | IntEnum, int]:
-        """The version of the domain, and the one by which the node judges; 0: there is none."""
-        return self._core.versions
-
-    def why_not(self) -> str | None:
-        """Return why the node denies all messages, as half a sentence; None: it does not."""
-        return self._core.problem
-
-    @property
-    def objection(self) -> Refused | None:
-        """Why the node opens no sessions; None: it does."""
-        problem = self._core.problem
-        why = f"this node denies all: of the policies of the domain, {problem}"
-        return None if problem is None else Refused(Code.UNAVAILABLE, why)
-
-    # ---- what the engine has
-
-    def there(self, row: policies.PolicyRow | None) -> None:
-        """Note what the engine has; None: no policies."""
-        self._feed(policies.Missing() if row is None else row)
-
-    def written(self, key: str) -> None:
-        """Note that the engine has what this node wrote.
-
-        Args:
-            key: Key of the row, which may be any.
-        """
-        if key == policies.POLICY_KEY:
-            self._feed(policies.Written())
-
-    def known(self) -> bool:
-        """Note that the node is a member, and knows what the engine has. Idempotent.
-
-        Returns:
-            Whether the node knows by which policies it judges: nothing is being written.
-        """
-        self._feed(policies.Known())
-        return self._core.is_settled
-
-    def fenced(self) -> None:
-        """Note that the node is no member any more."""
-        self._feed(policies.Fenced())
-
-    # ---- changes
-
-    def propose(self, book: Book, answer: Answer, *, is_of_files: bool = False) -> None:
-        """Give the domain other policies.
-
-        Args:
-            book: The policies.
-            answer: Is told the outcome, when it is known.
-            is_of_files: Whether they are what the files of this node say.
-        """
-        objection = self._objection() or (None if self._core.is_settled else policies.BUSY)
-        if objection is None:
-            self._answer = answer
-            self._feed(policies.Proposed(book, is_of_files, int(self.wall())))
-        else:
-            answer(objection)
-
-    def _feed(self, happened: policies.Input) -> None:
-        for effect in self._core.feed(happened):
-            match effect:
-                case policies.Judged(book):
-                    self._judge(book)
-                case policies.WrittenDown(book):
-                    self._write(Change(policies.PolicyRow(book.version, book), THE_NODE))
-                case policies.Made(book):
-                    self._answered(book)
-                case Refused():
-                    self._answered(effect)
-                case policies.FilesDiffer(version):
-                    why = "SIGHUP gives the domain those of this node's files"
-                    _log.warning("policy files differ", version=version, what=why)
-                case _:
-                    assert_never(effect)
-
-    def _judge(self, book: Book) -> None:
-        self._store.adopt(book)
-        problem = self._core.problem
-        if problem is None:
-            _log.info("policies of the domain", version=book.version, sets=len(book.sets))
-        else:
-            _log.error("policies unreadable, all is denied", why=problem)
-
-    def _answered(self, outcome: Book | Refused) -> None:
-        answer, self._answer = self._answer, _to_nobody
-        answer(outcome)
-
-
-def _nowhere(_: Change) -> None:
-    """Write to no engine: there is no bus yet."""
-
-
-def _no_objection() -> Refused | None:
-    """Return None: there is no bus yet."""
-
-
-def _to_nobody(_: Book | Refused) -> None:
-    """Answer nobody: the node itself wrote."""
-
-
-if TYPE_CHECKING:
-    from actors.node.policy.engine import DomainPolicies
 
 
 @final
@@ -396,7 +251,7 @@ def policing_of(
     policing = Policing(PolicyStore(config), addresses, clock)
     if is_shared:
         # Not needed by the only node of a domain.
-        from actors.node.policy.engine import DomainPolicies  # noqa: PLC0415
+        from actors.node.policy.domain import DomainPolicies  # noqa: PLC0415
 
         policing.domain = DomainPolicies(policing.store)
     return policing
