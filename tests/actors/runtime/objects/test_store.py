@@ -282,11 +282,12 @@ async def test_a_stored_object_that_is_deleted_calls_no_observer_back(tmp_path, 
     async with world(tmp_path) as there:
         await there.node()
         ra, rb = await there.runtime("ra"), await there.runtime("rb", store=False)
-        async with ra.hyperty.report("comm", {}, name="todo", store=True) as thing:
-            async with AsyncExitStack() as observing:
-                await observing.enter_async_context(rb.hyperty.observe(thing.url))
-                await ra.stop()
-                await rb.stop()
+        async with (
+            ra.hyperty.report("comm", {}, name="todo", store=True) as thing,
+            rb.hyperty.observe(thing.url),
+        ):
+            await ra.stop()
+            await rb.stop()
         ra = await there.runtime("ra", trace=tracer)
         async with ra.hyperty.report("comm", {}, name="todo", store=True) as again:
             assert again.resumed
