@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, Protocol, final
 
 import attrs
 
@@ -66,20 +66,6 @@ class Offered:
 
 
 @final
-@attrs.frozen(slots=True)
-class Batch:
-    """Messages that the engine is to keep.
-
-    Attributes:
-        number: Names the batch; the answer of the engine repeats it.
-        offered: The messages, in order; none: there is no batch.
-    """
-
-    number: int
-    offered: Sequence[Offered] = ()
-
-
-@final
 class AcceptCore:
     """What waits to be kept by the engine, in order; one batch is under way at a time.
 
@@ -91,76 +77,44 @@ class AcceptCore:
         self._domain = domain
         limits = Share(DURABLE_WAITING, DURABLE_WAITING_BYTES)
         self._waiting = UserQueue[Offered]("durable messages that wait", limits)
-        self._asked = Batch(0)
+        self._number = 0
+        self._batch: Sequence[Offered] = ()
 
     @property
     def is_settled(self) -> bool:
         """True if nothing waits, and nothing is under way."""
-        return not self._waiting and not self._asked.offered
+        return not self._waiting and not self._batch
 
     def offer(self, one: Offered) -> Refused | None:
         """Take a message; return why there is no room, None if there was."""
         return self._waiting.put(one, user_of(one.message, self._domain), len(one.payload))
 
-    def batch(self) -> Batch | None:
-        """Return what is to be given to the engine now; None: nothing, or a batch is under way."""
-        if self._asked.offered or not self._waiting:
-            return None
-        offered = self._waiting.take(DURABLE_BATCH)
-        self._asked = Batch(self._asked.number + 1, offered)
-        return self._asked
+    def begin_batch(self) -> tuple[int, Sequence[Offered]] | None:
+        """Return what is to be given to the engine now, in order, and the number of the batch.
 
-    def answered(self, number: int) -> Sequence[Offered]:
+        None: nothing is, or a batch is under way.
+        """
+        if self._batch or not self._waiting:
+            return None
+        self._number += 1
+        self._batch = self._waiting.take(DURABLE_BATCH)
+        return self._number, self._batch
+
+    def end_batch(self, number: int) -> Sequence[Offered]:
         """Return the messages of a batch, whose outcomes are known; none: it was given up.
 
         Args:
             number: Number of the batch.
         """
-        return self.given_up() if number == self._asked.number else ()
+        return self.give_up_batch() if number == self._number else ()
 
-    def given_up(self) -> Sequence[Offered]:
+    def give_up_batch(self) -> Sequence[Offered]:
         """Return what was under way: its outcome will never be known."""
-        offered, self._asked = self._asked.offered, Batch(self._asked.number)
+        offered, self._batch = self._batch, ()
         return offered
 
 
 # ---- the end of the receiver
-
-
-@final
-@attrs.frozen(slots=True)
-class Attached:
-    """A session of a runtime has a link at this node.
-
-    Attributes:
-        whose: What the session belongs to: a user, or a key.
-    """
-
-    runtime: str
-    whose: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Detached:
-    """It has none any more."""
-
-    runtime: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Listing:
-    """Each log that has an entry is reported from now on, and then each further entry."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Reached:
-    """The log of a runtime has an entry at a position, or has had one."""
-
-    runtime: str
-    position: int
 
 
 @final
@@ -180,107 +134,28 @@ class Kept:
     until: float = math.inf
 
 
-@final
-@attrs.frozen(slots=True)
-class Fetched:
-    """A log was read; fewer entries than asked for are all there are."""
+class LogPort(Protocol):
+    """The host of the logs; a method never calls the core back."""
 
-    runtime: str
-    number: int
-    entries: Sequence[Kept]
+    def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
+        """Read a log; `DeliverCore.take_entries` takes the outcome.
 
+        Args:
+            runtime: Address of the runtime.
+            number: Names the request; the outcome repeats it.
+            after: Position behind which entries are wanted.
+            most: How many of them.
+        """
 
-@final
-@attrs.frozen(slots=True)
-class Unfetched:
-    """A log could not be read."""
+    def deliver(self, runtime: str, position: int, message: Message) -> None:
+        """Give a message to the session of a runtime."""
 
-    runtime: str
-    number: int
+    def trim(self, runtime: str, position: int) -> None:
+        """Remove the entries of a log up to a position; `take_trim` takes the outcome."""
 
+    def give_up(self, runtime: str, message: Message | None, why: str) -> None:
+        """End a message without an answer of its receiver; None: an entry that is none of ours."""
 
-@final
-@attrs.frozen(slots=True)
-class Trimmed:
-    """A log was trimmed, or could not be."""
-
-    runtime: str
-    position: int
-    is_done: bool
-
-
-@final
-@attrs.frozen(slots=True)
-class Answered:
-    """A runtime answers a message."""
-
-    runtime: str
-    answer: Message
-
-
-@final
-@attrs.frozen(slots=True)
-class Began:
-    """The engine can be asked from now on; what it was asked before is not answered any more."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Tick:
-    """Something is due."""
-
-
-News: TypeAlias = Listing | Reached | Fetched | Unfetched | Trimmed
-Input: TypeAlias = Attached | Detached | Answered | Began | Tick | News
-
-
-@final
-@attrs.frozen(slots=True)
-class Fetch:
-    """Read a log.
-
-    Attributes:
-        number: Names the request; `Fetched` or `Unfetched` repeats it.
-        after: Position behind which entries are wanted.
-        most: How many of them.
-    """
-
-    runtime: str
-    number: int
-    after: int
-    most: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Deliver:
-    """Give a message to the session of a runtime."""
-
-    runtime: str
-    position: int
-    message: Message
-
-
-@final
-@attrs.frozen(slots=True)
-class Trim:
-    """Remove the entries of a log up to a position."""
-
-    runtime: str
-    position: int
-
-
-@final
-@attrs.frozen(slots=True)
-class GaveUp:
-    """A message ends without an answer of its receiver; None: an entry that is none of ours."""
-
-    runtime: str
-    message: Message | None
-    why: str
-
-
-Effect: TypeAlias = Fetch | Deliver | Trim | GaveUp
 
 _ANOTHERS: Final = "its runtime belongs to another user, or has another key, than when it was sent"
 _UNREADABLE: Final = "the entry of the log cannot be read"
@@ -382,9 +257,14 @@ class _Log:
 
 @final
 class DeliverCore:
-    """The logs of the runtimes that have a link at this node."""
+    """The logs of the runtimes that have a link at this node.
 
-    def __init__(self) -> None:
+    Args:
+        port: The host.
+    """
+
+    def __init__(self, port: LogPort) -> None:
+        self._port: Final = port
         self._logs: dict[str, _Log] = {}
         # Of each log that may have entries the highest position of one; None: of any log.
         self._filled: dict[str, int] | None = None
@@ -404,162 +284,175 @@ class DeliverCore:
         return log is not None and any(one.is_answered_by(answer) for one in log.items)
 
     def deadline(self) -> float:
-        """Return when a `Tick` is due."""
+        """Return when `tick` is due."""
         return self._alarms.deadline()
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        for runtime in self._alarms.due(now):
+            self._proceed(runtime, now)
+
+    # ---- links
+
+    def attach(self, runtime: str, whose: str, now: float) -> None:
+        """Begin with the log of a runtime: its session has a link at this node.
 
         Args:
-            happened: The input.
+            runtime: Address of the runtime.
+            whose: What the session belongs to: a user, or a key.
             now: Seconds on the host's clock.
         """
-        match happened:
-            case Attached(runtime, whose):
-                return [*self._detach(runtime), *self._attach(runtime, whose, now)]
-            case Detached(runtime):
-                return self._detach(runtime)
-            case Began():
-                return self._begin(now)
-            case Tick():
-                due = self._alarms.due(now)
-                return [effect for one in due for effect in self._go_on(one, now)]
-            case Fetched() | Unfetched():
-                return self._fetched(happened, now)
-            case _:
-                self._note(happened)
-                return [] if isinstance(happened, Listing) else self._heard(happened, now)
-
-    def _note(self, news: Listing | Reached | Trimmed | Answered) -> None:
-        """Note whether logs may have entries."""
-        filled = {} if isinstance(news, Listing) else self._filled
-        match news:
-            case Reached(runtime, position) if filled is not None:
-                filled[runtime] = max(position, filled.get(runtime, 0))
-                if len(filled) > DURABLE_LOGS:
-                    filled = None
-            case Trimmed(runtime, position, is_done=True) if filled is not None:
-                if filled.get(runtime, 0) <= position:
-                    filled.pop(runtime, None)
-        self._filled = filled
-
-    def _heard(self, happened: Reached | Trimmed | Answered, now: float) -> list[Effect]:
-        log = self._logs.get(happened.runtime)
-        if log is None:
-            return []
-        match happened:
-            case Reached(_, position):
-                if position > log.known:
-                    log.known, log.is_behind = position, True
-            case Trimmed(_, position, is_done):
-                log.is_trimming = False
-                if is_done:
-                    log.trimmed = max(log.trimmed, position)
-                else:
-                    log.trims_at = now + GROUP_RETRY
-            case Answered(_, answer):
-                _answered(log, answer, now)
-            case _:
-                assert_never(happened)
-        return self._go_on(happened.runtime, now)
-
-    def _begin(self, now: float) -> list[Effect]:
-        self._fetching = 0
-        effects: list[Effect] = []
-        for runtime, log in self._logs.items():
-            # What it has had to say meanwhile is not known.
-            log.fetch, log.is_trimming, log.is_behind = None, False, True
-            effects += self._go_on(runtime, now)
-        return effects
-
-    def _attach(self, runtime: str, whose: str, now: float) -> list[Effect]:
+        self.detach(runtime)
         known = 0 if self._filled is None else self._filled.get(runtime, 0)
         is_behind = known > 0 or self._filled is None
         self._logs[runtime] = _Log(runtime, whose, known, is_behind)
-        return self._go_on(runtime, now)
+        self._proceed(runtime, now)
 
-    def _detach(self, runtime: str) -> list[Effect]:
+    def detach(self, runtime: str) -> None:
+        """Leave the log of a runtime: its session has no link any more. Idempotent."""
         log = self._logs.pop(runtime, None)
         self._unread.pop(runtime, None)
         self._alarms.set(runtime, math.inf)
-        if log is None or not log.must_trim:
-            return []
-        return [Trim(runtime, log.ended)]
+        if log is not None and log.must_trim:
+            self._port.trim(runtime, log.ended)
 
-    def _fetched(self, happened: Fetched | Unfetched, now: float) -> list[Effect]:
-        runtime = happened.runtime
+    def take_answer(self, runtime: str, answer: Message, now: float) -> None:
+        """Take the answer of a runtime to a message that was delivered."""
+        log = self._logs.get(runtime)
+        if log is not None:
+            _apply_answer(log, answer, now)
+            self._proceed(runtime, now)
+
+    # ---- the engine
+
+    def begin(self, now: float) -> None:
+        """Ask the engine anew: it can be asked now, and answers nothing that was asked before."""
+        self._fetching = 0
+        for runtime, log in self._logs.items():
+            # What it has had to say meanwhile is not known.
+            log.fetch, log.is_trimming, log.is_behind = None, False, True
+            self._proceed(runtime, now)
+
+    def begin_list(self) -> None:
+        """Expect each log that has an entry to be reported, and then each further entry."""
+        self._filled = {}
+
+    def add_entry(self, runtime: str, position: int, now: float) -> None:
+        """Note that the log of a runtime has an entry at a position, or has had one."""
+        if self._filled is not None:
+            self._filled[runtime] = max(position, self._filled.get(runtime, 0))
+            if len(self._filled) > DURABLE_LOGS:
+                self._filled = None
+        log = self._logs.get(runtime)
+        if log is not None:
+            if position > log.known:
+                log.known, log.is_behind = position, True
+            self._proceed(runtime, now)
+
+    def take_entries(
+        self, runtime: str, number: int, entries: Sequence[Kept] | None, now: float
+    ) -> None:
+        """Take the outcome of `fetch`.
+
+        Args:
+            runtime: Address of the runtime.
+            number: Number of the request.
+            entries: Fewer than asked for are all; None: the log could not be read.
+            now: Seconds on the host's clock.
+        """
         log = self._logs.get(runtime)
         self._fetching = max(0, self._fetching - 1)
-        effects: list[Effect] = []
-        if log is not None and log.fetch == happened.number:
+        if log is not None and log.fetch == number:
             log.fetch = None
-            if isinstance(happened, Unfetched):
+            if entries is None:
                 log.fetches_at = now + GROUP_RETRY
             else:
-                effects += self._read(log, happened.entries, now)
-        effects += self._go_on(runtime, now)
+                self._read(log, entries, now)
+        self._proceed(runtime, now)
         while self._unread and self._fetching < DURABLE_FETCHES:
-            effects += self._go_on(next(iter(self._unread)), now)
-        return effects
+            self._proceed(next(iter(self._unread)), now)
 
-    @staticmethod
-    def _read(log: _Log, entries: Sequence[Kept], now: float) -> list[Effect]:
-        effects: list[Effect] = []
+    def take_trim(self, runtime: str, position: int, now: float, *, is_done: bool) -> None:
+        """Take the outcome of `trim`.
+
+        Args:
+            runtime: Address of the runtime.
+            position: The position up to which entries were to be removed.
+            now: Seconds on the host's clock.
+            is_done: Whether they are.
+        """
+        filled = self._filled
+        if is_done and filled is not None and filled.get(runtime, 0) <= position:
+            filled.pop(runtime, None)
+        log = self._logs.get(runtime)
+        if log is None:
+            return
+        log.is_trimming = False
+        if is_done:
+            log.trimmed = max(log.trimmed, position)
+        else:
+            log.trims_at = now + GROUP_RETRY
+        self._proceed(runtime, now)
+
+    def _read(self, log: _Log, entries: Sequence[Kept], now: float) -> None:
         for one in entries:
             if one.position <= log.reached:
                 continue
             log.reached = one.position
             if one.message is None:
-                effects.append(GaveUp(log.runtime, None, _UNREADABLE))
+                self._port.give_up(log.runtime, None, _UNREADABLE)
             elif one.whose != log.whose:
-                effects.append(GaveUp(log.runtime, one.message, _ANOTHERS))
+                self._port.give_up(log.runtime, one.message, _ANOTHERS)
             elif one.until <= now:
-                effects.append(GaveUp(log.runtime, one.message, _OLD))
+                self._port.give_up(log.runtime, one.message, _OLD)
             else:
                 log.items.append(_Item(one.position, one.message, one.until))
         log.is_behind = len(entries) >= log.wanted or log.known > max(log.reached, log.expects)
-        return effects
 
-    def _go_on(self, runtime: str, now: float) -> list[Effect]:
+    # ---- the log of a runtime
+
+    def _proceed(self, runtime: str, now: float) -> None:
         """Deliver, trim and read what is due of a log."""
         log = self._logs.get(runtime)
         if log is None:
-            return []
-        effects = [effect for one in log.first() if one.due <= now for effect in _go(log, one, now)]
+            return
+        for item in log.first():
+            if item.due <= now:
+                self._deliver(log, item, now)
         if not log.items:
             log.ended = max(log.ended, log.reached)
         if log.must_trim and log.trims_at <= now:
             log.is_trimming = True
-            effects.append(Trim(runtime, log.ended))
-        effects += self._fetch(log, now)
+            self._port.trim(runtime, log.ended)
+        self._fetch(log, now)
         self._alarms.set(runtime, log.deadline(now))
-        return effects
 
-    def _fetch(self, log: _Log, now: float) -> list[Effect]:
+    def _deliver(self, log: _Log, item: _Item, now: float) -> None:
+        """Deliver a message, or give it up."""
+        if min(item.until, item.since + DURABLE_PATIENCE) <= now:
+            log.end(item)
+            why = _OLD if item.until <= now else _NOT_TAKEN
+            self._port.give_up(log.runtime, item.message, why)
+            return
+        item.since = min(item.since, now)
+        item.due = now + DURABLE_ANSWER
+        self._port.deliver(log.runtime, item.position, item.message)
+
+    def _fetch(self, log: _Log, now: float) -> None:
         self._unread.pop(log.runtime, None)
         if not log.must_fetch or log.fetches_at > now:
-            return []
+            return
         if self._fetching >= DURABLE_FETCHES:
             self._unread[log.runtime] = None
-            return []
+            return
         self._fetching += 1
         log.fetch, log.expects = next(self._numbers), log.known
         log.wanted = DURABLE_WINDOW - len(log.items)
-        return [Fetch(log.runtime, log.fetch, log.reached, log.wanted)]
+        self._port.fetch(log.runtime, log.fetch, log.reached, log.wanted)
 
 
-def _go(log: _Log, one: _Item, now: float) -> list[Effect]:
-    """Deliver a message, or give it up."""
-    if min(one.until, one.since + DURABLE_PATIENCE) <= now:
-        log.end(one)
-        return [GaveUp(log.runtime, one.message, _OLD if one.until <= now else _NOT_TAKEN)]
-    one.since = min(one.since, now)
-    one.due = now + DURABLE_ANSWER
-    return [Deliver(log.runtime, one.position, one.message)]
-
-
-def _answered(log: _Log, answer: Message, now: float) -> None:
-    """Take an answer to a message that was delivered."""
+def _apply_answer(log: _Log, answer: Message, now: float) -> None:
+    """Note what an answer says of the message that it answers."""
     for one in log.items:
         if one.is_answered_by(answer):
             if answer.code < FIRST_FINAL:

@@ -1,4 +1,4 @@
-"""Calls of one end of a P2P link as values: what it is told, and what it asks of its port."""
+"""Calls of a core as values: what it is told, and what it asks of its port."""
 
 from collections.abc import Callable
 from inspect import ismethod, signature
@@ -87,7 +87,7 @@ def make(call: Call, core: object, now: float) -> None:
     """Make a call of a core."""
     method = getattr(core, call.name)
     timed = {"now": now} if "now" in signature(method).parameters else {}
-    method(*(value for _, value in call.arguments), **timed)
+    method(**dict(call.arguments), **timed)
 
 
 @final
@@ -119,5 +119,5 @@ def told_end(terms: LinkTerms, role: Role, policy: DialPolicy, offer: str = "") 
 
 
 def is_asked(one: Step | Call, *names: str) -> bool:
-    """Return whether an end asks for something of that name."""
+    """Return whether a core asks for something of that name."""
     return isinstance(one, Call) and one.name in names

@@ -1,8 +1,9 @@
 """Durable messages of a node: kept in the logs of the engine, and delivered from there."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, assert_never, final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 import trio
@@ -13,9 +14,13 @@ from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN
 from actors.node.group.messages import (
     AppendAll,
     AppendsAnswered,
+    FetchLog,
     LogEntry,
-    LogsMoved,
+    LogFetched,
+    LogsListed,
+    LogsReached,
     LogsReady,
+    LogsTrimmed,
     LogWork,
     TrimLogs,
     write_entry,
@@ -26,7 +31,6 @@ from actors.node.session.other_nodes import DurableMessages
 from actors.node.session.session import Session
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused
-from fsm.group import durable
 from fsm.group.durable import AcceptCore, DeliverCore, Offered
 from fsm.group.homes import Homes
 from fsm.session.node_session_io import OutboundMessage
@@ -80,7 +84,8 @@ class Durable(DurableMessages):
         self._objection: Final = objection
         self._homes: Final = homes
         self._accept: Final = AcceptCore(exchange.tables.addresses.domain)
-        self._deliver: Final = DeliverCore()
+        self._deliver: Final = DeliverCore(self)
+        self._due: Final = deque[Callable[[], None]]()
         self._logs: ActorRef[LogWork] | None = None
         self._trims: dict[str, int] = {}
 
@@ -104,7 +109,7 @@ class Durable(DurableMessages):
         return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
 
     def _answered(self, number: int, outcomes: Sequence[Appended]) -> None:
-        asked = self._accept.answered(number)
+        asked = self._accept.end_batch(number)
         if not asked:
             # It was given up, or an earlier bus, which has crashed, has asked.
             return
@@ -129,46 +134,57 @@ class Durable(DurableMessages):
     @override
     def attached(self, session: Session) -> None:
         runtime = session.core.runtime
-        self._feed(durable.Attached(runtime, self._whose(runtime)))
+        self._deliver.attach(runtime, self._whose(runtime), trio.current_time())
+        self._perform()
 
     @override
     def detached(self, runtime: str) -> None:
-        self._feed(durable.Detached(runtime))
+        self._deliver.detach(runtime)
 
     @override
     def ends(self, message: Message, by: str) -> bool:
         if not message.is_response or not self._deliver.awaits(by, message):
             return False
         self._exchange.trace.hop(Op.CALLBACK, message)
-        self._feed(durable.Answered(by, message))
+        self._deliver.take_answer(by, message, trio.current_time())
+        self._perform()
         return True
 
-    def _feed(self, happened: durable.Input) -> None:
-        now, due = trio.current_time(), deque([happened])
-        while due:
-            for effect in self._deliver.feed(due.popleft(), now):
-                match effect:
-                    case durable.Fetch(runtime, number):
-                        if self._logs is None or not self._logs.try_tell(effect):
-                            due.append(durable.Unfetched(runtime, number))
-                    case durable.Deliver(runtime, position, message):
-                        self._give(runtime, position, message)
-                    case durable.Trim(runtime, position):
-                        self._trims[runtime] = position
-                    case durable.GaveUp():
-                        self._given_up(effect)
-                    case _:
-                        assert_never(effect)
+    # ---- port of the core: what may lead back to it waits until the core is done
 
-    def _given_up(self, gave_up: durable.GaveUp) -> None:
-        _log.warning("durable message given up", runtime=gave_up.runtime, why=gave_up.why)
-        session = self._exchange.sessions.get(gave_up.runtime)
+    def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
+        """Have a log read."""
+        self._due.append(partial(self._fetch, FetchLog(runtime, number, after, most)))
+
+    def deliver(self, runtime: str, position: int, message: Message) -> None:
+        """Give a message to the session of a runtime."""
+        self._due.append(partial(self._give, runtime, position, message))
+
+    def trim(self, runtime: str, position: int) -> None:
+        """Have a log trimmed with the next turn of the bus."""
+        self._trims[runtime] = position
+
+    def give_up(self, runtime: str, message: Message | None, why: str) -> None:
+        """Report a message that ends without an answer of its receiver."""
+        self._due.append(partial(self._report_loss, runtime, message, why))
+
+    def _perform(self) -> None:
+        while self._due:
+            self._due.popleft()()
+
+    def _fetch(self, work: FetchLog) -> None:
+        if self._logs is None or not self._logs.try_tell(work):
+            self._deliver.take_entries(work.runtime, work.number, None, trio.current_time())
+
+    def _report_loss(self, runtime: str, message: Message | None, why: str) -> None:
+        _log.warning("durable message given up", runtime=runtime, why=why)
+        session = self._exchange.sessions.get(runtime)
         if session is not None:
             session.core.miss()
-        if gave_up.message is None:
+        if message is None:
             self._trace.counters.drop(DropReason.MALFORMED)
         else:
-            self._trace.drop(gave_up.message, DropReason.NO_TARGET)
+            self._trace.drop(message, DropReason.NO_TARGET)
 
     def _give(self, runtime: str, position: int, message: Message) -> None:
         placed = attrs.evolve(message, body={**message.body, DURABLE: position})
@@ -179,19 +195,32 @@ class Durable(DurableMessages):
 
     @override
     def heed(self, event: LogEvent) -> None:
+        core, now = self._deliver, trio.current_time()
         match event:
             case LogsReady(logs):
                 self._logs = logs
-                for offered in self._accept.given_up():
+                for offered in self._accept.give_up_batch():
                     self._refuse(offered, UNKNOWN)
-                self._feed(durable.Began())
-            case LogsMoved(news):
-                for one in news:
-                    self._feed(one)
+                core.begin(now)
+            case LogsListed():
+                core.begin_list()
+            case LogsReached(reached):
+                for runtime, position in reached:
+                    core.add_entry(runtime, position, now)
+            case LogFetched(runtime, number, entries):
+                core.take_entries(runtime, number, entries, now)
+            case LogsTrimmed(trims, is_done):
+                self._end_trims(trims, is_done=is_done)
             case AppendsAnswered(number, outcomes):
                 self._answered(number, outcomes)
             case _:
                 pass
+        self._perform()
+
+    def _end_trims(self, reached: Mapping[str, int], *, is_done: bool) -> None:
+        for runtime, position in reached.items():
+            self._deliver.take_trim(runtime, position, trio.current_time(), is_done=is_done)
+        self._perform()
 
     # ---- turns of the bus
 
@@ -205,14 +234,13 @@ class Durable(DurableMessages):
         if self._trims:
             trims, self._trims = self._trims, {}
             if self._logs is None or not self._logs.try_tell(TrimLogs(trims)):
-                for runtime, position in trims.items():
-                    self._feed(durable.Trimmed(runtime, position, is_done=False))
-        batch = self._accept.batch()
+                self._end_trims(trims, is_done=False)
+        batch = self._accept.begin_batch()
         if batch is not None:
-            appends = tuple(Append(one.log, one.payload) for one in batch.offered)
-            work = AppendAll(batch.number, appends)
+            number, messages = batch
+            work = AppendAll(number, tuple(Append(one.log, one.payload) for one in messages))
             if self._logs is None or not self._logs.try_tell(work):
-                for offered in self._accept.given_up():
+                for offered in self._accept.give_up_batch():
                     self._refuse(offered, NOT_KEPT)
 
     @override
@@ -221,4 +249,5 @@ class Durable(DurableMessages):
 
     @override
     def tick(self) -> None:
-        self._feed(durable.Tick())
+        self._deliver.tick(trio.current_time())
+        self._perform()

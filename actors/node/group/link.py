@@ -19,9 +19,13 @@ from actors.node.group.messages import (
     Arrivals,
     Carry,
     EngineBack,
+    FetchLog,
     LeaseAnswered,
-    LogsMoved,
+    LogFetched,
+    LogsListed,
+    LogsReached,
     LogsReady,
+    LogsTrimmed,
     LogWork,
     LookUp,
     NotCarried,
@@ -40,7 +44,7 @@ from actors.node.links.port import Port
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.effects import Refused
-from fsm.group import durable
+from fsm.group.durable import Kept
 from fsm.group.kinds import Kind, RowRefusal
 from fsm.group.membership import (
     DropLease,
@@ -501,7 +505,7 @@ class LogKeeper(Actor[LogWork]):
         match message:
             case AppendAll():
                 self.spawn(self._append, message)
-            case durable.Fetch():
+            case FetchLog():
                 self.spawn(self._fetch, message)
             case TrimLogs(reached):
                 self.spawn(self._trim, reached)
@@ -512,39 +516,35 @@ class LogKeeper(Actor[LogWork]):
         outcomes = await self._engine.append_all(batch.appends)
         await self._bus.tell(AppendsAnswered(batch.number, outcomes))
 
-    async def _fetch(self, wanted: durable.Fetch) -> None:
-        runtime, number = wanted.runtime, wanted.number
-        outcome: durable.Fetched | durable.Unfetched = durable.Unfetched(runtime, number)
+    async def _fetch(self, wanted: FetchLog) -> None:
+        kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
-            entries = await self._engine.fetch(runtime, wanted.after, wanted.most)
+            entries = await self._engine.fetch(wanted.runtime, wanted.after, wanted.most)
             offset = trio.current_time() - self._wall()
-            outcome = durable.Fetched(
-                runtime, number, tuple(_kept(entry, offset) for entry in entries)
-            )
-        await self._bus.tell(LogsMoved((outcome,)))
+            kept = tuple(_kept(entry, offset) for entry in entries)
+        await self._bus.tell(LogFetched(wanted.runtime, wanted.number, kept))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
             is_done = True
-        news = tuple(durable.Trimmed(*one, is_done) for one in reached.items())
-        await self._bus.tell(LogsMoved(news))
+        await self._bus.tell(LogsTrimmed(reached, is_done))
 
     async def _follow(self) -> None:
         has_ended = False
         while not has_ended:
             with trio.move_on_after(DURABLE_LISTING) as turn:
-                await self._bus.tell(LogsMoved((durable.Listing(),)))
+                await self._bus.tell(LogsListed())
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
-                        news = tuple(durable.Reached(one.log, one.position) for one in batch)
-                        await self._bus.tell(LogsMoved(news))
+                        entries = tuple((one.log, one.position) for one in batch)
+                        await self._bus.tell(LogsReached(entries))
             # It has ended with the engine's handle, if not by the clock.
             has_ended = not turn.cancelled_caught
 
 
-def _kept(entry: contract.Entry, offset: float) -> durable.Kept:
+def _kept(entry: contract.Entry, offset: float) -> Kept:
     """Return what an entry of a log holds.
 
     Args:
@@ -554,5 +554,5 @@ def _kept(entry: contract.Entry, offset: float) -> durable.Kept:
     read = read_entry(entry.payload)
     message = None if read is None else decode_line(read.line, READ)
     if read is None or not isinstance(message, Message):
-        return durable.Kept(entry.position, None)
-    return durable.Kept(entry.position, message, read.whose, read.at + DURABLE_LIFE + offset)
+        return Kept(entry.position, None)
+    return Kept(entry.position, message, read.whose, read.at + DURABLE_LIFE + offset)

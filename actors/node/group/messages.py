@@ -12,7 +12,7 @@ import orjson
 
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.messages import GroupEvent, LogEvent
-from fsm.group.durable import Fetch, News
+from fsm.group.durable import Kept
 from fsm.group.membership import DropLease, PutLease
 from fsm.group.rows import Answered, Current, Gap, Put, Read, Seen
 from fsm.session.node_session_io import OutboundMessage
@@ -102,7 +102,18 @@ class TrimLogs:
     reached: Mapping[str, int]
 
 
-LogWork: TypeAlias = AppendAll | Fetch | TrimLogs
+@final
+@attrs.frozen(slots=True)
+class FetchLog:
+    """Read a log, and report its entries; the fields are as of `fsm.group.durable.LogPort`."""
+
+    runtime: str
+    number: int
+    after: int
+    most: int
+
+
+LogWork: TypeAlias = AppendAll | FetchLog | TrimLogs
 
 
 # ---- to the bus
@@ -118,10 +129,35 @@ class LogsReady(LogEvent):
 
 @final
 @attrs.frozen(slots=True)
-class LogsMoved(LogEvent):
-    """Logs are listed, have got entries, were read or trimmed."""
+class LogsListed(LogEvent):
+    """Each log that has an entry is reported from now on, and then each further entry."""
 
-    news: Sequence[News]
+
+@final
+@attrs.frozen(slots=True)
+class LogsReached(LogEvent):
+    """Logs of runtimes have entries at positions, or have had them."""
+
+    reached: Sequence[tuple[str, int]]
+
+
+@final
+@attrs.frozen(slots=True)
+class LogFetched(LogEvent):
+    """A log was read; without entries it could not be."""
+
+    runtime: str
+    number: int
+    entries: Sequence[Kept] | None
+
+
+@final
+@attrs.frozen(slots=True)
+class LogsTrimmed(LogEvent):
+    """Logs were trimmed up to a position each, or could not be."""
+
+    reached: Mapping[str, int]
+    is_done: bool
 
 
 @final

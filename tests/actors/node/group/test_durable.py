@@ -10,8 +10,7 @@ import trio
 import actors
 from actors.hyperties import Caller
 from actors.node.group.link import LogKeeper
-from actors.node.group.messages import AppendsAnswered, LogsMoved
-from fsm.group.durable import Listing
+from actors.node.group.messages import AppendsAnswered, LogsListed
 from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
     DURABLE_ANSWER,
@@ -212,7 +211,7 @@ class Closed:
 async def test_what_follows_logs_ends_with_its_engine():
     both = Closed()
     await LogKeeper(both, both, None)._follow()
-    assert both.told == [LogsMoved((Listing(),))]
+    assert both.told == [LogsListed()]
 
 
 async def test_what_was_delivered_is_not_delivered_again_by_the_next_node(group, autojump_clock):
