@@ -23,85 +23,22 @@ import math
 from collections.abc import Mapping
 from enum import Enum, auto, unique
 from hashlib import blake2b
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, assert_never, final
 
 import attrs
 
 from fsm.engine import Entity, Step
 from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key
 from fsm.group.row_form import read_row
-from fsm.group.rows import (
-    Answered,
-    Conflicted,
-    Current,
-    Gap,
-    Rejected,
-    Unanswered,
-    Written,
-)
+from fsm.group.rows import Answered, Conflicted, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
 
 @final
 @attrs.frozen(slots=True)
-class Join:
-    """Become a member: first of all, and again after `Fenced`.
-
-    Attributes:
-        boot: The new boot epoch: random, from 1 to 2**63 - 1, as a core has no randomness.
-    """
-
-    boot: int
-
-
-@final
-@attrs.frozen(slots=True)
-class NodeSeen:
-    """A watch has brought a version of the row of a node, newer than the one before.
-
-    Attributes:
-        row: None: its lease has run out, or it has left.
-        revision: Its revision; of a row that is not there, any from that of its last version on.
-    """
-
-    node: str
-    row: NodeRow | None
-    revision: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Leave:
-    """The node is going down; it serves its runtimes until `Gone`."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Gone:
-    """The node serves no runtime any more."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Renew:
-    """Renew the lease now: the engine answers again, or may have lost the node's row."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Tick:
-    """The deadline has passed."""
-
-
-Input: TypeAlias = Join | Answered | NodeSeen | Gap | Current | Leave | Gone | Renew | Tick
-"""`Gap` and `Current` are those of a watch that brings the rows of all nodes."""
-
-
-@final
-@attrs.frozen(slots=True)
 class PutLease:
-    """Write the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
+    """A write of the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
 
     Attributes:
         number: Of its answer, which is as that to a `Put` of the mirror.
@@ -113,77 +50,41 @@ class PutLease:
     expected: int
 
 
-@final
-@attrs.frozen(slots=True)
-class DropLease:
-    """Delete the node's row; without it the row goes by itself."""
+class MembershipPort:
+    """The host of a membership; a method does nothing where no host overrides it.
 
-    key: str
-    expected: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Admitted:
-    """The node is a member."""
-
-    holder: Holder
-
-
-@final
-@attrs.frozen(slots=True)
-class IdTaken:
-    """Another process is a member by this node's id: it waits until that is gone."""
-
-    other: Holder
-
-
-@final
-@attrs.frozen(slots=True)
-class GroupFull:
-    """The group has `GROUP_NODES` other members: the node waits until one of them is gone."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Fenced:
-    """The node may be none any more: close all links, write nothing, then `Join` anew.
-
-    Attributes:
-        why: Half a sentence.
+    None calls the core back: what does so waits until the input has been taken.
     """
 
-    why: str
+    def step(self, step: Step) -> None:
+        """Trace a step of the membership."""
 
+    def put_lease(self, lease: PutLease) -> None:
+        """Write the node's row; `MembershipCore.take_answer` takes the outcome."""
 
-@final
-@attrs.frozen(slots=True)
-class Left:
-    """The node is none of the group any more."""
+    def drop_lease(self, key: str, expected: int) -> None:
+        """Delete the node's row; without it the row goes by itself."""
 
+    def admit(self) -> None:
+        """Begin to serve: the node is a member."""
 
-@final
-@attrs.frozen(slots=True)
-class NodeCame:
-    """Another node is a member."""
+    def wait_for_id(self, other: Holder) -> None:
+        """Report that another process is a member by this node's id: it waits until that goes."""
 
-    row: NodeRow
+    def wait_for_room(self) -> None:
+        """Report that the group has `GROUP_NODES` others: the node waits until one of them goes."""
 
+    def fence(self, why: str) -> None:
+        """Close all links, write nothing, then join anew: the node may be no member any more."""
 
-@final
-@attrs.frozen(slots=True)
-class NodeGone:
-    """Another node is none any more: what it held has no holder."""
+    def add_node(self, row: NodeRow) -> None:
+        """Note that another node is a member."""
 
-    holder: Holder
+    def remove_node(self, holder: Holder) -> None:
+        """Note that another node is a member no more: what it held has no holder."""
 
-
-NodeNews: TypeAlias = NodeCame | NodeGone | Rejected
-"""What has become of another node; a further one is not known if the group has too many."""
-
-Effect: TypeAlias = (
-    Step | PutLease | DropLease | Admitted | IdTaken | GroupFull | Fenced | Left | NodeNews
-)
+    def refuse_row(self, key: str, reason: RowRefusal) -> None:
+        """Report the row of a node that the group has no room for."""
 
 
 @final
@@ -224,6 +125,7 @@ class MembershipCore:
 
     Args:
         node: Its id.
+        port: The host.
         address: Base URL at which others reach it over HTTP; empty: none.
 
     Attributes:
@@ -232,8 +134,9 @@ class MembershipCore:
         is_turned_away: Whether it is no member because the group has as many as it may have.
     """
 
-    def __init__(self, node: str, address: str = "") -> None:
+    def __init__(self, node: str, port: MembershipPort, address: str = "") -> None:
         self.node = node
+        self._port: Final = port
         self.boot = 0
         self.address: Final = address
         self._entity = Entity(GROUP_MEMBERSHIP, node)
@@ -309,71 +212,86 @@ class MembershipCore:
         return self.node == min((self.node, *self._others), key=lambda one: _weight(one, key))
 
     def deadline(self) -> float:
-        """Return when a `Tick` is due."""
+        """Return when `tick` is due."""
         renewal = self._next if self._sent is None else math.inf
         return min(renewal, self._until) if self._has_lease else renewal
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take an input; return the effects, in order.
-
-        Args:
-            happened: The input.
-            now: Seconds on the host's clock.
-        """
-        match happened:
-            case Join(boot):
-                return self._join(boot, now)
-            case Written() | Conflicted() | Unanswered():
-                effects = self._answered(happened, now)
-            case NodeSeen():
-                effects = self._seen(happened, now)
-            case Gap() | Current():
-                effects = self._watched(happened, now)
-            case Leave() | Gone():
-                effects = self._left(happened, now)
-            case Renew() | Tick():
-                if isinstance(happened, Renew) and self._next < math.inf:
-                    self._next = now
-                effects = []
-            case _:
-                assert_never(happened)
-        return [*effects, *self._timed(now)]
-
     # ---- the lease
 
-    def _join(self, boot: int, now: float) -> list[Effect]:
+    def join(self, boot: int, now: float) -> None:
+        """Become a member: first of all, and again after `fence`.
+
+        Args:
+            boot: The new boot epoch: random, from 1 to 2**63 - 1, as a core has no randomness.
+            now: Seconds on the host's clock.
+        """
         self.boot, self._taken, self._watch = boot, None, _Watch.NOT_BEGUN
         self._place = _Place()
         self._begin()
-        step = self._entity.step(Trigger.JOIN, f"boot {boot}")
-        return [step, self._put(now)]
+        self._port.step(self._entity.step(Trigger.JOIN, f"boot {boot}"))
+        self._put(now)
+
+    def renew(self, now: float) -> None:
+        """Renew the lease now: the engine answers again, or may have lost the node's row."""
+        if self._next < math.inf:
+            self._next = now
+        self.tick(now)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        if self._has_lease and now >= self._until:
+            self._fence("its lease was not renewed in time")
+            return
+        is_due = self._sent is None and now >= self._next
+        if is_due and self.is_turned_away and len(self._others) >= GROUP_NODES:
+            self._next = now + GROUP_RENEWAL
+        elif is_due:
+            self._put(now)
+
+    def take_answer(self, answer: Answered, now: float) -> None:
+        """Take the outcome of `put_lease`."""
+        if answer.number == self._number and self._sent is not None:
+            sent, self._sent = self._sent, None
+            match answer:
+                case Written(_, revision):
+                    self._written(revision, sent, now)
+                case Conflicted(_, value, revision):
+                    self._refused(self._read(value), revision, now)
+                case Unanswered():
+                    self._next = now + GROUP_RETRY
+                case _:
+                    assert_never(answer)
+        self.tick(now)
+
+    def leave(self, now: float) -> None:
+        """Say that the node is going down; it serves its runtimes until `go`."""
+        if self._entity.state is State.MEMBER:
+            self._port.step(self._entity.step(Trigger.LEAVE))
+            # Others are told at once; what is under way is told with the next renewal.
+            self._next = now
+        self.tick(now)
+
+    def go(self, now: float) -> None:
+        """Give the lease up: the node serves no runtime any more."""
+        if self._entity.state not in {None, State.LEFT}:
+            had_lease = self._has_lease
+            self._rest()
+            self._port.step(self._entity.step(Trigger.GO))
+            if had_lease:
+                self._port.drop_lease(node_key(self.node), self._revision)
+        self.tick(now)
 
     def _begin(self) -> None:
         """Expect that no row of this node is there."""
         self._revision, self._until = 0, -math.inf
         self._place.written = math.inf
 
-    def _put(self, now: float) -> PutLease:
+    def _put(self, now: float) -> None:
         self.is_turned_away = False
         self._number += 1
         self._sent = now
         row = NodeRow(self.holder, self.address, self._entity.state is State.LEAVING)
-        return PutLease(self._number, row, self._revision)
-
-    def _answered(self, answer: Answered, now: float) -> list[Effect]:
-        if answer.number != self._number or self._sent is None:
-            return []
-        sent, self._sent = self._sent, None
-        match answer:
-            case Written(_, revision):
-                return self._written(revision, sent, now)
-            case Conflicted(_, value, revision):
-                return self._refused(self._read(value), revision, now)
-            case Unanswered():
-                self._next = now + GROUP_RETRY
-                return []
-            case _:
-                assert_never(answer)
+        self._port.put_lease(PutLease(self._number, row, self._revision))
 
     def _read(self, value: bytes | None) -> NodeRow | None:
         try:
@@ -382,161 +300,154 @@ class MembershipCore:
             return None
         return row if isinstance(row, NodeRow) else None
 
-    def _written(self, revision: int, sent: float, now: float) -> list[Effect]:
+    def _written(self, revision: int, sent: float, now: float) -> None:
         self._note(revision, sent)
         self._next = sent + GROUP_RENEWAL
         is_leaving = self._entity.state is State.LEAVING
         term = GROUP_MEMBERSHIP.patience(State.LEAVING if is_leaving else State.MEMBER)
         self._until = sent + term
-        return self._look(now) or self._anew(sent, now)
+        self._look(now)
+        self._anew(sent, now)
 
     def _note(self, revision: int, sent: float) -> None:
         self._revision = revision
         if self._entity.state is State.JOINING:
             self._place.written = min(self._place.written, sent)
 
-    def _anew(self, sent: float, now: float) -> list[Effect]:
+    def _anew(self, sent: float, now: float) -> None:
         """Write the row anew if no watch has brought it for as long as it takes to renew it."""
         place = self._place
         is_due = self._watch is _Watch.CURRENT and place.written + GROUP_RENEWAL <= sent
         if not is_due or place.came or self._entity.state is not State.JOINING:
-            return []
-        dropped = DropLease(node_key(self.node), self._revision)
+            return
+        self._port.drop_lease(node_key(self.node), self._revision)
         self._place = _Place(least=self._revision + 1)
         self._begin()
-        return [dropped, self._put(now)]
+        self._put(now)
 
-    def _admitted(self, now: float) -> list[Effect]:
-        """Return that the node is a member, if its row is there, and lasts."""
+    def _admit(self, now: float) -> None:
+        """Become a member, if the node's row is there, and lasts."""
         if self._place.written == math.inf or self._until <= now:  # or the row is renewed first
-            return []
-        step = self._entity.step(Trigger.ADMIT, f"revision {self._revision}")
+            return
+        self._port.step(self._entity.step(Trigger.ADMIT, f"revision {self._revision}"))
         self._place = _Place()
-        return [step, Admitted(self.holder)]
+        self._port.admit()
 
-    def _refused(self, row: NodeRow | None, revision: int, now: float) -> list[Effect]:
+    def _refused(self, row: NodeRow | None, revision: int, now: float) -> None:
         if row is not None and row.holder == self.holder and revision > self._revision:
             # Written by a renewal whose answer was lost.
             self._note(revision, now)
-            return [self._put(now)]
+            self._put(now)
+            return
         if self._has_lease:
-            return self._fence("its lease has run out" if row is None else _OTHERS)
+            self._fence("its lease has run out" if row is None else _OTHERS)
+            return
         self._next = now + GROUP_RENEWAL
         self._begin()
         if self._place.came <= revision:
             # What the watch has brought is gone; a refusal may be older than that.
             self._place = _Place(least=self._place.least)
-        if row is None or row.holder == self._taken:
-            return []
-        self._taken = row.holder
-        return [IdTaken(row.holder)]
+        if row is not None and row.holder != self._taken:
+            self._taken = row.holder
+            self._port.wait_for_id(row.holder)
 
-    def _timed(self, now: float) -> list[Effect]:
-        if self._has_lease and now >= self._until:
-            return self._fence("its lease was not renewed in time")
-        is_due = self._sent is None and now >= self._next
-        if is_due and self.is_turned_away and len(self._others) >= GROUP_NODES:
-            self._next = now + GROUP_RENEWAL
-            is_due = False
-        return [self._put(now)] if is_due else []
-
-    def _fence(self, why: str) -> list[Effect]:
-        is_leaving = self._entity.state is State.LEAVING
-        step = self._entity.step(Trigger.FENCE, why)
+    def _fence(self, why: str) -> None:
+        self._port.step(self._entity.step(Trigger.FENCE, why))
         self._rest()
-        return [step, Fenced(why), *([Left()] if is_leaving else [])]
+        self._port.fence(why)
 
     def _rest(self) -> None:
         """Await nothing: the answer of a write that is under way does not count."""
         self._sent, self._next, self._until = None, math.inf, -math.inf
         self._number += 1
 
-    def _left(self, happened: Leave | Gone, now: float) -> list[Effect]:
-        if isinstance(happened, Leave):
-            if self._entity.state is not State.MEMBER:
-                return []
-            step = self._entity.step(Trigger.LEAVE)
-            # Others are told at once; what is under way is told with the next renewal.
-            self._next = now
-            return [step]
-        if self._entity.state in {None, State.LEFT}:
-            return []
-        dropped: list[Effect] = []
-        if self._has_lease:
-            dropped = [DropLease(NodeRow(self.holder).key, self._revision)]
-        self._rest()
-        return [self._entity.step(Trigger.GO), *dropped, Left()]
-
     # ---- the members
 
-    def _seen(self, seen: NodeSeen, now: float) -> list[Effect]:
-        if seen.node == self.node:
-            return self._seen_own(seen, now)
-        known = self._others.get(seen.node)
-        if seen.row is None:
-            self._others.pop(seen.node, None)
-            if known is not None and self.is_turned_away:
+    def take_node(self, node: str, row: NodeRow | None, revision: int, now: float) -> None:
+        """Take a version of the row of a node, newer than the one before.
+
+        Args:
+            node: Id of the node.
+            row: None: its lease has run out, or it has left.
+            revision: Its revision; of a row that is not there, any from that of its last version
+                on.
+            now: Seconds on the host's clock.
+        """
+        if node == self.node:
+            self._take_own(row, revision, now)
+        elif row is not None:
+            self._add(row)
+        elif (known := self._others.pop(node, None)) is not None:
+            if self.is_turned_away:
                 self._next = now
-            return self._gone(known)
+            self._remove(known)
+        self.tick(now)
+
+    def begin_watch(self, now: float) -> None:
+        """Expect the rows of all nodes: a watch begins, which brings them."""
+        self._watch = _Watch.BEGUN
+        self._look(now)
+        self.tick(now)
+
+    def end_list(self, now: float) -> None:
+        """Note that the watch has brought all rows that were there when it began."""
+        if self._watch is _Watch.BEGUN:
+            self._watch = _Watch.CURRENT
+        self._look(now)
+        self.tick(now)
+
+    def _add(self, row: NodeRow) -> None:
+        node = row.holder.node
+        known = self._others.get(node)
         # A node that joins has to know of the members also beside the rows of others that join.
         most = GROUP_NODES - 1 if self._has_lease else 2 * GROUP_NODES
         if known is None and len(self._others) >= most:
-            return [Rejected(node_key(seen.node), RowRefusal.TOO_MANY)]
-        self._others[seen.node] = seen.row
-        self._dead.pop(seen.row.holder, None)  # all rows were read again
-        if known == seen.row:
-            return []
-        is_same = known is not None and known.holder == seen.row.holder
-        return [*self._gone(None if is_same else known), NodeCame(seen.row)]
+            self._port.refuse_row(node_key(node), RowRefusal.TOO_MANY)
+            return
+        self._others[node] = row
+        self._dead.pop(row.holder, None)  # all rows were read again
+        if known == row:
+            return
+        if known is not None and known.holder != row.holder:
+            self._remove(known)
+        self._port.add_node(row)
 
-    def _gone(self, known: NodeRow | None) -> list[Effect]:
-        if known is None:
-            return []
+    def _remove(self, known: NodeRow) -> None:
         if not known.is_leaving:  # else it had sent all before it gave its lease up
             self._dead[known.holder] = None
             if len(self._dead) > GROUP_NODES:
                 del self._dead[next(iter(self._dead))]
-        return [NodeGone(known.holder)]
+        self._port.remove_node(known.holder)
 
-    def _seen_own(self, seen: NodeSeen, now: float) -> list[Effect]:
-        is_own = seen.row is not None and seen.row.holder == self.holder
+    def _take_own(self, row: NodeRow | None, revision: int, now: float) -> None:
+        is_own = row is not None and row.holder == self.holder
         if self._entity.state is State.JOINING:
-            if seen.row is None and self._taken is not None:
+            if row is None and self._taken is not None:
                 self._next = now
-            if is_own and seen.revision < self._place.least:
-                return []
-            self._place.came = seen.revision if is_own else 0
+            if is_own and revision < self._place.least:
+                return
+            self._place.came = revision if is_own else 0
             self._place.has_room = is_own and self._place.has_room
-            return self._look(now)
-        is_old = seen.revision < self._revision
-        if not self._has_lease or is_old or is_own:
-            return []
-        return self._fence("its lease has run out" if seen.row is None else _OTHERS)
+            self._look(now)
+        elif self._has_lease and revision >= self._revision and not is_own:
+            self._fence("its lease has run out" if row is None else _OTHERS)
 
-    def _watched(self, happened: Gap | Current, now: float) -> list[Effect]:
-        if isinstance(happened, Gap):
-            self._watch = _Watch.BEGUN
-        elif self._watch is _Watch.BEGUN:
-            self._watch = _Watch.CURRENT
-        return self._look(now)
-
-    def _look(self, now: float) -> list[Effect]:
+    def _look(self, now: float) -> None:
         """Look whether the group has room for this node, once all rows before its own are known."""
         place = self._place
         is_joining = self._entity.state is State.JOINING
         if not is_joining or self._watch is not _Watch.CURRENT or not place.came:
-            return []
+            return
         if place.has_room or len(self._others) < GROUP_NODES:
             place.has_room = True
-            return self._admitted(now)
-        if self.is_turned_away:
-            return []
-        dropped = DropLease(node_key(self.node), max(place.came, self._revision))
-        self._rest()
-        self._begin()
-        self.is_turned_away = True
-        self._next = now + GROUP_RENEWAL
-        return [dropped, GroupFull()]
+            self._admit(now)
+        elif not self.is_turned_away:
+            self._port.drop_lease(node_key(self.node), max(place.came, self._revision))
+            self._rest()
+            self._begin()
+            self.is_turned_away = True
+            self._next = now + GROUP_RENEWAL
+            self._port.wait_for_room()
 
 
 _OTHERS: Final = "another process has its id"

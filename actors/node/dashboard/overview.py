@@ -175,7 +175,7 @@ class Overview:
         figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
         return NodeReport(trio.current_time() - self._began, figures)
 
-    def reporting(self, lease: membership.PutLease) -> membership.PutLease:
+    def add_report(self, lease: membership.PutLease) -> membership.PutLease:
         """Return a renewal of the lease by which the others hear what this node says of itself."""
         report = self.report(self._counters.figures())
         return attrs.evolve(lease, row=attrs.evolve(lease.row, report=report))
@@ -193,19 +193,7 @@ class Overview:
         if row.holder.node in self._membership.others:
             self._heard[row.holder.node] = trio.current_time()
 
-    def noted(self, news: membership.Effect) -> None:
-        """Note what has become of the membership of this node, or of another's."""
-        match news:
-            case membership.Admitted():
-                self._counters.count(Tally.ADMISSIONS)
-            case membership.Fenced():
-                self._counters.count(Tally.FENCES)
-            case membership.NodeGone(holder):
-                self._went(holder)
-            case _:
-                pass
-
-    def _went(self, holder: Holder) -> None:
+    def remember(self, holder: Holder) -> None:
         """Remember a node that is no member any more; a fenced node does not know that of any."""
         heard, now = self._heard.pop(holder.node, None), trio.current_time()
         if heard is not None and self._membership.state is not State.FENCED:

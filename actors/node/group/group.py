@@ -10,12 +10,15 @@ A node that may have lost its lease is fenced: it leaves all links, and forgets 
 
 import secrets
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, assert_never, final
+from functools import partial
+from typing import Final, final
 
 import trio
 from typing_extensions import override
 
+from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
@@ -25,6 +28,7 @@ from actors.node.group.lookups import Lookups
 from actors.node.group.messages import (
     Arrivals,
     Carry,
+    DropLease,
     EngineBack,
     LookUp,
     NotCarried,
@@ -44,12 +48,21 @@ from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.group import membership, rows
-from fsm.group.kinds import Holder, NameRow, SessionRow, name_key, session_key
+from fsm.group import rows
+from fsm.group.kinds import (
+    Holder,
+    NameRow,
+    NodeRow,
+    RowRefusal,
+    SessionRow,
+    name_key,
+    session_key,
+)
+from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.runtime_names import Change as NameChange
 from fsm.session.runtime_names import NameForgotten
-from specs.limits.group import GROUP_ADDRESS
+from specs.limits.group import GROUP_ADDRESS, GROUP_NODES
 from specs.trace import Op
 from transports.engine.contract import Engine
 from transports.errors import CloseReason
@@ -58,14 +71,14 @@ _log = get_logger("actors.node")
 
 
 @final
-class Group(OtherNodes):
+class Group(OtherNodes, MembershipPort):
     """Host of the cores of the group; part of the bus's task.
 
     Args:
         exchange: The sessions of this node.
         engine: The engine; here only its health is looked at.
         trace: Of what comes from other nodes and goes to them.
-        member: Decides whether this node is a member.
+        address: Base URL at which other nodes reach this one over HTTP; empty: none.
         agreed: What the domain has one version of.
 
     Attributes:
@@ -79,26 +92,29 @@ class Group(OtherNodes):
         exchange: Exchange,
         engine: Engine,
         trace: GroupTrace,
-        member: membership.MembershipCore,
+        address: str,
         agreed: Agreed,
     ) -> None:
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._engine: Final = engine
         self._trace: Final = trace
-        self._membership: Final = member
+        self._membership: Final = MembershipCore(trace.node, self, address)
+        self._due = list[Callable[[], object]]()
         self._agreed: Final = agreed
-        self._rows: Final = DomainRows(exchange, member, trace, agreed, self._heed_row)
+        self._rows: Final = DomainRows(
+            exchange, self._membership, trace, agreed, self._tell, self._heed_node
+        )
         self._carrier: Final = self._rows.carrier
         self.homes: Final = self._rows.homes
         self._lookups: Final = Lookups(exchange, self._read)
         self._link: ActorRef[Carry] | None = None
         self._leases = deque[rows.Answered]()
         self.overview: Final = Overview(
-            member, self.homes, self._rows.core, waiting=lambda: self._carrier.waiting,
+            self._membership, self.homes, self._rows.core, waiting=lambda: self._carrier.waiting,
             engine=engine, counters=trace.component.counters,
         )  # fmt: skip
-        self.tidies: Final = member.tidies
+        self.tidies: Final = self._membership.tidies
         self._starting = list[Reply[None]]()
         self._is_leaving = self._is_gone = False
         exchange.tables.watcher = self
@@ -124,7 +140,7 @@ class Group(OtherNodes):
             case RowsAnswered(answers):
                 self._rows.answered(answers)
             case EngineBack():
-                self._member(membership.Renew())
+                self._tell(self._membership.renew)
             case PoliciesReread() | CatalogueRead():
                 self._agreed.heed(event)
             case _:
@@ -143,7 +159,7 @@ class Group(OtherNodes):
             self._join()
 
     def _join(self) -> None:
-        self._member(membership.Join(secrets.randbits(62) + 1))
+        self._tell(partial(self._membership.join, secrets.randbits(62) + 1))
 
     def _look_current(self) -> None:
         """Look at what nobody holds once all rows are known, and begin to serve."""
@@ -156,62 +172,103 @@ class Group(OtherNodes):
 
     # ---- the membership
 
-    def _heed_row(
-        self, news: membership.NodeSeen | membership.Renew | rows.Gap | rows.Current
-    ) -> None:
-        """Take what the rows say of the membership of nodes."""
-        self._member(news)
-        if isinstance(news, membership.NodeSeen) and news.row is not None:
-            self.overview.heard(news.row)
+    def _tell(self, call: Callable[[float], None]) -> None:
+        """Call the membership, then perform what it asks for, in order."""
+        call(self._now)
+        due, self._due = self._due, []
+        for perform in due:
+            perform()
 
-    def _member(self, happened: membership.Input) -> None:
-        for effect in self._membership.feed(happened, self._now):
-            self.overview.noted(effect)
-            match effect:
-                case Step():
-                    self._trace.component.step(effect)
-                case membership.PutLease() | membership.DropLease():
-                    self._lease(effect)
-                case membership.Admitted() | membership.IdTaken() | membership.GroupFull():
-                    self._trace.joins(effect)
-                    self._look_current()
-                    self._tidy_paths()
-                case membership.Fenced(why):
-                    self._fence(why)
-                case membership.NodeCame() | membership.NodeGone() | rows.Rejected():
-                    self._other_node(effect)
-                case membership.Left():
-                    pass
-                case _:
-                    assert_never(effect)
+    def _heed_node(self, node: str, row: NodeRow | None, revision: int) -> None:
+        """Take what the row of a node says of its membership."""
+        self._tell(partial(self._membership.take_node, node, row, revision))
+        if row is not None:
+            self.overview.heard(row)
 
     def _lease_answered(self, answer: rows.Answered) -> None:
         self.overview.answered(answer)
         if isinstance(answer, rows.Written):
             with self._rows.applying():
                 self._rows.owners.renewed()
-        self._member(answer)
+        self._tell(partial(self._membership.take_answer, answer))
         self._trace.renewed(answer, self._membership.holder)
 
-    def _lease(self, work: membership.PutLease | membership.DropLease) -> None:
-        if isinstance(work, membership.PutLease):
-            work = self.overview.reporting(work)
-            self._rows.owners.asked()
-        is_taken = self._rows.store is not None and self._rows.store.try_tell(work)
-        if not is_taken and isinstance(work, membership.PutLease):
-            self._member(rows.Unanswered(work.number))
+    # ---- port of the membership: all waits until the core is done, as much leads back to it
 
-    def _other_node(self, news: membership.NodeNews) -> None:
-        match news:
-            case rows.Rejected():
-                self._rows.noted(news)
-            case membership.NodeCame(row):
-                self._trace.came(row.holder)
-                self._moved(row.holder)
-            case membership.NodeGone(holder):
-                self._trace.gone(holder, is_expected=self._is_leaving)
-                self._moved(holder)
-                self._carrier.lose(holder.node)
+    @override
+    def step(self, step: Step) -> None:
+        self._due.append(partial(self._trace.component.step, step))
+
+    @override
+    def put_lease(self, lease: PutLease) -> None:
+        self._due.append(partial(self._put_lease, lease))
+
+    @override
+    def drop_lease(self, key: str, expected: int) -> None:
+        self._due.append(partial(self._tell_store, DropLease(key, expected)))
+
+    @override
+    def admit(self) -> None:
+        self._due += [
+            partial(self._trace.component.counters.count, Tally.ADMISSIONS),
+            partial(_log.info, "group joined", node=self._membership.node),
+            self._look_anew,
+        ]
+
+    @override
+    def wait_for_id(self, other: Holder) -> None:
+        report = partial(_log.info, "node id taken", node=self._membership.node)
+        self._due += [report, self._look_anew]
+
+    @override
+    def wait_for_room(self) -> None:
+        node = self._membership.node
+        report = partial(_log.warning, "group full", node=node, members=GROUP_NODES)
+        self._due += [report, self._look_anew]
+
+    @override
+    def fence(self, why: str) -> None:
+        self._due.append(partial(self._fence, why))
+
+    @override
+    def add_node(self, row: NodeRow) -> None:
+        self._due.append(partial(self._add_node, row.holder))
+
+    @override
+    def remove_node(self, holder: Holder) -> None:
+        self._due.append(partial(self._remove_node, holder))
+
+    @override
+    def refuse_row(self, key: str, reason: RowRefusal) -> None:
+        self._due.append(partial(self._refuse_row, key, reason))
+
+    def _put_lease(self, lease: PutLease) -> None:
+        reported = self.overview.add_report(lease)
+        self._rows.owners.asked()
+        if not self._tell_store(reported):
+            self._tell(partial(self._membership.take_answer, rows.Unanswered(lease.number)))
+
+    def _tell_store(self, work: PutLease | DropLease) -> bool:
+        return self._rows.store is not None and self._rows.store.try_tell(work)
+
+    def _look_anew(self) -> None:
+        self._look_current()
+        self._tidy_paths()
+
+    def _add_node(self, holder: Holder) -> None:
+        self._trace.came(holder)
+        self._moved(holder)
+        self._tidy_paths()
+
+    def _remove_node(self, holder: Holder) -> None:
+        self.overview.remember(holder)
+        self._trace.gone(holder, is_expected=self._is_leaving)
+        self._moved(holder)
+        self._carrier.lose(holder.node)
+        self._tidy_paths()
+
+    def _refuse_row(self, key: str, reason: RowRefusal) -> None:
+        self._rows.refuse(key, reason)
         self._tidy_paths()
 
     def _moved(self, holder: Holder) -> None:
@@ -220,6 +277,7 @@ class Group(OtherNodes):
 
     def _fence(self, why: str) -> None:
         """Leave all links, and forget all: others may have the sessions of this node."""
+        self._trace.component.counters.count(Tally.FENCES)
         _log.error("fenced", node=self._membership.node, why=why)
         exchange = self._exchange
         self._lookups.give_up(FENCED)
@@ -384,7 +442,7 @@ class Group(OtherNodes):
         if self._rows.store is None or self._link is None:
             return
         if not self._membership.may_write(now):
-            self._member(membership.Tick())
+            self._tell(self._membership.tick)
             return
         if self._rows.is_current:
             self._rows.send(self._rows.store)
@@ -395,7 +453,7 @@ class Group(OtherNodes):
     def _go(self) -> None:
         if not self._is_gone:
             self._is_gone = True
-            self._member(membership.Gone())
+            self._tell(self._membership.go)
 
     @override
     def deadline(self) -> float:
@@ -407,7 +465,7 @@ class Group(OtherNodes):
     def tick(self) -> None:
         self.read_out()  # the lease may have been renewed in time
         now = self._now
-        self._member(membership.Tick())
+        self._tell(self._membership.tick)
         self._carrier.left_behind.tick(now)
         for runtime in self.homes.overdue(now):
             self._expire(runtime)
@@ -416,7 +474,7 @@ class Group(OtherNodes):
     def leave(self) -> bool:
         self._is_leaving = True
         is_possible = self.objection() is None and bool(self._membership.others)
-        self._member(membership.Leave())
+        self._tell(self._membership.leave)
         return is_possible
 
     @override

@@ -18,6 +18,7 @@ from actors.node.group.messages import (
     AppendsAnswered,
     Arrivals,
     Carry,
+    DropLease,
     EngineBack,
     FetchLog,
     LeaseAnswered,
@@ -46,10 +47,7 @@ from actors.node.session.exchange import Exchange
 from fsm.effects import Refused
 from fsm.group.durable import Kept
 from fsm.group.kinds import Kind, RowRefusal
-from fsm.group.membership import (
-    DropLease,
-    PutLease,
-)
+from fsm.group.membership import PutLease
 from fsm.group.moves import GiveUp
 from fsm.group.row_form import write_row
 from fsm.group.rows import (

@@ -13,7 +13,7 @@ import orjson
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Kept
-from fsm.group.membership import DropLease, PutLease
+from fsm.group.membership import PutLease
 from fsm.group.rows import Answered, Current, Gap, Put, Read, Seen
 from fsm.session.node_session_io import OutboundMessage
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
@@ -75,6 +75,15 @@ class LookUp:
     address: str
     key: str
     revision: int = 0
+
+
+@final
+@attrs.frozen(slots=True)
+class DropLease:
+    """Delete the node's own row, if it has the expected revision; nothing is reported."""
+
+    key: str
+    expected: int
 
 
 StoreWork: TypeAlias = WriteRows | PutLease | DropLease | Read | LookUp | WatchAnew

@@ -25,7 +25,7 @@ from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
 from fsm.effects import Refused, RowChanged
-from fsm.group import membership, moves, rows
+from fsm.group import moves, rows
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
 from fsm.group.kinds import (
@@ -35,6 +35,7 @@ from fsm.group.kinds import (
     NodeRow,
     OwnerRow,
     PathRow,
+    RowRefusal,
     SessionRow,
     owner_key,
     path_key,
@@ -209,9 +210,8 @@ class PathRows:
 _log = get_logger("actors.node")
 _NODES: Final = f"{Kind.NODE}/"
 
-_Heed: TypeAlias = Callable[
-    [membership.NodeSeen | membership.Renew | rows.Gap | rows.Current], None
-]
+_Tell: TypeAlias = Callable[[Callable[[float], None]], None]
+_HeedNode: TypeAlias = Callable[[str, NodeRow | None, int], None]
 
 
 @final
@@ -301,7 +301,8 @@ class DomainRows:
         member: Decides whether this node is a member.
         trace: Of what comes from other nodes and goes to them.
         agreed: What the domain has one version of.
-        heed: Takes what the rows say of the membership of nodes.
+        tell: Calls the membership.
+        heed_node: Takes what the row of a node says.
 
     Attributes:
         core: Decides what is applied, and what is written.
@@ -319,17 +320,19 @@ class DomainRows:
     def __init__(
         self,
         exchange: Exchange,
-        member: membership.MembershipCore,
+        member: MembershipCore,
         trace: GroupTrace,
         agreed: Agreed,
-        heed: _Heed,
+        tell: _Tell,
+        heed_node: _HeedNode,
     ) -> None:
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
         self._membership: Final = member
         self._trace: Final = trace
         self._agreed: Final = agreed
-        self._heed: Final = heed
+        self._tell: Final = tell
+        self._heed_node: Final = heed_node
         self._refusals: Final = RowRefusals(trace.component.counters)
         self.core: Final = RowsCore()
         self.moves: Final = moves.MovesCore()
@@ -361,7 +364,8 @@ class DomainRows:
         for one in news:
             self._applied(self.core.feed(one, self._now))
             if isinstance(one, rows.Gap | rows.Current) and one.prefix == _NODES:
-                self._heed(one)
+                member, begins = self._membership, isinstance(one, rows.Gap)
+                self._tell(member.begin_watch if begins else member.end_list)
 
     def answered(self, answers: Sequence[rows.Answered]) -> None:
         """Take the answers of the engine to writes."""
@@ -433,23 +437,22 @@ class DomainRows:
                     self._agreed.written(key)
                 case rows.Lost():
                     self._lost(effect)
-                case rows.Read() | rows.Rejected():
-                    self.noted(effect)
+                case rows.Read():
+                    if self.store is not None:
+                        self.store.try_tell(effect)
+                case rows.Rejected(key, reason):
+                    self.refuse(key, reason)
                 case _:
                     assert_never(effect)
 
-    def noted(self, effect: rows.Read | rows.Rejected) -> None:
-        """Read a row anew, or report one that is none of ours."""
-        if isinstance(effect, rows.Rejected):
-            self._refusals.note(effect.key, effect.reason)
-        elif self.store is not None:
-            self.store.try_tell(effect)
+    def refuse(self, key: str, reason: RowRefusal) -> None:
+        """Report a row that is none of ours, or one too many."""
+        self._refusals.note(key, reason)
 
     def _row(self, row: GroupRow, said: rows.RowNews) -> None:
         match row:
             case NodeRow(holder):
-                seen = membership.NodeSeen(holder.node, row, said.revision)
-                self._heed(seen)
+                self._heed_node(holder.node, row, said.revision)
             case SessionRow(runtime):
                 self._session(runtime, row, said)
             case OwnerRow():
@@ -467,8 +470,7 @@ class DomainRows:
     def _row_gone(self, row: GroupRow, said: rows.RowNews) -> None:
         match row:
             case NodeRow(holder):
-                gone = membership.NodeSeen(holder.node, None, said.revision)
-                self._heed(gone)
+                self._heed_node(holder.node, None, said.revision)
             case SessionRow(runtime):
                 self._session(runtime, None, said)
             case OwnerRow(_, runtime):
@@ -476,7 +478,7 @@ class DomainRows:
                 with self.applying():
                     (self.owners.missing if is_kept else self.owners.gone)(row)
                 if is_kept:
-                    self._heed(membership.Renew())
+                    self._tell(self._membership.renew)
             case PathRow():
                 self.paths.gone(row)
             case NameRow(name):

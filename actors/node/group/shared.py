@@ -30,7 +30,6 @@ from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.trace import ComponentTrace
 from actors.policy.store import PolicyConfig, PolicyStore
-from fsm.group.membership import MembershipCore
 from fsm.registry.records import Row
 from specs.limits.group import GROUP_RETRY
 from specs.limits.node import NODE_CHANCE
@@ -100,9 +99,8 @@ class Shared:
         """
         self.policies.wall = self._wall = wall
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
-        member = MembershipCore(self.node, address)
         agreed = Agreed(self.policies, self.catalogue)
-        group = Group(exchange, self.engine, own, member, agreed)
+        group = Group(exchange, self.engine, own, address, agreed)
         self._group = exchange.others = group
         exchange.durable = Durable(exchange, trace, group.objection, group.homes)
         return group

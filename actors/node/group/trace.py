@@ -9,9 +9,7 @@ from typing import Final, final
 from actors.kit.log import get_logger
 from actors.node.trace import ComponentTrace
 from fsm.group.kinds import GroupRow, GroupTable, Holder, SessionRow
-from fsm.group.membership import Admitted, GroupFull, IdTaken
 from fsm.group.rows import Answered, Written
-from specs.limits.group import GROUP_NODES
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
@@ -41,16 +39,6 @@ class GroupTrace:
         self._group: Final = group
         self._counts: Final = counts
         self._lost = ""
-
-    def joins(self, outcome: Admitted | IdTaken | GroupFull) -> None:
-        """This node has tried to become a member: a line of the log."""
-        match outcome:
-            case Admitted():
-                _log.info("group joined", node=self.node)
-            case IdTaken():
-                _log.info("node id taken", node=self.node)
-            case GroupFull():
-                _log.warning("group full", node=self.node, members=GROUP_NODES)
 
     def came(self, holder: Holder) -> None:
         """Another node is a member: a record, and a line of the log."""

@@ -4,72 +4,63 @@ import pytest
 
 from fsm.engine import Step
 from fsm.group.kinds import Holder, NodeRow, RowRefusal
-from fsm.group.membership import (
-    Admitted,
-    DropLease,
-    Fenced,
-    Gone,
-    GroupFull,
-    IdTaken,
-    Join,
-    Leave,
-    Left,
-    MembershipCore,
-    NodeCame,
-    NodeGone,
-    NodeSeen,
-    PutLease,
-    Renew,
-    Tick,
-)
+from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
-from fsm.group.rows import Conflicted, Current, Gap, Rejected, Unanswered, Written
+from fsm.group.rows import Conflicted, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
+from tests.support.link_calls import Calls, Told, is_asked
 from tests.support.trace.memory import MemoryTracer
 
 OTHER = NodeRow(Holder("b", 7), "http://b")
 
 
-def of(effects, kind):
-    return [one for one in effects if isinstance(one, kind)]
+tell, asks = Calls(MembershipCore), Calls(MembershipPort)
+
+
+def member(node="a", address=""):
+    return Told(MembershipPort, lambda port: MembershipCore(node, port, address))
+
+
+def of(effects, name):
+    return [one for one in effects if is_asked(one, name)]
 
 
 def refused(number, row, revision):
-    return Conflicted(number, None if row is None else write_row(row), revision)
+    return tell.take_answer(Conflicted(number, None if row is None else write_row(row), revision))
 
 
 def put_of(effects):
-    (put,) = of(effects, PutLease)
-    return put
+    (put,) = of(effects, "put_lease")
+    return put.lease
 
 
 def asked(core, *others, boot=1, now=0.0):
     """Join a group that has other members; return the request to write the node's row."""
-    put = put_of(core.feed(Join(boot), now))
-    core.feed(Gap("node/"), now)
+    put = put_of(core.tell(tell.join(boot), now))
+    core.tell(tell.begin_watch(), now)
     for revision, other in enumerate(others, 1):
-        core.feed(NodeSeen(other.holder.node, other, revision), now)
-    assert core.feed(Current("node/"), now) == []
+        core.tell(tell.take_node(other.holder.node, other, revision), now)
+    assert core.tell(tell.end_list(), now) == []
     return put
 
 
 def written(core, put, revision, now=0.0):
     """Answer the request, and have the watch bring the row; return what is to be done."""
-    effects = core.feed(Written(put.number, revision), now)
-    return [*effects, *core.feed(NodeSeen(core.node, put.row, revision), now)]
+    effects = core.tell(tell.take_answer(Written(put.number, revision)), now)
+    return [*effects, *core.tell(tell.take_node(core.node, put.row, revision), now)]
 
 
 def joined(now=0.0, core=None):
     """A member whose row has revision 1."""
-    core = core or MembershipCore("a", "http://a")
+    core = core or member("a", "http://a")
     put = asked(core, now=now)
-    assert of(written(core, put, 1, now), Admitted) == [Admitted(core.holder)]
+    assert of(written(core, put, 1, now), "admit") == [asks.admit()]
     return core
 
 
 def test_a_node_joins_by_a_row_that_was_not_there():
-    core = MembershipCore("a", "http://a")
+    core = member("a", "http://a")
 
     put = asked(core, now=5.0)
 
@@ -87,27 +78,27 @@ def test_a_lease_is_renewed_with_the_revision_known():
     core = joined()
 
     assert core.deadline() == GROUP_RENEWAL
-    assert core.feed(Tick(), GROUP_RENEWAL - 0.1) == []
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    assert core.tell(tell.tick(), GROUP_RENEWAL - 0.1) == []
+    put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
     assert put.expected == 1
-    core.feed(Written(put.number, 4), GROUP_RENEWAL + 1)
+    core.tell(tell.take_answer(Written(put.number, 4)), GROUP_RENEWAL + 1)
     assert core.deadline() == 2 * GROUP_RENEWAL
-    assert put_of(core.feed(Tick(), 2 * GROUP_RENEWAL)).expected == 4
+    assert put_of(core.tell(tell.tick(), 2 * GROUP_RENEWAL)).expected == 4
 
 
 @pytest.mark.parametrize("delay", [0.0, 2.5, 5.9])
 def test_a_node_is_fenced_before_its_lease_can_have_run_out_however_late_an_answer_was(delay):
     core = joined()
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    core.feed(Written(put.number, 2), GROUP_RENEWAL + delay)
+    put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
+    core.tell(tell.take_answer(Written(put.number, 2)), GROUP_RENEWAL + delay)
     over = GROUP_RENEWAL + GROUP_LEASE - GROUP_MARGIN
     if core.deadline() < over:
-        core.feed(Tick(), core.deadline())  # nobody answers the next one
+        core.tell(tell.tick(), core.deadline())  # nobody answers the next one
 
     assert core.deadline() == over
     assert core.may_write(over - 0.01)
     assert not core.may_write(over)
-    assert of(core.feed(Tick(), over), Fenced)
+    assert of(core.tell(tell.tick(), over), "fence")
     assert core.state is State.FENCED
 
 
@@ -118,7 +109,7 @@ def test_a_process_that_was_stopped_writes_nothing_though_no_timer_came():
 
 def test_whatever_comes_first_after_a_stop_finds_the_node_fenced():
     core = joined()
-    assert of(core.feed(NodeSeen("b", OTHER, 9), 1_000.0), Fenced)
+    assert of(core.tell(tell.take_node("b", OTHER, 9), 1_000.0), "fence")
 
 
 @pytest.mark.parametrize("state", [State.MEMBER, State.LEAVING])
@@ -126,8 +117,8 @@ def test_a_lease_lasts_as_long_as_the_table_says(state, monkeypatch):
     monkeypatch.setattr("specs.limits.group.GROUP_TERM", 1.5)
     core = joined()
     if state is State.LEAVING:
-        put = put_of(core.feed(Leave(), 0.0))
-        core.feed(Written(put.number, 2), 0.0)
+        put = put_of(core.tell(tell.leave(), 0.0))
+        core.tell(tell.take_answer(Written(put.number, 2)), 0.0)
 
     assert (core.state, core.deadline()) == (state, 1.5)
 
@@ -135,184 +126,187 @@ def test_a_lease_lasts_as_long_as_the_table_says(state, monkeypatch):
 def test_an_answer_that_comes_late_still_counts_from_its_request():
     """The engine has made it, so the lease never ended."""
     core = joined()
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
     late = GROUP_LEASE - GROUP_MARGIN + 0.5
 
-    assert core.feed(Written(put.number, 2), late)[0].expected == 2  # the next one is due
+    (due,) = core.tell(tell.take_answer(Written(put.number, 2)), late)
+    assert due.lease.expected == 2
     assert core.state is State.MEMBER
 
 
 def test_an_admission_that_comes_too_late_is_renewed_first():
-    core = MembershipCore("a")
+    core = member("a")
     first = asked(core)
 
     again = put_of(written(core, first, 1, 20.0))
     assert again.expected == 1
     assert core.state is State.JOINING
-    assert of(written(core, again, 2, 20.1), Admitted)
+    assert of(written(core, again, 2, 20.1), "admit")
 
 
 def test_a_refusal_that_is_older_than_the_row_of_the_node_does_not_undo_it():
     """The first write came twice: before and after the row of the process before had gone."""
-    core = MembershipCore("a")
+    core = member("a")
     own, before = NodeRow(Holder("a", 2)), NodeRow(Holder("a", 1))
-    first = put_of(core.feed(Join(2), 0.0))
-    core.feed(Gap("node/"), 0.1)
-    core.feed(NodeSeen("a", own, 5), 0.2)
-    core.feed(refused(first.number, before, 1), 0.3)
-    core.feed(Current("node/"), 0.4)
-    again = put_of(core.feed(Tick(), 0.3 + GROUP_RENEWAL))
-    renewal = put_of(core.feed(refused(again.number, own, 5), 3.4))
-    assert of(core.feed(Written(renewal.number, 6), 3.5), Admitted) == [Admitted(own.holder)]
+    first = put_of(core.tell(tell.join(2), 0.0))
+    core.tell(tell.begin_watch(), 0.1)
+    core.tell(tell.take_node("a", own, 5), 0.2)
+    core.tell(refused(first.number, before, 1), 0.3)
+    core.tell(tell.end_list(), 0.4)
+    again = put_of(core.tell(tell.tick(), 0.3 + GROUP_RENEWAL))
+    renewal = put_of(core.tell(refused(again.number, own, 5), 3.4))
+    assert asks.admit() in core.tell(tell.take_answer(Written(renewal.number, 6)), 3.5)
 
 
 def test_an_admission_whose_row_has_gone_meanwhile_begins_with_another_row():
-    core = MembershipCore("a")
+    core = member("a")
     first = asked(core)
     again = put_of(written(core, first, 1, 20.0))
 
-    core.feed(refused(again.number, None, 2), 20.1)
-    third = put_of(core.feed(Tick(), 20.1 + GROUP_RENEWAL))
+    core.tell(refused(again.number, None, 2), 20.1)
+    third = put_of(core.tell(tell.tick(), 20.1 + GROUP_RENEWAL))
     assert third.expected == 0
-    assert not of(core.feed(Written(third.number, 3), 23.2), Admitted)
-    core.feed(NodeSeen("a", None, 2), 23.2)
-    assert of(core.feed(NodeSeen("a", third.row, 3), 23.2), Admitted)
+    assert not of(core.tell(tell.take_answer(Written(third.number, 3)), 23.2), "admit")
+    core.tell(tell.take_node("a", None, 2), 23.2)
+    assert of(core.tell(tell.take_node("a", third.row, 3), 23.2), "admit")
 
 
 def test_a_row_that_no_watch_brings_is_dropped_and_written_anew():
     """It went, and came again with the same content, while the watch was broken."""
-    core = MembershipCore("a")
+    core = member("a")
     first = asked(core)
-    core.feed(Written(first.number, 4), 0.1)
-    renewal = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    core.tell(tell.take_answer(Written(first.number, 4)), 0.1)
+    renewal = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
     assert renewal.expected == 4
 
-    dropped, again = core.feed(Written(renewal.number, 5), 3.1)
-    assert dropped == DropLease("node/a", 5)
+    dropped, again = core.tell(tell.take_answer(Written(renewal.number, 5)), 3.1)
+    assert dropped == asks.drop_lease("node/a", 5)
+    again = again.lease
     assert again == PutLease(again.number, first.row, 0)
-    assert core.feed(NodeSeen("a", first.row, 5), 3.2) == []  # the one before
-    assert core.feed(NodeSeen("a", None, 6), 3.2) == []
-    assert core.feed(Written(again.number, 7), 3.3) == []
-    assert of(core.feed(NodeSeen("a", first.row, 7), 3.4), Admitted)
+    assert core.tell(tell.take_node("a", first.row, 5), 3.2) == []  # the one before
+    assert core.tell(tell.take_node("a", None, 6), 3.2) == []
+    assert core.tell(tell.take_answer(Written(again.number, 7)), 3.3) == []
+    assert of(core.tell(tell.take_node("a", first.row, 7), 3.4), "admit")
 
 
 def test_a_row_is_written_anew_again_and_again_but_not_each_time():
-    core = MembershipCore("a")
+    core = member("a")
     put, now, dropped = asked(core), 0.0, []
     for revision in range(1, 9):
-        effects = core.feed(Written(put.number, revision), now)
-        dropped += [revision for _ in of(effects, DropLease)]
-        now += 0 if of(effects, PutLease) else GROUP_RENEWAL
-        put = put_of(effects if of(effects, PutLease) else core.feed(Tick(), now))
+        effects = core.tell(tell.take_answer(Written(put.number, revision)), now)
+        dropped += [revision for _ in of(effects, "drop_lease")]
+        now += 0 if of(effects, "put_lease") else GROUP_RENEWAL
+        put = put_of(effects if of(effects, "put_lease") else core.tell(tell.tick(), now))
     assert dropped == [2, 4, 6, 8]
 
 
 def test_a_row_that_comes_before_it_is_renewed_is_not_written_anew():
-    core = MembershipCore("a")
+    core = member("a")
     put = asked(core)
-    core.feed(Unanswered(put.number), 1.0)
-    again = put_of(core.feed(Tick(), 1.0 + GROUP_RETRY))
-    renewal = put_of(core.feed(refused(again.number, put.row, 2), 2.0))
-    assert core.feed(Written(renewal.number, 3), 2.1) == []
-    assert of(core.feed(NodeSeen("a", put.row, 3), 2.2), Admitted)
+    core.tell(tell.take_answer(Unanswered(put.number)), 1.0)
+    again = put_of(core.tell(tell.tick(), 1.0 + GROUP_RETRY))
+    renewal = put_of(core.tell(refused(again.number, put.row, 2), 2.0))
+    assert core.tell(tell.take_answer(Written(renewal.number, 3)), 2.1) == []
+    assert of(core.tell(tell.take_node("a", put.row, 3), 2.2), "admit")
 
 
 def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
     core = joined()
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    assert core.feed(Unanswered(put.number), 4.0) == []
-    again = put_of(core.feed(Tick(), 4.0 + GROUP_RETRY))
+    put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
+    assert core.tell(tell.take_answer(Unanswered(put.number)), 4.0) == []
+    again = put_of(core.tell(tell.tick(), 4.0 + GROUP_RETRY))
     assert again.expected == 1
 
     mine = NodeRow(core.holder, "http://a")
-    renewed = put_of(core.feed(refused(again.number, mine, 2), 5.0))
+    renewed = put_of(core.tell(refused(again.number, mine, 2), 5.0))
     assert renewed.expected == 2
     assert core.state is State.MEMBER
 
 
-@pytest.mark.parametrize("core", [joined(), MembershipCore("a")], ids=["member", "joining"])
+@pytest.mark.parametrize("core", [joined(), member("a")], ids=["member", "joining"])
 def test_a_node_renews_its_lease_at_once_when_the_engine_answers_again(core):
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL) if core.state else core.feed(Join(1), 3.0))
-    core.feed(Unanswered(put.number), 3.0)
-    assert not of(core.feed(Tick(), 3.1), PutLease)
+    first = (tell.tick(), GROUP_RENEWAL) if core.state else (tell.join(1), 3.0)
+    put = put_of(core.tell(*first))
+    core.tell(tell.take_answer(Unanswered(put.number)), 3.0)
+    assert not of(core.tell(tell.tick(), 3.1), "put_lease")
 
-    again = put_of(core.feed(Renew(), 3.1))
+    again = put_of(core.tell(tell.renew(), 3.1))
     assert (again.row, again.expected) == (put.row, put.expected)
-    assert not of(core.feed(Renew(), 3.2), PutLease)
+    assert not of(core.tell(tell.renew(), 3.2), "put_lease")
 
 
-@pytest.mark.parametrize("last", [Gone(), NodeSeen("a", None, 5)])
+@pytest.mark.parametrize("last", [tell.go(), tell.take_node("a", None, 5)])
 def test_a_node_that_has_no_lease_renews_none(last):
     core = joined()
-    core.feed(last, 1.0)
-    assert not of(core.feed(Renew(), 2.0), PutLease)
+    core.tell(last, 1.0)
+    assert not of(core.tell(tell.renew(), 2.0), "put_lease")
 
 
 def test_a_join_of_unknown_outcome_is_recognised_too():
-    core = MembershipCore("a")
+    core = member("a")
     put = asked(core)
-    core.feed(Unanswered(put.number), 1.0)
-    again = put_of(core.feed(Tick(), 1.0 + GROUP_RETRY))
+    core.tell(tell.take_answer(Unanswered(put.number)), 1.0)
+    again = put_of(core.tell(tell.tick(), 1.0 + GROUP_RETRY))
 
-    renewed = put_of(core.feed(refused(again.number, NodeRow(core.holder), 2), 2.0))
+    renewed = put_of(core.tell(refused(again.number, NodeRow(core.holder), 2), 2.0))
     assert (renewed.expected, core.state) == (2, State.JOINING)
-    assert of(written(core, renewed, 3, 2.1), Admitted)
+    assert of(written(core, renewed, 3, 2.1), "admit")
 
 
 def test_a_join_waits_until_an_earlier_process_of_its_id_is_gone():
-    core = MembershipCore("a")
-    put = put_of(core.feed(Join(2), 0.0))
+    core = member("a")
+    put = put_of(core.tell(tell.join(2), 0.0))
     earlier = NodeRow(Holder("a", 1))
 
-    assert core.feed(refused(put.number, earlier, 5), 0.1) == [IdTaken(Holder("a", 1))]
-    assert core.feed(NodeSeen("a", earlier, 5), 0.2) == []
-    assert put_of(core.feed(NodeSeen("a", None, 6), 0.3)).expected == 0
+    assert core.tell(refused(put.number, earlier, 5), 0.1) == [asks.wait_for_id(Holder("a", 1))]
+    assert core.tell(tell.take_node("a", earlier, 5), 0.2) == []
+    assert put_of(core.tell(tell.take_node("a", None, 6), 0.3)).expected == 0
 
 
 def test_without_news_of_it_the_join_is_tried_again_and_said_once():
-    core = MembershipCore("a")
-    put = put_of(core.feed(Join(2), 0.0))
-    core.feed(refused(put.number, NodeRow(Holder("a", 1)), 5), 0.0)
+    core = member("a")
+    put = put_of(core.tell(tell.join(2), 0.0))
+    core.tell(refused(put.number, NodeRow(Holder("a", 1)), 5), 0.0)
 
-    again = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    assert core.feed(refused(again.number, NodeRow(Holder("a", 1)), 8), 3.1) == []
+    again = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
+    assert core.tell(refused(again.number, NodeRow(Holder("a", 1)), 8), 3.1) == []
 
 
 LOSSES = {
     "its lease has run out": lambda put: refused(put.number, None, 9),
     "another process has its id": lambda put: refused(put.number, NodeRow(Holder("a", 99)), 9),
-    "a row that nobody can read": lambda put: Conflicted(put.number, b"{", 9),
+    "a row that nobody can read": lambda put: tell.take_answer(Conflicted(put.number, b"{", 9)),
     "its own row is older": lambda put: refused(put.number, NodeRow(Holder("a", 1)), 1),
-    "news: gone": lambda put: NodeSeen("a", None, 2),
-    "news: another": lambda put: NodeSeen("a", NodeRow(Holder("a", 99)), 2),
+    "news: gone": lambda put: tell.take_node("a", None, 2),
+    "news: another": lambda put: tell.take_node("a", NodeRow(Holder("a", 99)), 2),
 }
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_a_node_that_lost_its_row_is_fenced(loss):
     core = joined()
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
+    put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
 
-    assert of(core.feed(loss(put), 4.0), Fenced)
-    assert core.feed(Written(put.number, 10), 4.1) == []
+    assert of(core.tell(loss(put), 4.0), "fence")
+    assert core.tell(tell.take_answer(Written(put.number, 10)), 4.1) == []
     assert core.state is State.FENCED
     assert core.deadline() == float("inf")
 
 
 def test_news_of_its_own_earlier_row_fences_no_member():
     core = joined()
-    put = put_of(core.feed(Tick(), GROUP_RENEWAL))
-    core.feed(Written(put.number, 5), 3.1)
+    put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
+    core.tell(tell.take_answer(Written(put.number, 5)), 3.1)
 
-    assert core.feed(NodeSeen("a", None, 4), 3.2) == []
-    assert core.feed(NodeSeen("a", NodeRow(core.holder), 5), 3.2) == []
-    assert core.feed(NodeSeen("a", NodeRow(Holder("a", 8)), 2), 3.2) == []
+    assert core.tell(tell.take_node("a", None, 4), 3.2) == []
+    assert core.tell(tell.take_node("a", NodeRow(core.holder), 5), 3.2) == []
+    assert core.tell(tell.take_node("a", NodeRow(Holder("a", 8)), 2), 3.2) == []
     assert core.state is State.MEMBER
 
 
 def test_a_fenced_node_joins_as_another_process():
     core = joined()
-    core.feed(NodeSeen("a", None, 2), 1.0)
+    core.tell(tell.take_node("a", None, 2), 1.0)
 
     put = asked(core, boot=2, now=1.5)
     assert (put.row.holder, put.expected) == (Holder("a", 2), 0)
@@ -324,23 +318,23 @@ def test_a_fenced_node_joins_as_another_process():
 def test_a_node_that_leaves_says_so_and_keeps_its_lease_until_it_is_gone():
     core = joined()
 
-    put = put_of(core.feed(Leave(), 1.0))
+    put = put_of(core.tell(tell.leave(), 1.0))
     assert put.row.is_leaving
     assert core.may_write(1.0)
-    core.feed(Written(put.number, 2), 1.1)
-    effects = core.feed(Gone(), 2.0)
-    assert of(effects, DropLease) == [DropLease("node/a", 2)]
-    assert of(effects, Left)
-    assert core.feed(Gone(), 2.0) == []
+    core.tell(tell.take_answer(Written(put.number, 2)), 1.1)
+    effects = core.tell(tell.go(), 2.0)
+    assert of(effects, "drop_lease") == [asks.drop_lease("node/a", 2)]
+    assert core.state is State.LEFT
+    assert core.tell(tell.go(), 2.0) == []
 
 
 def test_a_lease_that_ends_while_the_node_leaves_ends_all():
     core = joined()
-    core.feed(Leave(), 1.0)
+    core.tell(tell.leave(), 1.0)
 
-    effects = core.feed(Tick(), 100.0)
-    assert of(effects, Fenced)
-    assert of(effects, Left)
+    effects = core.tell(tell.tick(), 100.0)
+    assert of(effects, "fence")
+    assert core.state is State.LEFT
 
 
 # ---- the others
@@ -350,21 +344,22 @@ def test_members_come_and_go_by_the_engines_word():
     core = joined()
     later = NodeRow(Holder("b", 8), "http://b")
 
-    assert core.feed(NodeSeen("b", OTHER, 2), 0.0) == [NodeCame(OTHER)]
-    assert core.feed(NodeSeen("b", OTHER, 3), 0.0) == []
+    assert core.tell(tell.take_node("b", OTHER, 2), 0.0) == [asks.add_node(OTHER)]
+    assert core.tell(tell.take_node("b", OTHER, 3), 0.0) == []
     assert core.is_live(OTHER.holder)
-    assert core.feed(NodeSeen("b", later, 4), 0.0) == [NodeGone(OTHER.holder), NodeCame(later)]
-    assert core.feed(NodeSeen("b", None, 5), 0.0) == [NodeGone(later.holder)]
-    assert core.feed(NodeSeen("b", None, 5), 0.0) == []
+    replaced = [asks.remove_node(OTHER.holder), asks.add_node(later)]
+    assert core.tell(tell.take_node("b", later, 4), 0.0) == replaced
+    assert core.tell(tell.take_node("b", None, 5), 0.0) == [asks.remove_node(later.holder)]
+    assert core.tell(tell.take_node("b", None, 5), 0.0) == []
     assert not core.is_live(later.holder)
 
 
 def test_a_member_that_says_that_it_leaves_is_no_other_process():
     core = joined()
-    core.feed(NodeSeen("b", OTHER, 2), 0.0)
+    core.tell(tell.take_node("b", OTHER, 2), 0.0)
     leaving = NodeRow(OTHER.holder, OTHER.address, is_leaving=True)
 
-    assert core.feed(NodeSeen("b", leaving, 3), 0.0) == [NodeCame(leaving)]
+    assert core.tell(tell.take_node("b", leaving, 3), 0.0) == [asks.add_node(leaving)]
 
 
 def test_nothing_is_taken_in_from_a_process_that_has_lost_its_lease():
@@ -372,24 +367,24 @@ def test_nothing_is_taken_in_from_a_process_that_has_lost_its_lease():
     core = joined()
     later, left = NodeRow(Holder("b", 8)), NodeRow(Holder("c", 1), is_leaving=True)
     for revision, row in enumerate([OTHER, later, left], 2):
-        core.feed(NodeSeen(row.holder.node, row, revision), 0.0)
-    core.feed(NodeSeen("c", None, 5), 0.0)
+        core.tell(tell.take_node(row.holder.node, row, revision), 0.0)
+    core.tell(tell.take_node("c", None, 5), 0.0)
 
     assert not core.takes_in(OTHER.holder)
     assert core.takes_in(later.holder)
     assert core.takes_in(left.holder)  # it had sent all before
     assert core.takes_in(Holder("unknown", 1))  # its row may be on its way
-    core.feed(NodeSeen("b", None, 6), 0.0)
+    core.tell(tell.take_node("b", None, 6), 0.0)
     assert not core.takes_in(later.holder)
 
 
 def test_a_node_without_a_lease_takes_nothing_in():
-    core = MembershipCore("a")
-    core.feed(Join(1), 0.0)
+    core = member("a")
+    core.tell(tell.join(1), 0.0)
     assert not core.takes_in(OTHER.holder)
     core = joined()
-    core.feed(NodeSeen("b", OTHER, 2), 0.0)
-    core.feed(Tick(), GROUP_LEASE)
+    core.tell(tell.take_node("b", OTHER, 2), 0.0)
+    core.tell(tell.tick(), GROUP_LEASE)
     assert not core.takes_in(OTHER.holder)
 
 
@@ -398,85 +393,86 @@ def test_a_group_has_only_so_many_nodes():
     effects = []
     for number in range(GROUP_NODES + 1):
         row = NodeRow(Holder(f"n{number}", 1))
-        effects += core.feed(NodeSeen(f"n{number}", row, number + 2), 0.0)
+        effects += core.tell(tell.take_node(f"n{number}", row, number + 2), 0.0)
 
     assert len(core.others) == GROUP_NODES - 1
     late = [f"node/n{number}" for number in (GROUP_NODES - 1, GROUP_NODES)]
-    assert effects[-2:] == [Rejected(key, RowRefusal.TOO_MANY) for key in late]
+    assert effects[-2:] == [asks.refuse_row(key, RowRefusal.TOO_MANY) for key in late]
 
 
 FULL = [NodeRow(Holder(f"n{number}", 1)) for number in range(GROUP_NODES)]
 
 
 def test_a_node_that_finds_as_many_others_as_a_group_has_is_no_member_and_says_so():
-    core = MembershipCore("a")
+    core = member("a")
     put = asked(core, *FULL)
 
-    assert core.feed(Written(put.number, 100), 0.1) == []
-    assert core.feed(NodeSeen("a", put.row, 100), 0.2) == [DropLease("node/a", 100), GroupFull()]
+    assert core.tell(tell.take_answer(Written(put.number, 100)), 0.1) == []
+    turned_away = [asks.drop_lease("node/a", 100), asks.wait_for_room()]
+    assert core.tell(tell.take_node("a", put.row, 100), 0.2) == turned_away
     assert core.state is State.JOINING
     assert core.is_turned_away
     for _ in range(3):  # it asks nothing of the engine as long as it is so, and says it once
-        assert core.feed(Tick(), core.deadline()) == []
+        assert core.tell(tell.tick(), core.deadline()) == []
 
 
 def test_the_last_place_of_a_group_is_taken():
-    core = MembershipCore("a")
+    core = member("a")
     put = asked(core, *FULL[1:])
-    assert of(written(core, put, 100), Admitted)
+    assert of(written(core, put, 100), "admit")
 
 
 def test_a_node_that_is_turned_away_tries_again_when_another_has_gone():
-    core = MembershipCore("a")
+    core = member("a")
     written(core, asked(core, *FULL), 100)
-    core.feed(NodeSeen("a", None, 101), 0.2)
+    core.tell(tell.take_node("a", None, 101), 0.2)
 
-    put = put_of(core.feed(NodeSeen("n7", None, 102), 60.0))
+    put = put_of(core.tell(tell.take_node("n7", None, 102), 60.0))
     assert (put.expected, core.is_turned_away) == (0, False)
-    assert of(written(core, put, 103, 60.1), Admitted)
+    assert of(written(core, put, 103, 60.1), "admit")
 
 
 def test_of_two_that_ask_for_the_last_place_the_first_that_the_engine_has_written_gets_it():
-    cores = [MembershipCore(name) for name in "ab"]
+    cores = [member(name) for name in "ab"]
     puts = [asked(core, *FULL[1:]) for core in cores]
     outcomes = []
     for core in cores:
         for revision, put in enumerate(puts, 100):
-            effects = core.feed(NodeSeen(put.row.holder.node, put.row, revision), 0.0)
+            effects = core.tell(tell.take_node(put.row.holder.node, put.row, revision), 0.0)
             if put.row.holder == core.holder:
                 outcomes.append(effects)
-    assert outcomes == [[], [DropLease("node/b", 101), GroupFull()]]
-    assert of(cores[0].feed(Written(puts[0].number, 100), 0.1), Admitted)
+    assert outcomes == [[], [asks.drop_lease("node/b", 101), asks.wait_for_room()]]
+    assert of(cores[0].tell(tell.take_answer(Written(puts[0].number, 100)), 0.1), "admit")
 
 
 def test_a_row_that_comes_before_all_others_are_known_is_no_admission_yet():
     """The first rows of a watch come by the revisions that they have now."""
-    core = MembershipCore("a")
-    put = put_of(core.feed(Join(1), 0.0))
-    core.feed(Gap("node/"), 0.0)
+    core = member("a")
+    put = put_of(core.tell(tell.join(1), 0.0))
+    core.tell(tell.begin_watch(), 0.0)
     assert written(core, put, 1) == []
     for revision, other in enumerate(FULL, 2):
-        core.feed(NodeSeen(other.holder.node, other, revision), 0.0)
-    assert of(core.feed(Current("node/"), 0.0), GroupFull)
+        core.tell(tell.take_node(other.holder.node, other, revision), 0.0)
+    assert of(core.tell(tell.end_list(), 0.0), "wait_for_room")
 
 
 def test_a_watch_that_began_before_a_node_joined_says_nothing_of_its_row():
     core = joined()
-    core.feed(NodeSeen("a", None, 2), 1.0)
-    put = put_of(core.feed(Join(2), 1.5))
+    core.tell(tell.take_node("a", None, 2), 1.0)
+    put = put_of(core.tell(tell.join(2), 1.5))
 
-    core.feed(Current("node/"), 1.5)
+    core.tell(tell.end_list(), 1.5)
     assert written(core, put, 3, 1.6) == []
-    core.feed(Gap("node/"), 1.7)
-    assert of(core.feed(Current("node/"), 1.8), Admitted)
+    core.tell(tell.begin_watch(), 1.7)
+    assert of(core.tell(tell.end_list(), 1.8), "admit")
 
 
 def test_exactly_one_member_tidies_up_and_each_has_a_share():
     names = ["a", "b", "c"]
-    cores = {name: joined(core=MembershipCore(name)) for name in names}
+    cores = {name: joined(core=member(name)) for name in names}
     for name, core in cores.items():
         for other in set(names) - {name}:
-            core.feed(NodeSeen(other, NodeRow(Holder(other, 1)), 1), 0.0)
+            core.tell(tell.take_node(other, NodeRow(Holder(other, 1)), 1), 0.0)
     keys = [f"session/r{number}" for number in range(300)]
 
     tidiers = [[name for name in names if cores[name].tidies(key)] for key in keys]
@@ -484,24 +480,24 @@ def test_exactly_one_member_tidies_up_and_each_has_a_share():
     assert all(sum(one == [name] for one in tidiers) > 50 for name in names)
     # With a node less, only its share goes to others.
     for name in ("a", "b"):
-        cores[name].feed(NodeSeen("c", None, 9), 0.0)
+        cores[name].tell(tell.take_node("c", None, 9), 0.0)
     left = [[name for name in ("a", "b") if cores[name].tidies(key)] for key in keys]
     assert all(len(one) == 1 for one in left)
     assert all(now == then for now, then in zip(left, tidiers, strict=True) if then != ["c"])
 
 
 def test_one_that_is_no_member_tidies_nothing():
-    assert not MembershipCore("a").tidies("session/r")
+    assert not member("a").tidies("session/r")
 
 
 # ---- the machine
 
 PATHS = {
-    "leaves": (Leave(), Gone()),
-    "goes at once": (Gone(),),
-    "is fenced and comes back": (NodeSeen("a", None, 9), Join(2), Gone()),
-    "is fenced for good": (NodeSeen("a", None, 9), Gone()),
-    "is fenced while it leaves": (Leave(), NodeSeen("a", None, 9)),
+    "leaves": (tell.leave(), tell.go()),
+    "goes at once": (tell.go(),),
+    "is fenced and comes back": (tell.take_node("a", None, 9), tell.join(2), tell.go()),
+    "is fenced for good": (tell.take_node("a", None, 9), tell.go()),
+    "is fenced while it leaves": (tell.leave(), tell.take_node("a", None, 9)),
 }
 
 
@@ -509,16 +505,17 @@ def test_these_are_all_paths_of_a_membership():
     taken = set()
     for number, path in enumerate(PATHS.values()):
         tracer = MemoryTracer()
-        core = MembershipCore(f"a{number}")
-        steps = core.feed(Join(1), 0.0)
+        core = member(f"a{number}")
+        steps = core.tell(tell.join(1), 0.0)
         put = put_of(steps)
-        core.feed(Gap("node/"), 0.0)
-        core.feed(Current("node/"), 0.0)
+        core.tell(tell.begin_watch(), 0.0)
+        core.tell(tell.end_list(), 0.0)
         steps += written(core, put, 1)
         for one in path:
-            news = NodeSeen(core.node, one.row, one.revision) if isinstance(one, NodeSeen) else one
-            steps += core.feed(news, 0.1)
-        for each in of(steps, Step):
+            is_row = is_asked(one, "take_node")
+            call = tell.take_node(core.node, one.row, one.revision) if is_row else one
+            steps += core.tell(call, 0.1)
+        for each in (one for one in steps if isinstance(one, Step)):
             tracer.step("group", each)
             taken.add((each.old, each.cause, each.new))
 

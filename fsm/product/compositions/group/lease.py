@@ -13,18 +13,17 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
-from fsm.group import membership as member
-from fsm.group import rows
+from fsm.engine import Step
 from fsm.group.kinds import Holder, NodeRow
-from fsm.group.membership import MembershipCore
+from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
-from fsm.group.rows import Conflicted, Unanswered, Written
+from fsm.group.rows import Answered, Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
 from fsm.product.composition import (
     Bounds,
@@ -64,7 +63,7 @@ class Answer:
 
 
 @final
-class LeasePlace(Host):
+class LeasePlace(Host, MembershipPort):
     """A node, and the row of the engine that is its lease.
 
     Attributes:
@@ -78,7 +77,7 @@ class LeasePlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = MembershipCore(_NODE)
+        self.core = MembershipCore(_NODE, self)
         self.row: NodeRow | None = None
         self.revision = 0
         self.ends = math.inf
@@ -86,7 +85,8 @@ class LeasePlace(Host):
         self.boots = 0
         self.puts = _PUTS
         self._asked: tuple[int, float] | None = None
-        self._waiting: list[member.Input] = []
+        # Rows and answers that come, in order; None: the process goes on.
+        self._waiting: list[tuple[NodeRow, int] | Written | Conflicted | None] = []
 
     @property
     def is_idle(self) -> bool:
@@ -109,28 +109,28 @@ class LeasePlace(Host):
         if self.is_stopped:
             return self._look()
         if self._asked is not None and self.now >= self._asked[1] + _ANSWER:
-            self._feed(Unanswered(self._asked[0]))
-        self._feed(member.Tick())
+            self._take_answer(Unanswered(self._asked[0]))
+        self.core.tick(self.now)
         return self._look()
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case member.PutLease():
+            case PutLease():
                 self._write(happened)
             case Answer(said):
                 self._waiting.append(said)
                 self._hear()
             case "joins":
                 self.boots += 1
-                self._feed(member.Join(self.boots))
-                self._feed(rows.Gap(""))
-                self._feed(rows.Current(""))
+                self.core.join(self.boots, self.now)
+                self.core.begin_watch(self.now)
+                self.core.end_list(self.now)
             case "stops":
                 self.is_stopped = True
             case "goes on":
                 self.is_stopped = False
-                self._waiting.append(member.Tick())
+                self._waiting.append(None)
                 self._hear()
             case _:
                 raise TypeError(happened)
@@ -138,38 +138,42 @@ class LeasePlace(Host):
 
     def _hear(self) -> None:
         while self._waiting and not self.is_stopped:
-            self._feed(self._waiting.pop(0))
+            match self._waiting.pop(0):
+                case None:
+                    self.core.tick(self.now)
+                case (NodeRow() as row, int(revision)):
+                    self.core.take_node(_NODE, row, revision, self.now)
+                case Written() | Conflicted() as answer:
+                    self._take_answer(answer)
 
-    def _write(self, put: member.PutLease) -> None:
+    def _write(self, put: PutLease) -> None:
         said: Written | Conflicted
         if put.expected == (self.revision if self.row is not None else 0):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
             said = Written(put.number, self.revision)
-            self._waiting.append(member.NodeSeen(_NODE, put.row, self.revision))
+            self._waiting.append((put.row, self.revision))
             self._hear()
         else:
             there = None if self.row is None else write_row(self.row)
             said = Conflicted(put.number, there, self.revision)
         self.send("answers", Answer(said))
 
-    def _feed(self, happened: member.Input) -> None:
-        match happened:
-            case rows.Answer(number) if self._asked is not None and number == self._asked[0]:
-                self._asked = None
-            case _:
-                pass
-        self._do(self.core.feed(happened, self.now))
+    def _take_answer(self, answer: Answered) -> None:
+        if self._asked is not None and answer.number == self._asked[0]:
+            self._asked = None
+        self.core.take_answer(answer, self.now)
 
-    def _do(self, effects: Iterable[member.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case member.PutLease(number) if self.puts:
-                    self.puts -= 1
-                    self._asked = number, self.now
-                    self.send("asks", effect)
-                case _:
-                    self.moved([effect])
+    @override
+    def step(self, step: Step) -> None:
+        self.out.append(step)
+
+    @override
+    def put_lease(self, lease: PutLease) -> None:
+        if self.puts:
+            self.puts -= 1
+            self._asked = lease.number, self.now
+            self.send("asks", lease)
 
     def _look(self) -> None:
         if self.core.may_write(self.now) and (self.row is None or self.row.holder != self.here):

@@ -1,15 +1,16 @@
 """A node of a group: its cores, hosted as the bus of a node does."""
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Final, final
 
 from typing_extensions import override
 
-from fsm.group import membership as member
+from fsm.engine import Step
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, NodeRow, SessionRow, node_key, session_key
-from fsm.group.membership import MembershipCore
+from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.moves import Effect as Move
 from fsm.group.moves import GiveUp, MovesCore
 from fsm.group.order import SenderOrder
@@ -59,7 +60,7 @@ _LATE: Final = 1_000.0
 
 
 @final
-class NodePlace(Host):
+class NodePlace(Host, MembershipPort):
     """A node of the group.
 
     Attributes:
@@ -80,14 +81,14 @@ class NodePlace(Host):
         self.is_asked = False
         self._unanswered: dict[tuple[int, bool], None] = {}
         self._wanted: dict[int, Put] = {}
+        self._due: list[Callable[[], None]] = []
         self._begin()
         if node == nodes[0] and is_held:
             self.moves.keep(session_of(self.here), None)
         self._join()
         for number, (key, value) in enumerate(beginning(nodes, is_held=is_held).items(), 1):
             if key == node_key(node):
-                mine = Written(1, number)
-                self._member(self.membership.feed(mine, self.now))
+                self._member(partial(self.membership.take_answer, Written(1, number)), self.now)
             self._hear(Seen(key, value, number))
             self.heard = number
         self._hear(Current(""))
@@ -95,7 +96,7 @@ class NodePlace(Host):
         self.out.clear()
 
     def _begin(self) -> None:
-        self.membership = MembershipCore(self.node)
+        self.membership = MembershipCore(self.node, self)
         self.rows = RowsCore()
         self.moves = MovesCore()
         self.homes = Homes(self.membership.is_live, {}, SenderOrder(self.rows, self.moves))
@@ -103,7 +104,7 @@ class NodePlace(Host):
         self._told = 0, 0
 
     def _join(self) -> None:
-        self._member(self.membership.feed(member.Join(self.boots), self.now))
+        self._member(partial(self.membership.join, self.boots), self.now)
         self._watched(Gap(""))
         self.send(f"{self.node}-says", Watch(self.here))
 
@@ -159,7 +160,7 @@ class NodePlace(Host):
             for number, is_lease in tuple(self._unanswered):
                 self._answered(Unanswered(number), is_lease=is_lease)
         elif self._must_join:
-            self._member(self.membership.feed(member.Tick(), self.membership.deadline()))
+            self._member(self.membership.tick, self.membership.deadline())
         else:
             for runtime in self.homes.overdue(self.now + GROUP_PATIENCE):
                 self.homes.session_over(runtime)
@@ -198,12 +199,12 @@ class NodePlace(Host):
             case "over":
                 self.is_over = True
                 self.send(f"{self.node}-says", Lapse(self.here))
-                self._member(self.membership.feed(member.Tick(), self._clock))
+                self._member(self.membership.tick, self._clock)
             case "drains":
-                self._member(self.membership.feed(member.Leave(), self.now))
+                self._member(self.membership.leave, self.now)
             case "goes" | "dies":
                 if wanted == "goes":
-                    self._member(self.membership.feed(member.Gone(), self.now))
+                    self._member(self.membership.go, self.now)
                 self._end()
             case "starts" | "joins":
                 self.is_alive = True
@@ -229,7 +230,7 @@ class NodePlace(Host):
     def _answered(self, outcome: Answered, *, is_lease: bool) -> None:
         self._unanswered.pop((outcome.number, is_lease), None)
         if is_lease:
-            self._member(self.membership.feed(outcome, self.now))
+            self._member(partial(self.membership.take_answer, outcome), self.now)
         else:
             self._told_by(outcome)
             self._rows(self.rows.feed(outcome, self.now))
@@ -252,24 +253,43 @@ class NodePlace(Host):
 
     def _watched(self, happened: Gap | Current) -> None:
         self._rows(self.rows.feed(happened, self.now))
-        self._member(self.membership.feed(happened, self.now))
+        watch = self.membership
+        begins = isinstance(happened, Gap)
+        self._member(watch.begin_watch if begins else watch.end_list, self.now)
 
-    def _member(self, effects: Iterable[member.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case member.PutLease(number, row, expected):
-                    self._unanswered[number, True] = None
-                    put = Put(number, row.key, write_row(row), expected)
-                    self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
-                case member.DropLease(key, expected):
-                    put = Put(0, key, None, expected)
-                    self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
-                case member.Fenced():
-                    self._fence()
-                case member.NodeCame(NodeRow(holder)) | member.NodeGone(holder):
-                    self.homes.node_moved(holder.node, self.now)
-                case _:
-                    self.moved([effect])
+    def _member(self, call: Callable[[float], None], now: float) -> None:
+        """Call the membership; perform then what would lead back to it."""
+        call(now)
+        due, self._due = self._due, []
+        for perform in due:
+            perform()
+
+    @override
+    def step(self, step: Step) -> None:
+        self.out.append(step)
+
+    @override
+    def put_lease(self, lease: PutLease) -> None:
+        self._unanswered[lease.number, True] = None
+        put = Put(lease.number, lease.row.key, write_row(lease.row), lease.expected)
+        self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
+
+    @override
+    def drop_lease(self, key: str, expected: int) -> None:
+        put = Put(0, key, None, expected)
+        self.send(f"{self.node}-asks", Write(put, self.here, is_lease=True))
+
+    @override
+    def fence(self, why: str) -> None:
+        self._due.append(self._fence)
+
+    @override
+    def add_node(self, row: NodeRow) -> None:
+        self.remove_node(row.holder)
+
+    @override
+    def remove_node(self, holder: Holder) -> None:
+        self._due.append(lambda: self.homes.node_moved(holder.node, self.now))
 
     def _fence(self) -> None:
         self._unanswered.clear()
@@ -282,11 +302,11 @@ class NodePlace(Host):
         for effect in effects:
             match effect:
                 case Applied(NodeRow(holder) as row, revision):
-                    news = member.NodeSeen(holder.node, row, revision)
-                    self._member(self.membership.feed(news, self._clock))
+                    seen = partial(self.membership.take_node, holder.node, row, revision)
+                    self._member(seen, self._clock)
                 case Withdrawn(NodeRow(holder), revision):
-                    news = member.NodeSeen(holder.node, None, revision)
-                    self._member(self.membership.feed(news, self._clock))
+                    seen = partial(self.membership.take_node, holder.node, None, revision)
+                    self._member(seen, self._clock)
                 case Done():
                     self.is_asked = False
                 case Read():
